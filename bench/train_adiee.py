@@ -35,7 +35,7 @@ def main(folder: Path, steps: int = 1500) -> None:
         rows = (data / "examples.jsonl").read_text().splitlines()
         tiny_judge.build(base, [json.loads(row)["instruction"] for row in rows], packs.load("adiee/v1"))
     for answer in ("token", "number"):
-        if not (folder / answer / "card.json").exists():
+        if not (folder / answer / "training_record.json").exists():
             plan = ["--tune", "full", "--images", "joined", "--batch-size", BATCH, "--learning-rate", 6e-4]
             said = ["--base", base, "--out", folder / answer, "--answer", answer, "--steps", steps, "--seed", SEED]
             run("vieval", "train", "adiee", data, *said, *plan)

@@ -46,10 +46,10 @@ def main(folder: Path, steps: int = 200, seed: int = 0) -> None:
         run("vieval", "export", "t2i_eval", folder / "verdicts.jsonl", *asked, "--out", learnt)
     if not (base / "config.json").exists():
         tiny_model.build(base, seed, list(texts(learnt)), tokens=1500, side=SIDE)
-    if not (tuned / "card.json").exists():
+    if not (tuned / "training_record.json").exists():
         plan = ["--steps", steps, "--batch-size", BATCH, "--learning-rate", RATE, "--tune", "full", "--seed", seed]
         run("vieval", "train", "sft", learnt, "--base", base, "--out", tuned, *plan)
-    losses = json.loads((tuned / "card.json").read_text())["losses"]
+    losses = json.loads((tuned / "training_record.json").read_text())["losses"]
     print(f"loss of held-out turns: {losses['held_out_before']:.3f} before, {losses['held_out_after']:.3f} after")
     for name, model in (("before", base), ("after", tuned)):
         judged(folder / name, model)

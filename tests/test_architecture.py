@@ -20,7 +20,7 @@ LAYERS = (  # from below; docs/architecture.md says why in this order
     *({"prompts"}, {"judges"}, {"images"}, {"records"}, {"readers"}),
     *({"config"}, {"backends"}, {"generation"}, {"run"}),
     *({"meta_evaluation"}, {"benchmarks"}, {"tasks"}, {"importers"}),
-    *({"results"}, {"report"}, {"audit"}, {"labelling"}, {"training"}),
+    *({"results"}, {"published"}, {"report"}, {"audit"}, {"card"}, {"leaderboard"}, {"labelling"}, {"training"}),
     *({"api"}, {"rewards"}, {"serve"}, {"hosts"}, {"cli"}),
 )
 RESOURCES = {"prompt_templates", "task_configs"}
@@ -150,6 +150,10 @@ def test_judges_and_benchmarks_are_named_where_they_are_described():
         (PACKAGE / "cli" / "score.py", "viescore"),
         (PACKAGE / "api" / "judge.py", "viescore"),
         (PACKAGE / "cli" / "audit.py", "viescore"),
+        # what a card is made by and on unless told otherwise
+        *((PACKAGE / "cli" / "card.py", name) for name in ("viescore", "pairwise")),
+        *((PACKAGE / "cli" / "card.py", name) for name in ("imagenhub", "genai_bench_tiger", "mmrb2")),
+        (PACKAGE / "cli" / "card.py", "editreward_bench_tiger"),
         # what a judge is audited on unless told otherwise
         (PACKAGE / "cli" / "audit.py", "vieval_demo"),
         (PACKAGE / "cli" / "audit.py", "vieval_demo_contests"),

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import io
+import random
 import struct
 import sys
 import types
@@ -202,6 +203,33 @@ def test_half_a_file_is_refused_whatever_a_harness_told_pillow(format, kept, len
     whole = read_bytes(file(photo((200, 150)), format))
     decode(Image(whole))
     refusal(Image(whole[: int(len(whole) * kept)]))
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_blocks": 4}, {"subsampling": 0}])
+def test_a_jpeg_that_is_looked_through_without_its_pixels_is_refused_like_one_that_is_decoded(options):
+    whole, rng = read_bytes(file(photo((64, 48)), "JPEG", **options)), random.Random(0)
+    assert images.examine(Image(whole)) == images.Examined(hashlib.sha256(whole).hexdigest(), turned=False)
+    refused = 0
+    for case in range(400):
+        damaged, at = bytearray(whole), rng.randrange(2, len(whole))
+        if case % 4 == 0:
+            damaged = damaged[:at]
+        elif case % 4 == 1:
+            damaged[at] = rng.randrange(256)
+        elif case % 4 == 2:
+            damaged[at : at + 30] = rng.randbytes(30)
+        else:
+            del damaged[at : at + rng.randrange(1, 300)]
+        outcomes = []
+        for check in (images.examine, decode):
+            try:
+                check(Image(bytes(damaged)))
+                outcomes.append("")
+            except VievalError as error:
+                outcomes.append(str(error))
+        assert bool(outcomes[0]) == bool(outcomes[1]), (case, outcomes)
+        refused += bool(outcomes[0])
+    assert refused > 100
 
 
 def test_what_is_no_image_is_named(tmp_path):

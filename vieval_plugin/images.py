@@ -9,7 +9,6 @@ LOAD_TRUNCATED_IMAGES, and then half an image decodes without an error, the rest
 from __future__ import annotations
 
 import hashlib
-import io
 import stat
 import threading
 from collections import OrderedDict
@@ -17,7 +16,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import PIL.ExifTags
@@ -29,60 +27,10 @@ from numpy.typing import NDArray
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.media.image_checks import ImageStream, load_strictly
+from vieval_plugin.media.jpeg import without_coded_pixels
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import isfile
-
-_STRICT, _STRICT_PILLOW_DECODERS = "vieval strict", ("gif", "jpeg", "raw", "zip")
-
-
-class _ImageStream(io.BytesIO):
-    """Notes whether somebody wanted to read on where the file had ended, and how many decoders did not come to an end."""
-
-    ran_out = False
-    unfinished = 0
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        data = super().read(size)
-        if size is not None and size > 0 and not data:
-            self.ran_out = True
-        return data
-
-
-def _load(picture: PIL.ImageFile.ImageFile, stream: _ImageStream) -> None:
-    """Decode a picture's pixels. What is wrong with them shows on the stream, or is an exception of any type."""
-    tiles: list[Any] = []  # older versions have plain tuples
-    for name, area, offset, args in picture.tile:
-        strict = _STRICT, area, offset, (name, stream, *_several(args))
-        tiles.append(strict if name in _STRICT_PILLOW_DECODERS else (name, area, offset, args))
-    picture.tile = tiles
-    picture.load()
-
-
-def _several(args: Any) -> tuple[Any, ...]:
-    return args if isinstance(args, tuple) else () if args is None else (args,)
-
-
-class _Strict:
-    """A decoder of Pillow's whose errors count."""
-
-    pulls_fd = False
-
-    def __init__(self, mode: str, name: str, stream: _ImageStream, *args: Any) -> None:
-        core: Any = PIL.Image.core  # type: ignore[attr-defined]
-        self._decoder, self._stream = getattr(core, f"{name}_decoder")(mode, *args), stream
-        self.setimage, self.cleanup = self._decoder.setimage, self._decoder.cleanup
-        stream.unfinished += 1
-
-    def decode(self, data: bytes) -> tuple[int, int]:
-        used, error = self._decoder.decode(data)
-        if error < 0:
-            raise OSError("its pixels are damaged")
-        self._stream.unfinished -= used < 0
-        return used, error
-
-
-PIL.Image.DECODERS[_STRICT] = _Strict  # type: ignore[assignment]  # a name of our own among Pillow's
-
 
 MAX_BYTES = 64 * 2**20
 MAX_PIXELS = 100_000_000
@@ -194,7 +142,7 @@ def decode(image: Image) -> PIL.Image.Image:
 def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS) -> tuple[PIL.Image.Image, bool]:
     """`decode`, and whether the picture had to be turned for it; `data` are the file's bytes where they are read already."""
     with _reading(image, data, most_pixels) as (picture, stream):
-        _load(picture, stream)
+        load_strictly(picture, stream)
         turn = _turn(picture)
         rgb = _rgb(picture)
         rgb = rgb if turn is None else rgb.transpose(turn)
@@ -205,7 +153,7 @@ def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXE
 
 @dataclass(frozen=True)
 class Examined:
-    """The findings on a file that was decoded whole: the SHA-256 of its bytes, and whether its picture is to be turned."""
+    """The findings on a file that was looked through: the SHA-256 of its bytes, and whether its picture is to be turned."""
 
     digest: str
     turned: bool
@@ -224,7 +172,10 @@ def as_shown(picture: PIL.Image.Image) -> PIL.Image.Image:
 
 
 def examine(image: Image, data: bytes | None = None) -> Examined:
-    """Decode an image whole, to know that it can be; the same bytes are decoded once a process.
+    """Look through an image whole, to know that it can be decoded; the same bytes are looked through once a process.
+
+    A JPEG whose segments lead to its end is decoded without its coded pixels: what can be wrong with those, decoders
+    forgive. Every other image is decoded.
 
     Raises:
         VievalError: as `decode`, but for samples without an agreed range.
@@ -235,16 +186,27 @@ def examine(image: Image, data: bytes | None = None) -> Examined:
         if name in _examined:
             _examined.move_to_end(name)
             return _examined[name]
+    headers = without_coded_pixels(data) if data.startswith(JPEG) else None
+    try:
+        turned = _decodes(image, headers or data)
+    except VievalError:
+        if headers is None:
+            raise
+        turned = _decodes(image, data)
+    return _remember(Examined(name, turned))
+
+
+def _decodes(image: Image, data: bytes) -> bool:
+    """Decode an image, and return whether its picture is to be turned."""
     with _reading(image, data) as (picture, stream):
         # of a JPEG all is read at any scale, and the smallest takes half the time
         picture.draft("L", (1, 1))
-        _load(picture, stream)
-        turned = _turn(picture) is not None
-    return _remember(data, turned)
+        load_strictly(picture, stream)
+        return _turn(picture) is not None
 
 
 def is_known(image: Image) -> bool:
-    """Return whether an image's bytes were decoded whole before, or encoded here; VievalError if they cannot be read."""
+    """Return whether an image's bytes were looked through before, or encoded here; VievalError if they cannot be read."""
     name = digest(image)
     with _remembering:
         return name in _examined
@@ -252,7 +214,7 @@ def is_known(image: Image) -> bool:
 
 def vouch(image: Image) -> Image:
     """The same image, which nobody needs to examine: its bytes were encoded here, from pixels."""
-    _remember(read_bytes(image), turned=False)
+    _remember(Examined(digest(image), turned=False))
     return image
 
 
@@ -261,8 +223,7 @@ def is_jpeg(image: Image) -> bool:
     return read_bytes(image).startswith(JPEG)
 
 
-def _remember(data: bytes, turned: bool) -> Examined:
-    examined = Examined(hashlib.sha256(data).hexdigest(), turned)
+def _remember(examined: Examined) -> Examined:
     with _remembering:
         _examined[examined.digest] = examined
         while len(_examined) > _REMEMBERED:
@@ -274,7 +235,7 @@ def pixels(image: Image) -> NDArray[np.uint8]:
     """The pixels of an image as an array (height, width, 3), which `examine` then need not decode; VievalError as `decode`."""
     data = read_bytes(image)
     picture, turned = upright(image, data)
-    _remember(data, turned)
+    _remember(Examined(hashlib.sha256(data).hexdigest(), turned))
     return np.asarray(picture)
 
 
@@ -290,7 +251,7 @@ def size(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS)
 @contextmanager
 def _reading(
     image: Image, data: bytes | None, most_pixels: int = MAX_PIXELS
-) -> Iterator[tuple[PIL.ImageFile.ImageFile, _ImageStream]]:
+) -> Iterator[tuple[PIL.ImageFile.ImageFile, ImageStream]]:
     """An image while it is decoded: whatever goes wrong is a VievalError."""
     stream, picture = _open(image, data, most_pixels)
     try:
@@ -301,9 +262,9 @@ def _reading(
         raise VievalError(f"{name_of(image)} is cut off: the file ends before the image does")
 
 
-def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[_ImageStream, PIL.ImageFile.ImageFile]:
+def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[ImageStream, PIL.ImageFile.ImageFile]:
     data = read_bytes(image) if data is None else data
-    stream, format = _ImageStream(data), format_of(data)
+    stream, format = ImageStream(data), format_of(data)
     try:
         picture = _open_as(format, stream) if format in _NEEDED else PIL.Image.open(stream, formats=FORMATS)
     except PIL.UnidentifiedImageError:
@@ -324,7 +285,7 @@ def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[_ImageStr
     return stream, picture
 
 
-def _open_as(format: str, stream: _ImageStream) -> PIL.ImageFile.ImageFile:
+def _open_as(format: str, stream: ImageStream) -> PIL.ImageFile.ImageFile:
     """A picture of a format that not every installation reads; ImportError where this does not."""
     if format == "AVIF":
         if not PIL.features.check("avif"):

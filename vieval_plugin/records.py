@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ class Run:
     """Records of one judge on one benchmark, by part, each sample's together; `label` is what tables call it.
 
     `against_all` and `table` are as the judge's description has them. `setting` and `model` are those of the verdicts,
-    where they are known.
+    where they are known; `details` are options that tell it from other runs of that judge and model.
     """
 
     label: str
@@ -140,14 +141,12 @@ class Run:
     table: str = ""
     setting: str = ""
     model: str = ""
+    details: str = ""
 
     @property
     def name(self) -> JudgeName:
-        """The judge's name beside generators; what only its label tells is in the details."""
-        model = self.model or self.label
-        known = (model, " ".join(filter(None, [model, self.judge, self.setting])))
-        details = next((self.label.removeprefix(part) for part in known[::-1] if self.label.startswith(part)), "")
-        return JudgeName(self.judge, self.setting, model, details.strip())
+        """The judge's name beside generators."""
+        return JudgeName(self.judge, self.setting, self.model or self.label, self.details)
 
 
 def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:
@@ -173,6 +172,21 @@ def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Recor
         category="" if isinstance(judged, Contest) else judged.category,
         sample=judged,
     )
+
+
+def rated_record(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:
+    """The record of a benchmark's sample or contest, with what people said of it.
+
+    Args:
+        judged: the benchmark's.
+        verdict: on it.
+        provenance: of the verdict.
+    """
+    common = partial(Record, judged.id, verdict, provenance, tags=judged.tags, kind=judged.kind, group=judged.group)
+    if isinstance(judged, Contest):
+        candidates = tuple(candidate.id for candidate in judged.candidates)
+        return common(ratings={}, votes=judged.votes, candidates=candidates)
+    return common(ratings=judged.ratings, place=judged.place, category=judged.category)
 
 
 def fingerprint(judged: Judged) -> str:

@@ -1,4 +1,4 @@
-"""Backends that answer whole batches: images are decoded whole before anything is looked up or asked."""
+"""Backends that answer whole batches: images are looked through before anything is looked up or asked."""
 
 import sys
 import threading

@@ -82,8 +82,8 @@ def test_a_broken_image_is_an_error_for_each_who_asks_and_nothing_is_kept_of_it(
 
 def test_a_look_at_an_image_is_the_only_time_that_it_is_decoded(monkeypatch):
     times = []
-    real = images._load
-    monkeypatch.setattr(images, "_load", lambda *given: times.append(1) or real(*given))
+    real = images.load_strictly
+    monkeypatch.setattr(images, "load_strictly", lambda *given: times.append(1) or real(*given))
     image, kept = file(photograph(SIDE, 77), "JPEG"), Decoded(memory=2**20)
     kept.look(image)
     images.examine(image)

@@ -90,7 +90,7 @@ def test_what_was_encoded_here_is_not_decoded_to_be_sent(photo, monkeypatch):
     for image in (photo, file(photograph(64), "PNG")):
         found = highlighted(image)
         with monkeypatch.context() as patch:
-            patch.setattr(images, "_load", lambda *_: pytest.fail("decoded"))
+            patch.setattr(images, "load_strictly", lambda *_: pytest.fail("decoded"))
             assert not images.examine(found).turned
 
 

@@ -1,4 +1,4 @@
-"""Before an image leaves this machine it was decoded whole, and nothing but the picture is left in its file."""
+"""Before an image leaves this machine it was looked through to its end, and nothing but the picture is left in its file."""
 
 import asyncio
 import base64
@@ -176,7 +176,7 @@ def test_a_jpeg_whose_parts_cannot_be_told_apart_is_encoded_anew():
     assert np.array_equal(pixels(body), pixels(data))
 
 
-# Every image is decoded whole, once.
+# Every image is looked through, once.
 
 BROKEN = {
     "a cut PNG": encoded(picture(), "PNG")[:-500],

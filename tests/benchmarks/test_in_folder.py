@@ -376,9 +376,9 @@ def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(write, tm
     report = (tmp_path / "report" / "report.md").read_text()
     assert "## signs" in report
     said = capsys.readouterr().out
-    assert re.search(r"human ceiling: +1.000 \[1.000, 1.000\]", said)
+    assert re.search(r"human ceiling +1.000 \[1.000, 1.000\]", said)
     assert "best constant: always second" in report
-    assert "signs: Spearman's correlation with people on SC" in said
+    assert "signs: Spearman's correlation with the ratings on SC" in said
     assert "human ceiling: each rater with the others" in report
     assert "best constant: the same score for all" in report
     assert main(["compare", "pairs.jsonl", "chosen.jsonl", *of]) == 0
@@ -427,3 +427,10 @@ def test_a_part_that_cannot_be_a_name_is_refused(write):
     rows = [{**row, "split": "a/b"} for row in rating_rows(2)]
     message = refusal(in_folder.read_benchmark, write(SIGNS, rows, parts={"column": "split"}))
     assert "ratings.csv: split is 'a/b' in a row" in message
+
+
+def test_a_folder_without_a_description_is_no_benchmark(tmp_path):
+    assert (
+        refusal(registry.benchmark, str(tmp_path))
+        == f"{tmp_path}: a folder without benchmark.yaml, so it is no benchmark"
+    )

@@ -110,9 +110,17 @@ class Browser:
         """Write a PNG of the window, or of the whole page."""
         self._do("screenshot", file=str(file), whole=whole)
 
+    def media(self, media):
+        """Show the page as on the `screen`, or as in `print`."""
+        self._do("media", media=media)
+
     def print(self, file):
         """Write the page as a PDF, as the browser prints it."""
         self._do("print", file=str(file))
+
+    def cpu_seconds(self):
+        """CPU seconds that all processes of the browser have taken so far."""
+        return self._do("cpu")
 
     def violations(self, *impacts):
         """What axe-core has against the page as it is now: a line each, of these impacts (default: serious and critical)."""

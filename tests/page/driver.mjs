@@ -81,7 +81,15 @@ const can = {
     return violations.map(({ id, impact, help, nodes }) => ({ id, impact, help, where: nodes.map(node => node.target.join(' ')) }))
   },
   async screenshot ({ file, whole }) { await page.screenshot({ path: file, fullPage: whole }) },
+  async media ({ media }) { await page.emulateMedia({ media }) },
   async print ({ file }) { await page.pdf({ path: file }) },
+  // of all of the browser's processes
+  async cpu () {
+    const session = await browser.newBrowserCDPSession()
+    const { processInfo } = await session.send('SystemInfo.getProcessInfo')
+    await session.detach()
+    return processInfo.reduce((sum, process) => sum + process.cpuTime, 0)
+  },
   async requested () { return requested },
   async complaints () { return complaints },
 }

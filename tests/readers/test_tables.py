@@ -317,3 +317,10 @@ def test_a_column_that_cannot_be_read_is_told_with_its_type(tmp_path):
     for columns in ({}, {"images.output": "picture"}):
         with pytest.raises(VievalError, match=r"the column 'picture' is list<.*>, which cannot be read"):
             read_named([str(tmp_path / "t.parquet")], columns=columns)
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_a_csv_file_of_a_spreadsheet_in_another_language_is_read(folder, sign):
+    (folder / "table.csv").write_text(sign.join(("output", "prompt")) + "\n" + sign.join(("1.png", "a cat, asleep")))
+    (row,) = read_samples(folder / "table.csv")
+    assert row.sample.texts["prompt"] == "a cat, asleep"

@@ -100,10 +100,26 @@ def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path):
 def test_two_runs_of_one_model_are_called_by_what_differs(tmp_path):
     cold, hot = provenance("m"), provenance("m", 0.7)
     found = reported(tmp_path / "out", run(tmp_path / "a", cold, right), run(tmp_path / "b", hot, poor))
-    assert set(found) == {"m viescore 0shot temperature=0.0", "m viescore 0shot temperature=0.7"}
+    assert set(found) == {"m (temperature=0.0)", "m (temperature=0.7)"}
     other = provenance("m", pack="def")
     found = reported(tmp_path / "packs", tmp_path / "a", run(tmp_path / "c", other, poor))
-    assert set(found) == {"m viescore 0shot pack=viescore/v1 abc", "m viescore 0shot pack=viescore/v1 def"}
+    assert set(found) == {"m (pack=viescore/v1 abc)", "m (pack=viescore/v1 def)"}
+
+
+def test_namesakes_are_called_by_judge_setting_and_pack_each_once(tmp_path):
+    given = [
+        run(tmp_path / "paper", Provenance("cigeval", ("paper",), ("SC",), "m", "cigeval/v1", "abc"), right),
+        run(tmp_path / "0shot", provenance("m"), right),
+        run(tmp_path / "1shot", replace(provenance("m"), settings=("1shot",)), right),
+    ]
+    labels = [one.label for one in load_results(given).runs]
+    assert labels == ["m (CIGEval)", "m (VIEScore, setting 0shot)", "m (VIEScore, setting 1shot)"]
+    own = replace(provenance("m", pack="xyz"), pack="my_wording")
+    judged = {"judges": {"viescore": {"reminders": 1, "pack": "my_wording"}}}
+    own = replace(own, options={**own.options, **judged})
+    found = load_results([tmp_path / "0shot", run(tmp_path / "own", own, right)]).runs
+    assert [one.label for one in found] == ["m (pack=my_wording)", "m (pack=viescore/v1)"]
+    assert [one.name.details for one in found] == ["pack=my_wording", "pack=viescore/v1"]
 
 
 def test_two_runs_into_one_folder_do_not_take_each_others_place(tmp_path):
@@ -111,7 +127,7 @@ def test_two_runs_into_one_folder_do_not_take_each_others_place(tmp_path):
     run(tmp_path / "a", provenance("m", 0.7), poor, name="2")
     run(tmp_path / "a", provenance("m", 0.7), right, name="3")
     found = load_results([tmp_path / "a"])
-    assert [one.label for one in found.runs] == ["m viescore 0shot temperature=0.0", "m viescore 0shot temperature=0.7"]
+    assert [one.label for one in found.runs] == ["m (temperature=0.0)", "m (temperature=0.7)"]
     scores = [one.records["tie"][1][0].verdict.scores["SC"] for one in found.runs]
     assert scores[0] == scores[1]  # of the two hot ones, the newest
 

@@ -91,7 +91,7 @@ def test_cells_of_a_handful_of_images_move_nobody_and_their_judge_is_in_the_seco
 def test_a_judge_that_answered_a_twentieth_is_in_no_order_and_no_cell_of_two_has_a_number() -> None:
     few = judge("few", 0.01, lambda part, model, uid: uid < (12 if model == "A" else 2))
     made = board(GOOD, POOR, few)
-    assert sentences(made)[0].startswith("good is best of the 2 ranked: ")
+    assert sentences(made)[0].startswith("Of the 2 ranked, good agrees best with annotators on imagenhub: Spearman ")
     [row] = [row for row in made.rows if row.label == "few"]
     assert str(row.estimate.coverage) == "1 of 3 task types, 1 of 8 image models"
     assert row.unranked == "no value for sdie, tig"
@@ -105,7 +105,7 @@ def test_twelve_judges_of_different_noise_are_not_all_alike() -> None:
     assert made.comparison is not None
     first = sentences(made)[0]
     assert first.startswith("judge 0")
-    assert "the highest number" in first or "is best" in first
+    assert "the highest Spearman" in first or "agrees best" in first
     assert made.comparison.family == "Holm over 66 pairs"
     for better in range(4):
         for worse in range(8, 12):
@@ -149,8 +149,8 @@ def test_a_judge_of_one_task_type_stands_among_no_judges_of_three() -> None:
     assert [row.label for row in made.ranked] == ["good", "fair"]
     assert made.rows[-1].label == "one"
     text = sentences(made)
-    assert text[0].startswith("good is best of the 2 ranked: ")
-    assert "Not ranked: one (no value for sdie, tig)." in text
+    assert text[0].startswith("Of the 2 ranked, good agrees best with annotators on imagenhub: Spearman ")
+    assert "Not ranked: one (no value for subject-driven editing and text-guided generation)." in text
     assert any(line.startswith("one is significantly better than good on the 180 samples") for line in text)
 
 
@@ -174,7 +174,7 @@ def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_fail
 def test_ratings_of_one_annotator_have_no_ceiling_and_a_number() -> None:
     made = board(judge("a", 0.4, annotators=1), judge("b", 2.0, annotators=1))
     text = sentences(made)
-    assert text[0].startswith("a is best: ")
+    assert text[0].startswith("a agrees best with annotators on imagenhub: ")
     assert not any("ceiling" in line for line in text)
     assert list(made.headline.references) == ["best constant: the same score for all"]
 

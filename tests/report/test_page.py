@@ -67,9 +67,9 @@ def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
     assert values == sorted(values, reverse=True)
     assert [one["judge"] for one in rows[3:]] == ["best constant: the same score for all"]
     assert values[0] == values[1]
-    assert f"{judges[0]} and {judges[1]} have the highest number" in page.said
+    assert f"{judges[0]} and {judges[1]} have the highest Spearman with the known defects" in page.said
     assert f"{judges[0]} is not significantly better than {judges[1]}; it is better than bad." in page.said
-    assert written.headlines[0].startswith(f"{judges[0]} and {judges[1]} have the highest number, ")
+    assert written.headlines[0].startswith(f"{judges[0]} and {judges[1]} have the highest Spearman with ")
     assert any(line.split()[:1] == ["1-2"] and judges[0] in line for line in written.headlines)
     assert len([one for one in page.all("tr") if "separated" in one.get("class", "")]) == 1
 
@@ -92,8 +92,8 @@ def test_judges_of_different_samples_are_compared_on_what_each_two_scored(tmp_pa
     last = judged("last", 0.9, 80)[45:]
     page, _ = report(tmp_path, [*first, *both, *last])
     assert "Each two judges are compared on the samples that both scored" in page.said
-    assert "first is significantly better than both" in page.said
-    assert "last is significantly better than both" in page.said
+    assert "first agrees significantly better with the known defects of vieval_demo than both" in page.said
+    assert "; last than both, by Spearman on the samples that both scored." in page.said
     assert "Only both covers the benchmark, so there is no one order." in page.said
     assert {one["judge"]: one["rank"] for one in headline(tmp_path)[:3]} == {"first": "", "last": "", "both": "1"}
 

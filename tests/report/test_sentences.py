@@ -19,7 +19,9 @@ EVERYTHING = ImageModelCoverage()
 CONSTANT = {"best constant: always first": Estimate(0.4, n=100)}
 
 
-def said(accuracies, items=200, partial=(), references=CEILING | CONSTANT, coverage=EVERYTHING, runs=()):
+def said(
+    accuracies, items=200, partial=(), references=CEILING | CONSTANT, coverage=EVERYTHING, runs=(), synthetic=False
+):
     """Sentences of judges that are right on so many of the items; `partial` judges have a third of the items."""
     own = {}
     for number, (label, accuracy) in enumerate(accuracies.items()):
@@ -41,20 +43,41 @@ def said(accuracies, items=200, partial=(), references=CEILING | CONSTANT, cover
         estimates,
         lambda _: compared_means("all", "votes", "accuracy", own, "pairs", constants=fixed),
         references,
+        statistic="accuracy",
     )
-    [board] = leaderboards([headline], "b", runs, OPTIONS, {})
+    [board] = leaderboards([headline], "b", runs, OPTIONS, {}, synthetic)
     return sentences(board)
 
 
 def test_one_judge_has_its_number():
     first, *others = said({"only": 0.7})
-    assert first == "only has 0.700 [0.650, 0.750]."
-    assert others == ["only is below the human ceiling (0.800)."] or "not shown" in others[0]
+    assert first == "only has accuracy .70 [.65, .75] with annotators on b."
+    assert others == ["only is below the human ceiling (.80)."] or "not shown" in others[0]
+
+
+def test_of_synthetic_benchmarks_no_annotators_are_said_to_have_rated_them():
+    text = said({"poor": 0.3, "good": 0.9}, references=CONSTANT, synthetic=True)
+    assert text[0].startswith("good agrees best with the known defects of b: accuracy .90")
+    assert "annotator" not in " ".join(text)
+
+
+@pytest.mark.parametrize(
+    "accuracies", [[0.7], [0.9, 0.3], [0.6, 0.6], [0.9, 0.89, 0.3], [0.9, 0.9, 0.3], [0.6] * 12, [0.9] + [0.5] * 49]
+)
+@pytest.mark.parametrize("partial", [(), ("judge 0",), tuple(f"judge {n}" for n in range(50))])
+def test_the_first_sentence_is_short_and_names_the_benchmark_and_the_statistic(accuracies, partial):
+    first = said({f"judge {n}": value for n, value in enumerate(accuracies)}, partial=partial)[0]
+    assert " on b" in first
+    assert "accuracy" in first
+    assert len(first) < 260
+    assert "0." not in first
 
 
 def test_of_two_the_better_is_best_with_the_difference():
     first = said({"poor": 0.3, "good": 0.9})[0]
-    assert first.startswith("good is best: 0.900 [0.850, 0.950], significantly better than poor (by 0.600 [")
+    assert first.startswith(
+        "good agrees best with annotators on b: accuracy .90 [.85, .95], significantly better than poor (by .60 ["
+    )
     assert first.endswith("], p < .001).")
 
 
@@ -71,11 +94,14 @@ def voting(label, votes):
 def test_a_judge_that_always_chooses_the_first_image_shown_has_that_as_its_headline():
     always = voting("mid", [("first", "second")] * 100)
     first, second, *_ = said({"mid": 0.0}, runs=[always])
-    assert first == "mid: 200 of 200 answers are the first image shown, which decides its number."
-    assert second.startswith("mid has 0.000")
+    assert first == (
+        "mid has accuracy .00 [-.05, .05] with annotators on b, but 200 of 200 answers are the first image shown, which "
+        "decides its number."
+    )
+    assert second == "mid is below the human ceiling (.80)."
     fair = voting("fair", [("first", "first"), ("second", "second")] * 50)
     texts = said({"fair": 0.9, "mid": 0.1}, runs=[always, fair])
-    assert texts[0].startswith("fair is best")
+    assert texts[0].startswith("fair agrees best")
     assert texts[-1] == "mid: 200 of 200 answers are the first image shown, which decides its number."
 
 
@@ -83,40 +109,49 @@ def test_a_judge_that_always_chooses_the_first_image_shown_has_that_as_its_headl
 def test_equal_judges_are_said_to_be_equal(judges):
     first = said({f"judge {n}": 0.6 for n in range(judges)})[0]
     if judges == 2:
-        assert first == "judge 0 and judge 1 cannot be told apart: 0.600 [0.550, 0.650] against 0.600 [0.550, 0.650]."
+        assert first == (
+            "judge 0 and judge 1 cannot be told apart by their accuracy with annotators on b: .60 [.55, .65] against .60 "
+            "[.55, .65]."
+        )
     else:
-        assert first.startswith(f"The {judges} judges cannot be told apart: from 0.600 (")
+        assert first.startswith(
+            f"The {judges} judges cannot be told apart by their accuracy with annotators on b: from .60 [.55, .65] ("
+        )
 
 
 def test_a_best_that_is_not_better_than_the_next_says_so():
     first = said({"a": 0.9, "b": 0.89, "c": 0.3})[0]
     assert first == (
-        "a has the highest number, 0.900 [0.850, 0.950], but is not significantly better than b; it is better than c."
+        "a has the highest accuracy with annotators on b, .90 [.85, .95], but is not significantly better than b; it is "
+        "better than c."
     )
 
 
 def test_two_with_the_same_number_share_it():
     first = said({"a": 0.9, "b": 0.9, "c": 0.3})[0]
     assert first == (
-        "a and b have the highest number, 0.900 [0.850, 0.950]; a is not significantly better than b; it is better than c."
+        "a and b have the highest accuracy with annotators on b, .90 [.85, .95]; a is not significantly better than b; it is "
+        "better than c."
     )
 
 
 def test_one_better_than_many_names_how_many():
     first = said({"best": 0.95, **{f"judge {n}": 0.5 for n in range(5)}})[0]
-    assert first.startswith("best is best: 0.950 [0.900, 1.000], significantly better than 5 others (")
+    assert first.startswith(
+        "best agrees best with annotators on b: accuracy .95 [.90, 1.00], significantly better than 5 others ("
+    )
 
 
 def test_judges_without_coverage_are_named_with_the_reason_and_never_best():
     first, second, *_ = said({"few": 1.0, "a": 0.9, "b": 0.5}, partial=("few",))
-    assert first.startswith("a is best of the 2 ranked: ")
+    assert first.startswith("Of the 2 ranked, a agrees best with annotators on b: ")
     assert "few" not in first
     assert second == "Not ranked: few (a score for 66 of 200 pairs)."
 
 
 def test_a_judge_without_a_rank_that_is_better_than_the_first_is_not_passed_over():
     text = said({"few": 1.0, "a": 0.7, "b": 0.65}, partial=("few",))
-    assert text[0].startswith("a has the highest number of the 2 ranked") or text[0].startswith(
+    assert text[0].startswith("Of the 2 ranked, a has the highest accuracy") or text[0].startswith(
         "a and b cannot be told apart"
     )
     assert "few is significantly better than a on the 66 pairs that both scored." in text
@@ -124,7 +159,9 @@ def test_a_judge_without_a_rank_that_is_better_than_the_first_is_not_passed_over
 
 def test_where_only_one_covers_the_benchmark_there_is_no_order():
     first, second, *_ = said({"few": 0.2, "all": 0.9}, partial=("few",))
-    assert first == "all is significantly better than few, on the pairs that both scored."
+    assert first == (
+        "all agrees significantly better with annotators on b than few, by accuracy on the pairs that both scored."
+    )
     assert second == (
         "Not ranked: few (a score for 66 of 200 pairs). Only all covers the benchmark, so there is no one order."
     )
@@ -132,14 +169,14 @@ def test_where_only_one_covers_the_benchmark_there_is_no_order():
 
 def test_who_is_not_above_the_constant_is_named_and_nobody_else():
     text = said({"a": 0.9, "b": 0.42, "c": 0.2})
-    assert "Not shown to be above the best constant (0.400): b and c." in text
+    assert "Not shown to be above the best constant (.40): b and c." in text
     assert not any("above the best constant" in line for line in said({"a": 0.9, "b": 0.8}))
 
 
 def test_an_average_says_what_it_rests_on():
     partial = ImageModelCoverage(21, 29, 5, 7)
     assert said({"a": 0.9}, coverage=partial)[0] == (
-        "a has 0.900 [0.850, 0.950] on 5 of 7 task types, 21 of 29 image models."
+        "a has accuracy .90 [.85, .95] with annotators on b, on 5 of 7 task types, 21 of 29 image models."
     )
     assert said({"a": 0.9, "b": 0.1}, coverage=partial)[1] == (
         "The number of a is on 5 of 7 task types, 21 of 29 image models."
@@ -147,9 +184,9 @@ def test_an_average_says_what_it_rests_on():
 
 
 def test_below_at_or_above_the_ceiling():
-    assert "a is above the human ceiling (0.800)." in said({"a": 0.95})
-    assert "a is not shown to be above or below the human ceiling (0.800)." in said({"a": 0.8})
-    assert "a is below the human ceiling (0.800)." in said({"a": 0.6})
+    assert "a is above the human ceiling (.80)." in said({"a": 0.95})
+    assert "a is not shown to be above or below the human ceiling (.80)." in said({"a": 0.8})
+    assert "a is below the human ceiling (.80)." in said({"a": 0.6})
 
 
 def test_failures_are_said_with_their_share():

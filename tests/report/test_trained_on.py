@@ -1,4 +1,4 @@
-"""Results on samples that a judge was trained on are marked, by the cards of what answered."""
+"""Results on samples that a judge was trained on are marked, by the training records of what answered."""
 
 import json
 
@@ -19,14 +19,14 @@ def run(label, options):
     return Run(label, "b", "adiee", ("O",), {"tie": [(record,) for record in records]})
 
 
-def card(folder, uids):
+def record(folder, uids):
     folder.mkdir()
-    (folder / "card.json").write_text(json.dumps({"uids": uids}))
+    (folder / "training_record.json").write_text(json.dumps({"uids": uids}))
     return folder
 
 
-def test_a_scorer_that_the_options_name_is_marked_by_its_own_card(tmp_path):
-    learnt = card(tmp_path / "learnt", ["scene/a", "b/tie/m/c1"])
+def test_a_scorer_that_the_options_name_is_marked_by_its_own_training_record(tmp_path):
+    learnt = record(tmp_path / "learnt", ["scene/a", "b/tie/m/c1"])
     runs = [run("knew", {"scorers": {"adiee": {"model": str(learnt)}}}), run("did not", {})]
     [table] = trained_on_tables(runs, [])
     assert table.rows == (("knew", "3", "4"),)
@@ -34,20 +34,20 @@ def test_a_scorer_that_the_options_name_is_marked_by_its_own_card(tmp_path):
     assert table.rows == (("in a file", "3", "4"),)
 
 
-def test_a_card_that_is_given_marks_every_judge(tmp_path):
+def test_a_training_record_that_is_given_marks_every_judge(tmp_path):
     runs = [run("one", {}), run("other", {})]
     assert trained_on_tables(runs, []) == []
-    [table] = trained_on_tables(runs, [card(tmp_path / "tuned", ["scene/b"])])
+    [table] = trained_on_tables(runs, [record(tmp_path / "tuned", ["scene/b"])])
     assert table.rows == (("one", "1", "4"), ("other", "1", "4"))
-    assert trained_on_tables(runs, [card(tmp_path / "elsewhere", ["scene/z"])]) == []
+    assert trained_on_tables(runs, [record(tmp_path / "elsewhere", ["scene/z"])]) == []
 
 
 @pytest.mark.parametrize("uids", ["scene/a", [1], None])
-def test_a_broken_card_is_one_line(tmp_path, uids):
-    with pytest.raises(VievalError, match="no card of a trained model"):
-        trained_on_tables([run("one", {})], [card(tmp_path / "tuned", uids)])
+def test_a_broken_training_record_is_one_line(tmp_path, uids):
+    with pytest.raises(VievalError, match="no training record of a model"):
+        trained_on_tables([run("one", {})], [record(tmp_path / "tuned", uids)])
 
 
-def test_a_card_that_is_not_there_is_one_line(tmp_path):
+def test_a_training_record_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(VievalError, match="`vieval train` writes one"):
         trained_on_tables([run("one", {})], [tmp_path])

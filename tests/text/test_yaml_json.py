@@ -24,7 +24,7 @@ BOMBS = {
     "an object of Python": ("!!python/object/apply:os.system [true]", "could not determine a constructor"),
     "a date that is none": ("a: 2024-99-99", "month must be in"),
     "a key that is a list": ("{[a]: b}", "unhashable"),
-    "not YAML": ("a: [b", "while parsing"),
+    "not YAML": ("a: [b", r"line 1, column 6: expected ',' or ']'"),
     "half a character": ("a: 1\nb: \"x\\ud800\"", "half a character in line 2"),
     "a control character": ("a: \x07", "special characters are not allowed"),
 }  # fmt: skip

@@ -118,11 +118,11 @@ def test_a_tuned_model_has_learnt_and_is_a_model_again(exported, tmp_path, capsy
     plan = ["--steps", "6", "--batch-size", "2", "--learning-rate", "3e-3", "--held-out", "0.4", "--tune", "full"]
     command = ["train", "sft", str(exported), "--base", str(base), "--out", str(tmp_path / "tuned"), *plan]
     assert main(command) == 0
-    card = json.loads((tmp_path / "tuned" / "card.json").read_text())
-    losses = card["losses"]
+    record = json.loads((tmp_path / "tuned" / "training_record.json").read_text())
+    losses = record["losses"]
     assert losses["held_out_after"] < losses["held_out_before"]
-    assert trained_on(tmp_path / "tuned") == set(card["uids"])
-    assert not set(card["uids"]) & set(card["held_out_uids"])
+    assert trained_on(tmp_path / "tuned") == set(record["uids"])
+    assert not set(record["uids"]) & set(record["held_out_uids"])
     assert "held out: loss" in capsys.readouterr().out
     assert (tmp_path / "tuned" / "model.safetensors").exists()
     assert not (tmp_path / "tuned" / "checkpoints").exists()

@@ -158,7 +158,7 @@ def test_a_training_that_was_killed_ends_with_the_same_weights(data, base, tmp_p
     monkeypatch.setattr(loop, "_step", dying)
     with pytest.raises(Killed):
         train(data, base, tmp_path / "killed", *options)
-    assert not (tmp_path / "killed" / "card.json").exists()
+    assert not (tmp_path / "killed" / "training_record.json").exists()
     monkeypatch.setattr(loop, "_step", step)
     again = []
     monkeypatch.setattr(loop, "_step", lambda *arguments: (again.append(1), step(*arguments))[1])
@@ -184,18 +184,18 @@ def test_a_checkpoint_of_another_training_is_one_line(data, base, tmp_path, caps
     assert "another seed (0)" in capsys.readouterr().err
 
 
-def test_the_card_says_what_was_learnt_and_what_was_held_out(scorer, data):
-    card = json.loads((scorer / "card.json").read_text())
+def test_the_training_record_says_what_was_learnt_and_what_was_held_out(scorer, data):
+    record = json.loads((scorer / "training_record.json").read_text())
     edits, manifest = dataset.read(data)
     learnt, held_out = split(edits, attrgetter("group"), Tuning("", held_out=0.2))
-    assert set(card["uids"]) == {edit.group for edit in learnt} == trained_on(scorer)
-    assert set(card["held_out_uids"]) == {edit.group for edit in held_out}
-    assert set(card["uids"]) | set(card["held_out_uids"]) == set(manifest["uids"])
-    assert not set(card["uids"]) & set(card["held_out_uids"])
-    assert card["data"] == manifest["data"]
-    assert [point["step"] for point in card["curves"]] == [1, 2, 3, 4, 5, 6]
-    assert card["held_out"]["agreement"]["n"] == len(held_out)
-    assert card["recipe"]["seed"] == 0
+    assert set(record["uids"]) == {edit.group for edit in learnt} == trained_on(scorer)
+    assert set(record["held_out_uids"]) == {edit.group for edit in held_out}
+    assert set(record["uids"]) | set(record["held_out_uids"]) == set(manifest["uids"])
+    assert not set(record["uids"]) & set(record["held_out_uids"])
+    assert record["data"] == manifest["data"]
+    assert [point["step"] for point in record["curves"]] == [1, 2, 3, 4, 5, 6]
+    assert record["held_out"]["agreement"]["n"] == len(held_out)
+    assert record["recipe"]["seed"] == 0
 
 
 @pytest.mark.parametrize("answer", ["token", "number"])

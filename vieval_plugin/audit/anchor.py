@@ -122,8 +122,13 @@ def runs_of_anchor(
 ) -> list[tuple[Sequence[Verdict], Provenance]]:
     """The repeats as runs of one file, each with its number as label."""
     return [
-        (verdicts, replace(provenance, label=f"{_REPEAT}{number}")) for number, verdicts in enumerate(repeats, start=1)
+        (verdicts, replace(provenance, label=repeat_label(number))) for number, verdicts in enumerate(repeats, start=1)
     ]
+
+
+def repeat_label(number: int) -> str:
+    """The label of a repeat's run, by its number from 1."""
+    return f"{_REPEAT}{number}"
 
 
 def read_anchor(lookup: Lookup, name: str) -> Anchor:
@@ -165,7 +170,7 @@ def drift_report(anchor: Anchor, new: Sequence[Verdict], seed: int) -> DriftRepo
     ]
     if not rows:
         return DriftReport((), 0, len(new), ())
-    scores = np.array([[_score(verdict) for verdict in verdicts] for _, verdicts in rows])
+    scores = np.array([[score_of(verdict) for verdict in verdicts] for _, verdicts in rows])
     usable = [[verdict.status.usable for verdict in verdicts] for _, verdicts in rows]
     return DriftReport(
         drift_tests(_codes([verdicts for _, verdicts in rows]), scores, usable, seed),
@@ -233,7 +238,7 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
     return samples
 
 
-def _score(verdict: Verdict) -> float:
+def score_of(verdict: Verdict) -> float:
     """A number for all of a verdict: the mean of its aspects, or the preference for the first candidate."""
     if verdict.choice is not None:
         return of_aspect([verdict], PREFERENCE)[0]
@@ -243,10 +248,10 @@ def _score(verdict: Verdict) -> float:
 def _codes(rows: Sequence[Sequence[Verdict]]) -> list[list[int]]:
     """A number for each different answer."""
     numbers: dict[object, int] = {}
-    return [[numbers.setdefault(_answer(verdict), len(numbers)) for verdict in verdicts] for verdicts in rows]
+    return [[numbers.setdefault(answer_of(verdict), len(numbers)) for verdict in verdicts] for verdicts in rows]
 
 
-def _answer(verdict: Verdict) -> object:
+def answer_of(verdict: Verdict) -> object:
     if not verdict.status.usable:
         return str(verdict.status)
     choice = verdict.choice

@@ -46,6 +46,8 @@ def benchmark(name: str) -> Benchmark:
     known = benchmarks()
     if name not in known and in_folder.is_benchmark(path_of(name)):
         return _add(path_of(name), known)
+    if name not in known and path_of(name).is_dir():
+        raise VievalError(f"{name}: a folder without {in_folder.FILE}, so it is no benchmark")
     return by_name(name, known, "benchmark")
 
 

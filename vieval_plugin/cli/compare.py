@@ -19,7 +19,9 @@ GROUP = "look at results"
 
 def add(commands: Commands) -> None:
     parser = commands.add_parser("compare", help="which judge is better: paired tests on what all of them judged")
-    parser.add_argument("results", nargs="+", type=Path, help="--output_path of runs with --log_samples")
+    parser.add_argument(
+        "results", nargs="+", type=Path, help="--output_path of runs with --log_samples, or cards of models"
+    )
     add_label_option(parser)
     add_benchmark(parser)
     add_partial(parser)
@@ -47,6 +49,9 @@ def _number_between(least: int, most: int | None = None) -> Callable[[str], int]
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks import registry as benchmark_registry
+    from vieval_plugin.card.compare import lines as lines_of_cards
+    from vieval_plugin.card.compare import results_of_cards
+    from vieval_plugin.card.read import is_card
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.comparison import FILES, compare_results, lines, write_comparison
     from vieval_plugin.results.runs import load_results
@@ -58,7 +63,11 @@ def _run(options: argparse.Namespace) -> int:
     statistics = replace(config.current().statistics.options(), **flags)
     for folder in options.benchmark:
         benchmark_registry.benchmark(folder)
-    results = load_results(options.results, options.label, options.partial)
+    if all(map(is_card, options.results)):
+        results = results_of_cards(options.results, options.label)
+        say(*lines_of_cards(results, statistics))
+    else:
+        results = load_results(options.results, options.label, options.partial)
     comparison = compare_results(results, statistics)
     say(*lines(comparison, statistics))
     if options.out:

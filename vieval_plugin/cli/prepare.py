@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
     from vieval_plugin.cli import Commands
 
 
@@ -15,10 +17,12 @@ GROUP = "benchmarks"
 
 def add(commands: Commands) -> None:
     from vieval_plugin.benchmarks import registry as benchmark_registry
+    from vieval_plugin.published.files import NAME
 
     parser = commands.add_parser("prepare", help="fill the data folder with a benchmark, or check what is there")
     parser.add_argument(
-        "benchmark", help="its name; docs/benchmarks.md says which are downloaded and the others' layouts"
+        "benchmark",
+        help=f"its name; docs/benchmarks.md says which are downloaded and the others' layouts; or {NAME}, of other judges",
     )
     parser.add_argument("--count", type=int, help="how many frames of a video or views of an object stand for a sample")
     parser.add_argument("--root", type=Path, help="data folder (default: VIEVAL_DATA, else the user's cache folder)")
@@ -30,7 +34,7 @@ def add(commands: Commands) -> None:
         name: meaning
         for benchmark in benchmark_registry.benchmarks().values()
         for name, meaning in benchmark.hosts.items()
-    }
+    } | {"logs": "published verdicts"}
     for name, meaning in hosts.items():
         parser.add_argument(f"--{name}-host", metavar="URL", help=f"base address of {meaning}")
     parser.set_defaults(run=_run, hosts=tuple(hosts))
@@ -38,22 +42,32 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
-    from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.benchmarks.benchmark import Preparing
     from vieval_plugin.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     root = options.root or config.current().data_folder()
-    benchmark = benchmark_registry.benchmark(options.benchmark)
-    if benchmark.prepare is None:
-        known = [name for name, entry in benchmark_registry.benchmarks().items() if entry.prepare]
-        raise VievalError(f"{benchmark.name} has nothing to prepare; those that have: {', '.join(known)}")
-    addresses = {name: url for name in options.hosts if (url := getattr(options, f"{name}_host"))}
-    if unknown := sorted(set(addresses) - set(benchmark.hosts)):
-        raise VievalError(f"{benchmark.name} fetches nothing from --{unknown[0]}-host; leave it out")
+    name, prepare, hosts = _named(options.benchmark)
+    addresses = {host: url for host in options.hosts if (url := getattr(options, f"{host}_host"))}
+    if unknown := sorted(set(addresses) - set(hosts)):
+        raise VievalError(f"{name} fetches nothing from --{unknown[0]}-host; leave it out")
     say(f"data folder: {root}")
-    report = benchmark.prepare(
-        root, Preparing(options.parts, images=not options.no_images, count=options.count, hosts=addresses)
-    )
+    report = prepare(root, Preparing(options.parts, images=not options.no_images, count=options.count, hosts=addresses))
     say(*report.lines)
     return 0 if report.complete else 1
+
+
+def _named(name: str) -> tuple[str, Callable[[Path, Preparing], Prepared], Mapping[str, str]]:
+    """The thing to be prepared: its name, how, and the sources whose address may be changed."""
+    from vieval_plugin.benchmarks import registry as benchmark_registry
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.published.fetching import HOSTS, prepare
+    from vieval_plugin.published.files import NAME
+
+    if name == NAME:
+        return NAME, prepare, HOSTS
+    benchmark = benchmark_registry.benchmark(name)
+    if benchmark.prepare is None:
+        known = [name for name, entry in benchmark_registry.benchmarks().items() if entry.prepare]
+        raise VievalError(f"{benchmark.name} has nothing to prepare; those that have: {', '.join(known)}, {NAME}")
+    return benchmark.name, benchmark.prepare, benchmark.hosts

@@ -33,7 +33,8 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
     parser.add_argument(
-        "--card",
+        "--training-record",
+        metavar="FOLDER",
         nargs="*",
         type=Path,
         default=[],
@@ -65,7 +66,9 @@ def _run(options: argparse.Namespace) -> int:
     for folder in options.benchmark:
         benchmark_registry.benchmark(folder)
     results = load_results(options.results, options.label, options.partial)
-    written = write_report(results, options.out, statistics, options.expect, options.order, options.card, ratings)
+    written = write_report(
+        results, options.out, statistics, options.expect, options.order, options.training_record, ratings
+    )
     say(*written.headlines)
     say(f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}")
     exit_code = tell_unreadable(results.unreadable)

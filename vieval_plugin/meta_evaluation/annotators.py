@@ -236,6 +236,7 @@ class WithAnnotators(Annotated):
             partial(self._compared, part, runs),
             {**ceiling, CONSTANT_BASELINE_LABEL: Estimate(0.0)},
             {"dimension": {dimension: found for dimension in self.dimensions if (found := of(dimension))}},
+            statistic="Spearman",
         )
 
     def compared(

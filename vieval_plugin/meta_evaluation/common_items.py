@@ -141,7 +141,7 @@ def compared_correlations(
         statistic = CorrelationDifference(first_scores, second_scores, human, groups, coefficient=coefficient)
         return CommonSamplesStatistic(len(names), statistic)
 
-    described = f"{coefficient.capitalize()}'s correlation with people"
+    described = f"{coefficient.capitalize()}'s correlation with the ratings"
     systems = _systems(items, "samples", {}, asked)
     return ComparedStatistic(part, aspect, described, systems, pair, above_constant=correlates(pair))
 

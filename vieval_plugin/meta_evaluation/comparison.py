@@ -310,10 +310,15 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
         return CommonSamplesStatistic(sum(samples.n for samples in common), AveragedDifference(paired, weights))
 
     described = "; ".join(
-        f"{benchmark}: {parts[0].aspect}, {parts[0].statistic}" for benchmark, parts in comparisons.items()
+        f"{benchmark}: {parts[0].aspect}, {parts[0].statistic.partition(',')[0]}"
+        for benchmark, parts in comparisons.items()
     )
     statistic = f"mean over {len(comparisons)} benchmarks ({described})"
     return ComparedStatistic(OVER_BENCHMARKS, "", statistic, systems, pair)
+
+
+NO_VALUE = "no value for "
+"""Words before the parts or task types for which a system has no value."""
 
 
 def unranked_reason(n: int, available_count: int, lacking: Sequence[str] = (), unit: str = "samples") -> str:
@@ -323,7 +328,7 @@ def unranked_reason(n: int, available_count: int, lacking: Sequence[str] = (), u
     ('a score for 40 of 100 samples', 'no value for sdie', '')
     """
     if lacking:
-        return f"no value for {', '.join(lacking)}"
+        return f"{NO_VALUE}{', '.join(lacking)}"
     return f"a score for {n} of {available_count} {unit}" if n < LEAST_COVERAGE * available_count else ""
 
 

@@ -35,7 +35,7 @@ ALL = "all"
 
 def generator_headline(
     benchmark: str,
-    judge: str,
+    run: Run,
     aspects: Sequence[str],
     images_under: Callable[[StatisticsOptions], Mapping[str, Sequence[Observation]]],
     options: StatisticsOptions,
@@ -44,7 +44,7 @@ def generator_headline(
 
     Args:
         benchmark: its name, which joins the seed.
-        judge: its label.
+        run: the judge's.
         aspects: what it rates; not none.
         images_under: gives those of each generator under a failure policy, groups named with their part.
         options: what failed verdicts are, how many draws, the seed.
@@ -74,7 +74,7 @@ def generator_headline(
             }
     return Headline(
         aspect,
-        f"Mean {aspect} over prompts, by {judge}",
+        f"Mean {aspect} over prompts, by {run.name}",
         "It is the judge's opinion: nobody rated these images.",
         "prompts",
         (0.0, 1.0),
@@ -82,7 +82,8 @@ def generator_headline(
         lambda options: compared_generator_means(aspect, images_under(options)),
         breakdowns=broken,
         entrant="generator",
-        judge=judge,
+        judge=run.label,
+        statistic=f"mean {aspect}",
     )
 
 
@@ -128,11 +129,10 @@ def _headlines(
     benchmark: str, judged: Sequence[GeneratorImages], runs: Sequence[Run], options: StatisticsOptions
 ) -> tuple[Headline, ...]:
     headlines = []
-    for judge in dict.fromkeys(generator.judge for generator in judged):
-        generators = [generator for generator in judged if generator.judge == judge]
-        images_under = partial(_images_of, [run for run in runs if run.label == judge])
-        if generators[0].aspects:
-            headlines.append(generator_headline(benchmark, judge, generators[0].aspects, images_under, options))
+    for run in runs:
+        aspects = next((generator.aspects for generator in judged if generator.judge == run.label), ())
+        if aspects:
+            headlines.append(generator_headline(benchmark, run, aspects, partial(_images_of, [run]), options))
     return tuple(headlines)
 
 

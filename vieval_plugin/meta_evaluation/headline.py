@@ -46,7 +46,8 @@ class Headline:
     - `references` are what they stand beside: what people reach among themselves, answers that never look;
     - `breakdowns` has the same statistic by kind, category or tag, whichever there are, under the name of that heading;
     - `ceiling` compares a row, by its label, with the annotators, None where there is nothing to compare;
-    - `entrant` says what stands in the rows; `judge` whose scores they are, where the rows are no judges.
+    - `entrant` says what stands in the rows; `judge` whose scores they are, where the rows are no judges;
+    - `statistic` names it in a word, as a sentence does before its number.
     """
 
     aspect: str
@@ -61,6 +62,7 @@ class Headline:
     entrant: str = "judge"
     judge: str = ""
     ceiling: Callable[[str], CeilingComparison | None] | None = None
+    statistic: str = ""
 
 
 def preferred(aspects: Sequence[str], raters: Mapping[str, int]) -> list[str]:

@@ -134,6 +134,7 @@ def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
             aspect=aspect,
             ends=(-1.0, 1.0),
             constant=0.0,
+            least=LEAST,
         ),
         Statistic(aspect, partial(_paper, aspect), "paper", interval=False, over_parts=paper_over_parts),
         Statistic(

@@ -137,7 +137,7 @@ def compared_on(aspect: str, judges: Mapping[str, Mapping[Cell, RatedSample]]) -
     return ComparedStatistic(
         parts[0] if len(parts) == 1 else ALL_PARTS,
         aspect,
-        f"Spearman's correlation with people, Fisher's average over image models{_over_parts_text(parts)}",
+        f"Spearman's correlation with the ratings, Fisher's average over image models{_over_parts_text(parts)}",
         systems,
         pair,
         above_constant=correlates(pair),
@@ -268,7 +268,7 @@ def _headline(
     ceiling = {"human ceiling: each rater with the others": people[HUMAN]} if people else {}
     return Headline(
         aspect,
-        f"Spearman's correlation with people on {aspect}, averaged over image models and kinds (Fisher)",
+        f"Spearman's correlation with the ratings on {aspect}, averaged over image models and kinds (Fisher)",
         WHY_PREFERRED,
         "samples",
         (-1.0, 1.0),
@@ -276,6 +276,7 @@ def _headline(
         _comparing(aspect, scored),
         {**ceiling, CONSTANT_BASELINE_LABEL: Estimate(0.0)},
         {"kind": {part: estimates for part, estimates in by_kind.items() if estimates}},
+        statistic="Spearman",
     )
 
 

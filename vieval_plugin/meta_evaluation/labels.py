@@ -176,6 +176,7 @@ class WithLabels:
             partial(self._test, first, aspect, part, runs),
             {} if first.constant is None else {"scores that never look": Estimate(first.constant)},
             {"tag": by_tag} if by_tag else {},
+            statistic=first.words,
         )
 
     def compared(

@@ -57,7 +57,8 @@ class Statistic:
     - `primary` marks that of its aspect by which judges are put in order, the one that a host's own table has room for;
     - `aspect` is what is rated, as far as one is; `ends` are the lowest and highest value that it can have, `constant` is
       that of a constant baseline, if it has one;
-    - `paired` is the test by which two judges are compared, None where there is none.
+    - `paired` is the test by which two judges are compared, None where there is none;
+    - `least` is how many samples of an image model in a part it needs.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Statistic:
     ends: tuple[float, float] = (0.0, 1.0)
     constant: float | None = None
     paired: PairedTestSpec | None = None
+    least: int = 1
 
     @property
     def words(self) -> str:

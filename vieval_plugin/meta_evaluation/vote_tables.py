@@ -53,19 +53,18 @@ _Points: TypeAlias = Mapping[str, _Point]
 
 
 def vote_headlines(
-    benchmark: str, judged: Sequence[JudgedPart], scheme: str, options: StatisticsOptions
+    benchmark: str, judged: Sequence[JudgedPart], tie_handling: VoteScheme, options: StatisticsOptions
 ) -> tuple[Headline, ...]:
-    """The headline of a benchmark of votes: accuracy with the most detailed tie handling.
+    """The headline of a benchmark of votes: accuracy with one tie handling.
 
     A judge that scores is taken by O, where it has none by SC.
 
     Args:
         benchmark: its name, which joins the seed.
         judged: its parts, with all that stand in its tables.
-        scheme: that of its votes.
+        tie_handling: the ties that count.
         options: how many draws, the seed.
     """
-    tie_handling = TIE_HANDLINGS[scheme][0]
     bootstrap = Bootstrap.of(f"{benchmark}/{ALL_PARTS}", options)
     pooled = {label: _pooled(judged, label, subject, tie_handling) for label, subject in _subjects(judged).items()}
     judges = {label: points for label, points in pooled.items() if points}
@@ -81,14 +80,15 @@ def vote_headlines(
     headline = Headline(
         VOTES,
         f"Share of pairs in which the judge says what people say (accuracy, {_words(tie_handling)})",
-        "It is the question that people were asked, counted in the most detailed way; a missing answer is wrong, and a "
-        "judge that is not above the best fixed answer is no judge.",
+        f"It is the question that people were asked, counted {_words(tie_handling)}; a missing answer is wrong, and a judge "
+        "that is not above the best fixed answer is no judge.",
         "pairs",
         (0.0, 1.0),
         {label: _accuracy_of(points, bootstrap) for label, points in judges.items()},
         lambda _: _compared(judges, tie_handling, list(fixed_answers.values())),
         _people(judged, tie_handling, bootstrap) | ({best: constants[best]} if best else {}),
         {name: breakdown for name, breakdown in broken.items() if len(breakdown) > 1},
+        statistic="accuracy",
     )
     return (headline,)
 
@@ -218,6 +218,7 @@ def vote_tables(
     scheme: str,
     options: StatisticsOptions,
     rated: bool = False,
+    tie_handling: VoteScheme | None = None,
 ) -> Tables:
     """Tables of a benchmark of votes, and their numbers as cells, in percent, under the benchmark's own name.
 
@@ -228,6 +229,7 @@ def vote_tables(
         scheme: that of its votes.
         options: how many draws, the seed.
         rated: whether people's ratings of the candidates stand beside the judges.
+        tie_handling: that of the headline, the most detailed one where none is named.
 
     Returns:
         Tables without any row are left out. The document lists which judges are not significantly above the best
@@ -259,7 +261,7 @@ def vote_tables(
         for line in lines
         for ties in line.not_above
     ]
-    headlines = vote_headlines(benchmark, judged, scheme, options)
+    headlines = vote_headlines(benchmark, judged, tie_handling or TIE_HANDLINGS[scheme][0], options)
     return Tables(
         tuple(table for table in tables if table.rows),
         cells,

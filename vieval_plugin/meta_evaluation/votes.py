@@ -99,6 +99,7 @@ class ByVotes:
 
     `scheme` is one of `judges.contests`: `four_way`, `three_way`, `two_way` or `ranking`. `rated` says that people
     rated the candidates as well: what follows from their ratings then stands beside the judges (see `vote_ratings`).
+    `tie_handling` is that of the headline, the most detailed one where none is named.
 
     >>> ByVotes("five_way")
     Traceback (most recent call last):
@@ -107,6 +108,7 @@ class ByVotes:
 
     scheme: str = "four_way"
     rated: bool = False
+    tie_handling: VoteScheme | None = None
 
     def __post_init__(self) -> None:
         if self.scheme not in TIE_HANDLINGS:
@@ -137,7 +139,7 @@ class ByVotes:
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Tables with the constant baselines above the judges; see `vote_tables`."""
-        return vote_tables(benchmark, parts, runs, self.scheme, options, self.rated)
+        return vote_tables(benchmark, parts, runs, self.scheme, options, self.rated, self.tie_handling)
 
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions

@@ -95,7 +95,8 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of each row of a CSV file, the header's first, with the line where it ends; VievalError as `csv_table`."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
+            reader = csv.reader(file, delimiter=_delimiter(file.readline()), strict=True)
+            file.seek(0)
             try:
                 for cells in reader:
                     yield reader.line_num, cells
@@ -107,6 +108,11 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise VievalError(f"{path}: not UTF-8; save the table as CSV UTF-8") from None
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+def _delimiter(header: str) -> str:
+    """The comma, or where a header has none the semicolon or tab that spreadsheets write in some languages."""
+    return next((sign for sign in ",;\t" if sign in header), ",")
 
 
 def jsonl_table(path: Path) -> InputTable:

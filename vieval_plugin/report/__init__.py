@@ -14,13 +14,14 @@ from vieval_plugin.media.files import write_folder
 from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_against
-from vieval_plugin.meta_evaluation.tables import Tables, printed_tables
+from vieval_plugin.meta_evaluation.tables import Table, Tables, printed_tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.costs import durations
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow, leaderboards
 from vieval_plugin.report.headlines.sentences import format_estimate, sentences
+from vieval_plugin.report.headlines.tables import headline_lines
 from vieval_plugin.report.inputs import rated_runs, read_order
-from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
+from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables, rounded
 from vieval_plugin.report.own_samples import benchmarks_with_runs, win_rate_answers
 from vieval_plugin.report.page import PageSection, page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
@@ -49,7 +50,7 @@ def write_report(
     options: StatisticsOptions,
     expected: Path | None = None,
     order: Path | None = None,
-    cards: Sequence[Path] = (),
+    training_records: Sequence[Path] = (),
     ratings: HumanRatings | None = None,
 ) -> WrittenReport:
     """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`.
@@ -62,7 +63,7 @@ def write_report(
         options: what failed verdicts and ratings not given are, how many draws, the seed.
         expected: a CSV of printed cells, in the form that `expect` reads.
         order: a file with an image model a line, the best first, that rankings are compared with.
-        cards: of trained models that answered, whose folders the results do not name.
+        training_records: of trained models that answered, whose folders the results do not name.
         ratings: people's, in the place of those that benchmarks have.
 
     Returns:
@@ -78,8 +79,8 @@ def write_report(
     reference_order = read_order(order) if order else ()
     sections = []
     for benchmark, benchmark_runs in runs_of_benchmarks:
-        tables = _section(benchmark, benchmark_runs, options, reference_order, cards)
-        boards = leaderboards(tables.headlines, benchmark.name, benchmark_runs, options, seconds)
+        tables = _section(benchmark, benchmark_runs, options, reference_order, training_records)
+        boards = leaderboards(tables.headlines, benchmark.name, benchmark_runs, options, seconds, benchmark.synthetic)
         sections.append(PageSection(benchmark, benchmark_runs, tables, boards))
     judges, judge_notes = leaderboard_tables({section.benchmark.name: section.boards for section in sections}, options)
     if order and not any(key.table == ORDER for section in sections for key in section.tables.cells):
@@ -88,7 +89,7 @@ def write_report(
         )
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare_with_printed(expected, cells) if expected else None
-    answers = [*win_rates, *_answers(sections)]
+    answers, titles = [*win_rates, *_answers(sections)], [*win_rates, *_answers(sections, named=False)]
     parts = [
         f"# {subject(sections)}\n",
         *(f"{escaping.markdown(answer)}\n" for answer in answers),
@@ -98,7 +99,7 @@ def write_report(
     parts += [markdown(rater_table(ratings))] if ratings else []
     files: dict[str, str] = {}
     if judges:
-        parts += ["## Which judge is better\n", f"{NOTE}\n", *map(markdown, judges)]
+        parts += ["## Which judge is better\n", f"{NOTE}\n", *(markdown(rounded(table)) for table in judges)]
         parts += [f"Note: {escaping.markdown(note)}\n" for note in judge_notes]
         files |= {f"{table.name}.csv": csv_text(table) for table in judges}
     for section in sections:
@@ -116,42 +117,48 @@ def write_report(
         for section in sections
     ]
     files["report.md"] = "\n".join(parts)
-    over_benchmarks = judges[0] if len(judges) > 1 else None
-    files[PAGE] = page(answers, sections, options, _protocol(options).replace("`", ""), over_benchmarks, notes)
+    over_benchmarks = rounded(judges[0]) if len(judges) > 1 else None
+    # of one answer the page says above it whose scores it is of
+    files[PAGE] = page(
+        answers if len(answers) > 1 else titles,
+        sections,
+        options,
+        _protocol(options).replace("`", ""),
+        over_benchmarks,
+        notes,
+    )
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
     lines = (line for section in sections for line in _first_lines(section))
     return WrittenReport(comparison, (*win_rates, *lines, *(f"note: {note}" for note in results.notes)))
 
 
-def _answers(sections: Sequence[PageSection]) -> list[str]:
-    """The first sentence on each benchmark, or one a judge where generators are judged; several with what they are on."""
-    answers = [
-        (where, first) for section in sections for where, board in _boards(section) for first in sentences(board)[:1]
-    ]
-    return [f"{where}: {first}" if len(answers) > 1 else first for where, first in answers]
+def _answers(sections: Sequence[PageSection], named: bool = True) -> list[str]:
+    """The first sentence on each benchmark, or one a judge where generators are judged."""
+    return [sentences(board, named)[0] for section in sections for board in _boards(section)]
 
 
-def _boards(section: PageSection) -> list[tuple[str, Leaderboard]]:
-    """Boards that answer for a benchmark, each with the benchmark's name and, where generators are judged, the judge's."""
-    names = {run.label: run.name for run in section.runs}
-    if not section.boards or not section.boards[0].headline.judge:
-        return [(section.benchmark.name, board) for board in section.boards[:1]]
-    judged = [board for board in section.boards if board.headline.judge]
-    return [(f"{section.benchmark.name}, {names[board.headline.judge]}", board) for board in judged]
+def _boards(section: PageSection) -> Sequence[Leaderboard]:
+    """Boards that answer for a benchmark: one a judge where generators are judged, else the default."""
+    generators_alone = all(board.headline.judge for board in section.boards)
+    return section.boards if generators_alone else section.boards[:1]
 
 
 def _first_lines(section: PageSection) -> list[str]:
     """Lines for a terminal: a benchmark's first headline as a table and in words, and the others in a line each."""
     if not section.boards:
-        return []
+        return [line for table in section.tables.tables[:1] for line in _titled(table)]
     if len(section.boards) > 1 and section.boards[0].headline.judge:
         return _lines_of_judges(section)
     board, [table, *_] = section.boards[0], section.headlines
-    rows = [table.header, *table.rows]
     other_lines = [f"{_name(other.headline)}: {', '.join(map(_in_line, other.rows))}" for other in section.boards[1:]]
-    named = f"{section.benchmark.name}: {board.headline.title}"
-    return [*sentences(board), "", named, "", *text_table(rows, _ELSEWHERE), *other_lines, *section.mark_notes, ""]
+    named = f"{section.benchmark.name}: {section.words(board.headline.title)}"
+    shown = headline_lines(board, table, _ELSEWHERE)
+    return [*sentences(board), "", named, "", *shown, *other_lines, *section.mark_notes, ""]
+
+
+def _titled(table: Table) -> list[str]:
+    return ["", table.title, "", *text_table([table.header, *table.rows], _ELSEWHERE), ""]
 
 
 def _in_line(row: LeaderboardRow) -> str:
@@ -161,12 +168,9 @@ def _in_line(row: LeaderboardRow) -> str:
 
 def _lines_of_judges(section: PageSection) -> list[str]:
     """Lines for a terminal where generators are judged: a block a judge, with the answer and a table."""
-    names = {run.label: run.name for run in section.runs}
     lines: list[str] = []
     for board, table in zip(section.boards, section.headlines, strict=True):
-        first, *others = sentences(board)
-        lines += [f"{section.benchmark.name}, {names[board.headline.judge]}: {first}", *others, ""]
-        lines += [*text_table([table.header, *table.rows], _ELSEWHERE), ""]
+        lines += [*sentences(board), "", *headline_lines(board, table, _ELSEWHERE), ""]
     return lines
 
 
@@ -176,7 +180,11 @@ def _name(headline: Headline) -> str:
 
 
 def _section(
-    benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions, order: Sequence[str], cards: Sequence[Path]
+    benchmark: Benchmark,
+    runs: Sequence[Run],
+    options: StatisticsOptions,
+    order: Sequence[str],
+    training_records: Sequence[Path],
 ) -> Tables:
     """Tables of one benchmark: samples that judges were trained on, its own, the ranking against an order, findings."""
     parts = tuple(benchmark.parts)
@@ -186,7 +194,7 @@ def _section(
     return replace(
         benchmark_tables,
         tables=(
-            *trained_on_tables(runs, cards),
+            *trained_on_tables(runs, training_records),
             *benchmark_tables.tables,
             *printed_tables(benchmark.printed),
             *ranked,

@@ -74,13 +74,14 @@ class OfOwnSamples:
 
 
 def win_rate_answers(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
-    """Sentences on contests of a user's own samples: which generator wins, and the judge's position bias."""
-    ranked = [(run, r) for run in runs if run.benchmark == OWN for r in win_rate_rankings(run, options)]
+    """Sentences on contests of a user's own samples: which generator wins as which judge judges, and its position bias."""
     return [
         sentence
-        for run, ranking in ranked
+        for run in runs
+        if run.benchmark == OWN
+        for ranking in win_rate_rankings(run, options)
         for sentence in (
-            f"{run.name}: {answer(ranking)}" if len(ranked) > 1 else answer(ranking),
+            f"{answer(ranking).removesuffix('.')}, as {run.name} judges your images.",
             bias_sentence(position_bias(run, options)),
         )
         if sentence

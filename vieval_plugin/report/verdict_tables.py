@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import Record, Run
-from vieval_plugin.results.training_records import own_cards, trained_on, was_trained_on
+from vieval_plugin.results.training_records import own_training_records, trained_on, was_trained_on
 
 
 def findings_tables(runs: Sequence[Run]) -> list[Table]:
@@ -30,21 +30,21 @@ def findings_tables(runs: Sequence[Run]) -> list[Table]:
     return [Table("findings", "What was found on the way", header, tuple(rows))] if rows else []
 
 
-def trained_on_tables(runs: Sequence[Run], cards: Sequence[Path]) -> list[Table]:
+def trained_on_tables(runs: Sequence[Run], training_records: Sequence[Path]) -> list[Table]:
     """A row for each judge that knew some of its samples from its training; no table where none did.
 
     Args:
         runs: one a judge, all of one benchmark.
-        cards: of models that answered; those in folders that the runs' options name are found by themselves.
+        training_records: of models that answered; those in folders that the runs' options name are found by themselves.
 
     Raises:
-        VievalError: a card that cannot be read.
+        VievalError: a training record that cannot be read.
     """
-    listed_uids = [trained_on(card) for card in cards]
+    listed_uids = [trained_on(record) for record in training_records]
     rows = []
     for run in runs:
         records = [record for judged in run.records.values() for verdicts in judged for record in verdicts]
-        uids = frozenset().union(*listed_uids, *map(trained_on, _cards_of(records)))
+        uids = frozenset().union(*listed_uids, *map(trained_on, _training_records_of(records)))
         known = sum(was_trained_on(record, uids) for record in records)
         if known:
             rows.append((run.label, str(known), str(len(records))))
@@ -53,6 +53,6 @@ def trained_on_tables(runs: Sequence[Run], cards: Sequence[Path]) -> list[Table]
     return [Table("trained_on", title, header, tuple(rows))] if rows else []
 
 
-def _cards_of(records: Sequence[Record]) -> list[Path]:
+def _training_records_of(records: Sequence[Record]) -> list[Path]:
     by_config = {record.provenance.config_hash: record.provenance for record in records}
-    return list(dict.fromkeys(card for source in by_config.values() for card in own_cards(source)))
+    return list(dict.fromkeys(record for source in by_config.values() for record in own_training_records(source)))

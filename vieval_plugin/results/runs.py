@@ -13,7 +13,7 @@ from vieval_plugin.judges.protocol import SampleId, Status
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
-from vieval_plugin.results.sources import Source, labels_of, source_of
+from vieval_plugin.results.sources import Source, differing_details, labels_of, source_of
 from vieval_plugin.run.verdict_log import PARTIAL
 
 
@@ -103,18 +103,18 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
         grouped[identity.benchmark, source][identity.part].append(judged)
     # a replay of several judges from the logs of one leaves the others wholly missing: nothing to report
     recorded = {key: by_part for key, by_part in grouped.items() if not _nothing_recorded(by_part)} or grouped
-    judges_with_setting_labels = [name for name, spec in judge_registry.judges().items() if spec.training_benchmarks]
-    labels = {
-        benchmark: labels_of([source for of, source in recorded if of == benchmark], judges_with_setting_labels)
-        for benchmark in dict.fromkeys(benchmark for benchmark, _ in recorded)
-    }
+    judges = judge_registry.judges()
+    judges_with_setting_labels = [name for name, spec in judges.items() if spec.training_benchmarks]
+    titles = {name: spec.title for name, spec in judges.items()}
+    sources = {name: [source for of, source in recorded if of == name] for name, _ in recorded}
+    labels = {name: labels_of(several, judges_with_setting_labels, titles) for name, several in sources.items()}
     runs = []
     for (benchmark, source), by_part in recorded.items():
         recorded_by = next(iter(by_part.values()))[0][0].provenance
         known = judge_registry.judge_of_results(source.judge, recorded_by.options)
         against_all, table = (known.against_all, known.table) if known else (False, "")
         label = labels[benchmark][source]
-        words = (" ".join(source.settings), source.name)
+        words = (" ".join(source.settings), source.name, differing_details(source, sources[benchmark]))
         runs.append(Run(label, benchmark, source.judge, recorded_by.aspects, dict(by_part), against_all, table, *words))
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
 

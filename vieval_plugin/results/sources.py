@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from vieval_plugin.records import Provenance
@@ -37,36 +38,53 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
     return Source(name, provenance.judge, provenance.settings, _details(provenance))
 
 
-def labels_of(sources: Collection[Source], judges_with_setting_labels: Collection[str] = ()) -> Mapping[Source, str]:
-    """Label each of a benchmark's runs: by its name, and as much more as tells it from the others.
+def labels_of(
+    sources: Collection[Source],
+    judges_with_setting_labels: Collection[str] = (),
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> Mapping[Source, str]:
+    """Label each of a benchmark's runs: by its name, and in brackets as much more as tells it from its namesakes.
 
     Args:
         sources: all different.
         judges_with_setting_labels: judges whose settings are said in any case.
+        titles: names of judges as papers have them; others are called by their own.
 
     >>> hot, cold = (Source("m", "viescore", (), (("temperature", t),)) for t in ("1.0", "0.0"))
     >>> list(labels_of([hot, cold]).values()), list(labels_of([hot]).values())
-    (['m viescore temperature=1.0', 'm viescore temperature=0.0'], ['m'])
+    (['m (temperature=1.0)', 'm (temperature=0.0)'], ['m'])
     """
-    labels = {source: _label(source, [other for other in sources if other.name == source.name]) for source in sources}
-    return {
-        source: f"{label} ({', '.join(source.settings)})"
-        if source.judge in judges_with_setting_labels and label == source.name
-        else label
-        for source, label in labels.items()
-    }
+    labels = {}
+    for source in sources:
+        namesakes = [other for other in sources if other.name == source.name]
+        words = [titles.get(source.judge, source.judge)] if len({other.judge for other in namesakes}) > 1 else []
+        alike = [other for other in namesakes if other.judge == source.judge]
+        if len({other.settings for other in alike}) > 1:
+            words.append(f"setting {' '.join(source.settings) or 'none'}")
+        elif source.judge in judges_with_setting_labels:
+            words += source.settings
+        words += filter(None, [differing_details(source, sources)])
+        labels[source] = f"{source.name} ({', '.join(words)})" if words else source.name
+    return labels
 
 
-def _label(source: Source, namesakes: Sequence[Source]) -> str:
-    if len(namesakes) == 1:
-        return source.name
-    options_of_namesakes = [dict(namesake.details) for namesake in namesakes if namesake[:3] == source[:3]]
-    differing = [
-        f"{key.rpartition('.')[2]}={value[:_LONGEST]}"
-        for key, value in source.details
-        if any(other.get(key) != value for other in options_of_namesakes)
-    ]
-    return " ".join([source.name, source.judge, *source.settings, *differing])
+def differing_details(source: Source, sources: Collection[Source]) -> str:
+    """Options of a run that differ from those of the runs with its name, judge and settings; empty where none do.
+
+    >>> runs = [Source("m", "viescore", (), (("pack", pack),)) for pack in ("v1 abc", "v1 def", "mine 123")]
+    >>> [differing_details(run, runs) for run in runs]
+    ['pack=v1 abc', 'pack=v1 def', 'pack=mine']
+    """
+    options = [dict(other.details) for other in sources if other[:3] == source[:3]]
+    texts = []
+    for key, value in source.details:
+        others = [other.get(key, "") for other in options]
+        if any(other != value for other in others):
+            name, _, _ = value.partition(" ")
+            # the digest of a pack is said only where packs of one name differ
+            named = key == "pack" and all(other == value or other.partition(" ")[0] != name for other in others)
+            texts.append(f"{key.rpartition('.')[2]}={(name if named else value)[:_LONGEST]}")
+    return ", ".join(texts)
 
 
 @lru_cache(maxsize=256)
@@ -77,7 +95,8 @@ def _details(provenance: Provenance) -> Details:
     details = {
         "backbone": provenance.backbone,
         "pack": f"{provenance.pack} {provenance.pack_hash}".strip(),
-        **dict(_flat("judges", judges.get(provenance.judge))),
+        # the pack that answered stands above, whatever the options call it
+        **{key: value for key, value in _flat("judges", judges.get(provenance.judge)) if key != "judges.pack"},
         # what is told in words is asked of a backbone
         **dict(_flat("backbones", backbones if provenance.pack else None)),
         **dict(_flat("scorers", scorers.get(provenance.judge))),

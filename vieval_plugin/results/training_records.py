@@ -1,4 +1,4 @@
-"""Cards of trained models: which samples they were trained on, and which verdicts are on such samples."""
+"""Training records of models: which samples they were trained on, and which verdicts are on such samples."""
 
 from __future__ import annotations
 
@@ -10,41 +10,43 @@ from vieval_plugin.records import Provenance, Record
 from vieval_plugin.text.untrusted import isdir, isfile, path_of
 from vieval_plugin.text.yaml_json import read_json
 
-CARD = "card.json"
-"""What the card in a model's folder is called."""
+TRAINING_RECORD = "training_record.json"
+"""What the training record in a model's folder is called."""
 
 
-def trained_on(card: Path) -> frozenset[str]:
+def trained_on(record: Path) -> frozenset[str]:
     """The uids of what a model learnt from.
 
     Args:
-        card: a folder that `vieval train` wrote, or the card in it.
+        record: a folder that `vieval train` wrote, or the training record in it.
 
     Raises:
-        VievalError: there is no card, or what is there is none.
+        VievalError: there is no training record, or what is there is none.
     """
-    file = card / CARD if isdir(card) else card
+    file = record / TRAINING_RECORD if isdir(record) else record
     try:
         uids = read_json(file.read_bytes())["uids"]
         if not isinstance(uids, list) or not all(isinstance(uid, str) for uid in uids):
             raise ValueError("uids is no list of texts")
     except OSError as error:
-        raise VievalError(f"{file}: the card cannot be read ({error.strerror}); `vieval train` writes one") from None
+        raise VievalError(
+            f"{file}: the training record cannot be read ({error.strerror}); `vieval train` writes one"
+        ) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise VievalError(f"{file}: no card of a trained model ({' '.join(str(error).split())[:100]})") from None
+        raise VievalError(f"{file}: no training record of a model ({' '.join(str(error).split())[:100]})") from None
     return frozenset(uids)
 
 
-def own_cards(source: Provenance) -> list[Path]:
-    """The cards in the folders of models that the options of a run name, as far as they are on this machine."""
+def own_training_records(source: Provenance) -> list[Path]:
+    """The records in the folders of models that the options of a run name, as far as they are on this machine."""
     parts = [source.options.get(part) for part in ("backbones", "scorers")]
     models = [
         model for part in parts if isinstance(part, Mapping) for model in part.values() if isinstance(model, Mapping)
     ]
-    cards = [path_of(str(model["model"])) / CARD for model in models if model.get("model")]
+    records = [path_of(str(model["model"])) / TRAINING_RECORD for model in models if model.get("model")]
     files = source.options.get("judge_files")
-    cards += [path_of(str(file)).parent / CARD for file in files] if isinstance(files, list) else []
-    return [card for card in cards if isfile(card)]
+    records += [path_of(str(file)).parent / TRAINING_RECORD for file in files] if isinstance(files, list) else []
+    return [record for record in records if isfile(record)]
 
 
 def was_trained_on(record: Record, uids: frozenset[str]) -> bool:

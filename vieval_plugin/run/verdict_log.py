@@ -187,7 +187,7 @@ class VerdictLog:
             run = document["run"]
             if "usage" in document:
                 self._attempt = max(self._attempt, document["attempt"] + 1)
-                self._usage[run][document["attempt"]] = _usage_of(document["usage"])
+                self._usage[run][document["attempt"]] = usage_of(document["usage"])
                 return
             row = document["row"]
             offsets = self._offsets[run]
@@ -199,7 +199,8 @@ class VerdictLog:
             ) from None
 
 
-def _usage_of(document: Mapping[str, Any]) -> Usage:
+def usage_of(document: Mapping[str, Any]) -> Usage:
+    """The inverse of `Usage.as_json`."""
     counters = {name: Counter(count) for name, count in document.items() if isinstance(count, dict)}
     return Usage(**{**document, **counters})
 

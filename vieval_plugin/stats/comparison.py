@@ -7,7 +7,7 @@ compared by `MeanDifference` in the same way: an item is a prompt's score, and i
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from vieval_plugin.stats.estimate import Estimate
 
 Bools: TypeAlias = NDArray[np.bool_]
 
-PERMUTATIONS, EXCEEDANCES = 10_000, 20
+PERMUTATIONS, EXCEEDANCES = 10_000, 100
 """The most swaps of a pair's permutation test, and the exceedances at which it stops."""
 
 _FIRST_BLOCK_SIZE = 64
@@ -97,7 +97,8 @@ def paired_permutation_p(
 
     If neither system is better, it does not matter which of the two gave which of a unit's scores. So each unit's are
     swapped with probability 1/2, and the difference is recomputed. A swap whose difference is undefined exceeds the
-    observed one. Sampling stops at so many exceedances, as p is known well enough then.
+    observed one. Where all swaps are no more than `permutations`, each is taken once, and p is exact, whatever the
+    seed. Else sampling stops at so many exceedances, as p is known well enough then: at 100, to a tenth of itself.
 
     Args:
         statistic: as for `compare`.
@@ -106,29 +107,48 @@ def paired_permutation_p(
         exceedances: number of swaps with a difference as large as the observed one at which sampling stops.
 
     Returns:
-        Two-sided p in (0, 1]: `exceedances` over the swaps it took, else (1 + exceeding swaps) / (1 + `permutations`);
-        NaN where the observed difference is undefined.
+        Two-sided p in (0, 1]: the share of all swaps, or `exceedances` over the swaps it took, else
+        (1 + exceeding swaps) / (1 + `permutations`); NaN where the observed difference is undefined.
 
     Source: Noreen 1989, Computer-Intensive Methods (approximate randomization); Besag and Clifford 1991, Sequential
     Monte Carlo p-values; Phipson and Smyth 2010 (the added 1).
 
-    >>> paired_permutation_p(MeanDifference([1] * 8, [0] * 8, list("abcdefgh")), permutations=999)
-    0.01
+    >>> paired_permutation_p(MeanDifference([1] * 8, [0] * 8, list("abcdefgh")))
+    0.0078125
     """
     observed = statistic.swapped(np.zeros((1, statistic.units), dtype=bool))[0]
     if np.isnan(observed):
         return float("nan")
     least = abs(observed) - _ROUNDING * statistic.scale
-    rng = np.random.default_rng([*_seeds(seed), 1])
-    largest_block = max(1, _CELLS_AT_ONCE // max(statistic.units, 1))
-    exceeding, sampled, block = 0, 0, _FIRST_BLOCK_SIZE
-    while sampled < permutations:
-        swap = rng.random((min(block, largest_block, permutations - sampled), statistic.units)) < 0.5
+    is_exact = 2 ** min(statistic.units, 64) <= permutations
+    blocks = _every_swap(statistic.units) if is_exact else _random_swaps(statistic.units, permutations, seed)
+    exceeding, swaps = 0, 0
+    for swap in blocks:
         exceeds = np.flatnonzero(~(np.abs(statistic.swapped(swap)) < least))
-        if exceeding + len(exceeds) >= exceedances:
-            return exceedances / (sampled + int(exceeds[exceedances - exceeding - 1]) + 1)
-        exceeding, sampled, block = exceeding + len(exceeds), sampled + len(swap), 4 * block
-    return (1 + exceeding) / (1 + permutations)
+        if exceeding + len(exceeds) >= exceedances and not is_exact:
+            return exceedances / (swaps + int(exceeds[exceedances - exceeding - 1]) + 1)
+        exceeding, swaps = exceeding + len(exceeds), swaps + len(swap)
+    return exceeding / swaps if is_exact else (1 + exceeding) / (1 + permutations)
+
+
+def _every_swap(units: int) -> Iterator[Bools]:
+    block = _largest_block(units)
+    for start in range(0, 2**units, block):
+        numbers = np.arange(start, min(start + block, 2**units))
+        yield (numbers[:, None] >> np.arange(units)) % 2 == 1
+
+
+def _random_swaps(units: int, permutations: int, seed: Seed) -> Iterator[Bools]:
+    rng = np.random.default_rng([*_seeds(seed), 1])
+    sampled, block = 0, _FIRST_BLOCK_SIZE
+    while sampled < permutations:
+        swap = rng.random((min(block, _largest_block(units), permutations - sampled), units)) < 0.5
+        yield swap
+        sampled, block = sampled + len(swap), 4 * block
+
+
+def _largest_block(units: int) -> int:
+    return max(1, _CELLS_AT_ONCE // max(units, 1))
 
 
 def resampled_differences(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0) -> Floats:

@@ -64,7 +64,8 @@ def _less(value: Any, secrets: list[str]) -> Any:
 
 
 def _secrets() -> list[str]:
-    named = {value for name, value in os.environ.items() if len(value) >= _SHORTEST and _is_secret(name)}
+    # names first: looking up every value took a tenth of the time of a call to a server
+    named = {value for name in os.environ if _is_secret(name) and len(value := os.environ[name]) >= _SHORTEST}
     return sorted(named | _server_secrets, key=len, reverse=True)  # one may be part of another
 
 

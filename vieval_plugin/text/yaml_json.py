@@ -33,6 +33,10 @@ def read_yaml(text: str) -> Any:
         return loader.construct_document(node)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ValueError(f"{where}{error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from None
     except (TypeError, OverflowError) as error:  # a date or number that is none

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from vieval_plugin.backends.weights import is_out_of_memory, library, line_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.results.training_records import CARD
+from vieval_plugin.results.training_records import TRAINING_RECORD
 
 Tune: TypeAlias = Literal["lora", "full"]
 Example = TypeVar("Example")
@@ -106,7 +106,7 @@ def write_training_record(folder: Path, record: Mapping[str, Any]) -> None:
     Versions of what trained it are added. VievalError where it cannot be written.
     """
     document = {**record, "versions": {name: version for name in _PACKAGES if (version := _version(name))}}
-    write_whole(folder / CARD, [json.dumps(document, indent=1, ensure_ascii=False)])
+    write_whole(folder / TRAINING_RECORD, [json.dumps(document, indent=1, ensure_ascii=False)])
 
 
 def _version(package: str) -> str:

@@ -1,7 +1,7 @@
 """Images and request bodies as a server takes them: a file's own pixels where it can, encoded anew where it must.
 
-Every image is decoded whole before it is sent. What a file says beside its picture (place, time, comments) never leaves
-this machine.
+Every image is looked through to its end before it is sent. What a file says beside its picture (place, time, comments)
+never leaves this machine.
 """
 
 from __future__ import annotations

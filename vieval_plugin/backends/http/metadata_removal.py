@@ -6,16 +6,12 @@ as does all that is needed to read the pixels.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-_JPEG, _PNG = b"\xff\xd8", b"\x89PNG\r\n\x1a\n"
-_END_OF_IMAGE = b"\xff\xd9"
-_SCAN, _END = 0xDA, 0xD9
+from vieval_plugin.media import jpeg
+
+_PNG = b"\x89PNG\r\n\x1a\n"
 _APP0, _APP2, _APP14, _APP15, _COMMENT = 0xE0, 0xE2, 0xEE, 0xEF, 0xFE
-_ALONE = (0x01, *range(0xD0, 0xD8))  # markers that no length follows
-# what ends the coded pixels: a marker that is neither a stuffed byte nor a restart
-_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 # pHYs is the pixels' shape, the others decide colours; critical chunks begin with a capital and stay anyhow
 _COLOURS = (b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"cICP", b"mDCV", b"cLLI", b"sBIT", b"bKGD")
 _KEPT_CHUNKS = frozenset((*_COLOURS, b"pHYs"))
@@ -31,10 +27,10 @@ def without_metadata(data: bytes) -> bytes | None:
     >>> without_metadata(b"GIF89a") is None
     True
     """
-    parts = _jpeg if data.startswith(_JPEG) else _png if data.startswith(_PNG) else None
+    parts = _jpeg if data.startswith(jpeg.SIGNATURE) else _png if data.startswith(_PNG) else None
     try:
         return b"".join(parts(data)) if parts else None
-    except (IndexError, ValueError):
+    except ValueError:
         return None
 
 
@@ -48,34 +44,10 @@ def colour_chunks(data: bytes) -> bytes:
 
 
 def _jpeg(data: bytes) -> Iterator[bytes]:
-    """ITU T.81, annex B: segments with a marker and a length, after a scan's header its coded pixels."""
-    yield _JPEG
-    at = len(_JPEG)
-    while True:
-        if data[at] != 0xFF:
-            raise ValueError("no marker where one must be")
-        while data[at + 1] == 0xFF:
-            at += 1
-        marker = data[at + 1]
-        if marker == _END:
-            yield _END_OF_IMAGE
-            return
-        if marker in _ALONE:
-            yield data[at : at + 2]
-            at += 2
-            continue
-        end = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-        if not at + 4 <= end <= len(data):
-            raise ValueError("a segment that ends elsewhere")
-        yield _segment(marker, data[at:end])
-        at = end
-        if marker == _SCAN:
-            next_marker = _MARKER.search(data, at)
-            yield data[at : next_marker.start() if next_marker else len(data)]
-            if next_marker is None:
-                yield _END_OF_IMAGE
-                return
-            at = next_marker.start()
+    yield jpeg.SIGNATURE
+    for marker, segment in jpeg.segments(data):
+        yield segment if marker == jpeg.CODED_PIXELS else _segment(marker, segment)
+    yield jpeg.END_OF_IMAGE
 
 
 def _segment(marker: int, segment: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """Whole batches of questions: the store first, each question once, replies kept after every call.
 
-Before anything is looked up, every image of the batch is decoded whole in threads.
+Before anything is looked up, every image of the batch is looked through to its end in threads.
 """
 
 from __future__ import annotations

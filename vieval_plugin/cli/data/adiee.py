@@ -99,7 +99,9 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
     from vieval_plugin.training.adiee.labels import Editors, from_outputs, pairs_of
 
     if not options.licence:
-        raise VievalError("--outputs: say with --licence on which terms they may train a model; it goes onto the card")
+        raise VievalError(
+            "--outputs: say with --licence on which terms they may train a model; it goes into the training record"
+        )
     rows = list(read_samples(options.outputs, "tie", parse_columns(options.columns)))
     if bad := [(row.sample.id, row.verdict) for row in rows if row.verdict]:
         raise VievalError(f"{options.outputs}: {failures(bad)[0]}")

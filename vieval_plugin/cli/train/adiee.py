@@ -32,7 +32,7 @@ def add(actions: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.results.training_records import CARD
+    from vieval_plugin.results.training_records import TRAINING_RECORD
     from vieval_plugin.text.escaping import say
     from vieval_plugin.training.adiee import dataset, folder, loop
     from vieval_plugin.training.adiee.held_out import figures
@@ -41,13 +41,13 @@ def _run(options: argparse.Namespace) -> int:
 
     tuning = tuning_of(options)
     edits, manifest = dataset.read(options.data)
-    require_writable(options.out / CARD)
+    require_writable(options.out / TRAINING_RECORD)
     recipe = Recipe(tuning, options.answer, options.images, options.pack)
     learnt, held_out = split(edits, attrgetter("group"), tuning)
     trained, conversations, curves = loop.train(recipe, learnt, held_out, options.out)
     held_out_figures = figures(trained, conversations, held_out, tuning.batch_size)
     folder.write(options.out, trained, recipe)
-    folder.card(options.out, recipe, manifest, (learnt, held_out), curves, held_out_figures)
+    folder.training_record(options.out, recipe, manifest, (learnt, held_out), curves, held_out_figures)
     (options.out / loop.CHECKPOINT).unlink(missing_ok=True)
     say(f"seed {tuning.seed}", f"learnt from {len(learnt)} edits, {len(held_out)} held out")
     if held_out_figures:

@@ -22,7 +22,7 @@ def add(actions: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.results.training_records import CARD
+    from vieval_plugin.results.training_records import TRAINING_RECORD
     from vieval_plugin.text.escaping import say
     from vieval_plugin.training.chat_format import read
     from vieval_plugin.training.sft import tune
@@ -30,7 +30,7 @@ def _run(options: argparse.Namespace) -> int:
 
     tuning = tuning_of(options)
     turns = read(options.data)
-    require_writable(options.out / CARD)
+    require_writable(options.out / TRAINING_RECORD)
     learnt, held_out = split(turns, attrgetter("sample"), tuning)
     losses = tune(learnt, held_out, tuning, options.out)
     say(f"seed {tuning.seed}", f"learnt from {len(learnt)} turns, {len(held_out)} held out")

@@ -16,7 +16,7 @@ from vieval_plugin.meta_evaluation.comparison import (
     own_standings,
 )
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline
-from vieval_plugin.records import Record, Run
+from vieval_plugin.records import OWN, Record, Run
 from vieval_plugin.report.headlines.costs import Cost, cost_of
 from vieval_plugin.report.headlines.one_answer import one_answer
 from vieval_plugin.stats.comparison import PERMUTATIONS
@@ -82,13 +82,15 @@ class LeaderboardRow:
 class Leaderboard:
     """A headline's rows: ranked systems by their own number, then the others.
 
-    `comparison` has the tests, None where none were made; `method` says how ranks came about.
+    `comparison` has the tests, None where none were made; `method` says how ranks came about. `against` says in words
+    what the statistic compares with: whose ratings of which benchmark, or whose scores of which images these are.
     """
 
     headline: Headline
     rows: tuple[LeaderboardRow, ...]
     comparison: Comparison | None
     method: str = ""
+    against: str = ""
 
     @property
     def ranked(self) -> list[LeaderboardRow]:
@@ -134,6 +136,7 @@ def leaderboards(
     runs: Sequence[Run],
     options: StatisticsOptions,
     seconds: Mapping[tuple[str, str], str],
+    synthetic: bool = False,
 ) -> list[Leaderboard]:
     """Return the leaderboards of a benchmark, the default first.
 
@@ -143,6 +146,7 @@ def leaderboards(
         runs: one a judge.
         options: number of resamples, the seed.
         seconds: by benchmark and judge, how long its runs took, in words.
+        synthetic: whether its ratings follow from known defects, and are nobody's.
     """
     seconds_of = {run.label: seconds.get((benchmark, run.label), "") for run in runs}
     return [
@@ -153,6 +157,7 @@ def leaderboards(
             options,
             seconds_of,
             number == 0 or len(headline.estimates) <= MOST_ROWS_WITH_INTERVALS,
+            _against(headline, benchmark, runs, synthetic),
         )
         for number, headline in enumerate(headlines)
     ]
@@ -165,6 +170,7 @@ def _leaderboard(
     options: StatisticsOptions,
     seconds: Mapping[str, str],
     tested: bool,
+    against: str,
 ) -> Leaderboard:
     compared, comparison = headline.compared(options), None
     several = len(headline.estimates) > 1
@@ -177,7 +183,8 @@ def _leaderboard(
     place = {label: number for number, label in enumerate(standings)}
     records = {label: _records(headline, runs, label) for label in headline.estimates}
     costs = {label: cost_of(judged) for label, judged in records.items()}
-    failed = several and any(cost.failed for cost in costs.values())
+    known = any(estimate.defined for estimate in headline.estimates.values())
+    failed = several and known and any(cost.failed for cost in costs.values())
     places = _places(headline, compared, options) if failed else {}
     not_above = comparison.not_above_constant if comparison else not_above_constant(compared, benchmark, options)
     rows = [
@@ -194,7 +201,15 @@ def _leaderboard(
         for label, estimate in headline.estimates.items()
     ]
     rows.sort(key=lambda row: (math.isnan(row.estimate.value), place.get(row.label, 0), -row.estimate.value))
-    return Leaderboard(headline, tuple(rows), comparison, _comparison_method_text(comparison) if comparison else "")
+    method = _comparison_method_text(comparison) if comparison else ""
+    return Leaderboard(headline, tuple(rows), comparison, method, against)
+
+
+def _against(headline: Headline, benchmark: str, runs: Sequence[Run], synthetic: bool) -> str:
+    if not headline.judge:
+        return f"the known defects of {benchmark}" if synthetic else f"annotators on {benchmark}"
+    name = next((str(run.name) for run in runs if run.label == headline.judge), headline.judge)
+    return f"{name} judges {'your images' if benchmark == OWN else f'the images of {benchmark}'}"
 
 
 def _places(headline: Headline, compared: ComparedStatistic, options: StatisticsOptions) -> dict[str, tuple[str, str]]:

@@ -9,26 +9,43 @@ from collections.abc import Sequence
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
-from vieval_plugin.report.headlines.words import heading_words, task_type
+from vieval_plugin.report.headlines.words import (
+    heading_words,
+    reason_words,
+    short_decimal,
+    short_number,
+    statistic_words,
+    task_type,
+)
 from vieval_plugin.stats.estimate import Estimate
 
 _NAMED = 3
 """Number of rows that a sentence names; of more it says how many there are."""
+_NAMED_WORSE = 5
+"""Number of rows that a sentence without ranks names as worse than another."""
 _NOTABLE = 0.05
 """Difference from which the lowest and the highest of a breakdown are named."""
 
 
-def sentences(board: Leaderboard) -> list[str]:
-    """Return a leaderboard in words, the answer first.
+def sentences(board: Leaderboard, named: bool = True) -> list[str]:
+    """Return a leaderboard in words, the answer first; it says on what benchmark and by which statistic.
 
     Args:
         board: with one row or more.
+        named: whether the first says whose scores of which images these are, where rows are generators.
     """
+    first, *others = _sentences(board)
+    scores_of = f", as {board.against}" if board.headline.judge and named else ""
+    return [f"{first.removesuffix('.')}{scores_of}.", *others]
+
+
+def _sentences(board: Leaderboard) -> list[str]:
     rows = [row for row in board.rows if row.estimate.defined]
     if not rows:
         return [_without_numbers(board)]
-    text = [f"{row.label}: {row.one_answer}." for row in rows[:1] if row.one_answer]
-    text.append(_answer(board, rows))
+    alike = rows[0].one_answer
+    text = [f"{_own_number(board, rows[0])}, but {alike}."] if alike else []
+    text += [] if alike and len(rows) == 1 else [_answer(board, rows)]
     partial = [row for row in board.ranked[:1] if str(row.estimate.coverage) and len(rows) > 1]
     text += [f"The number of {row.label} is on {row.estimate.coverage}." for row in partial]
     text += _unranked_sentences(board, rows)
@@ -45,7 +62,22 @@ def _without_numbers(board: Leaderboard) -> str:
     statuses = sum((Counter(dict(row.cost.statuses)) for row in board.rows), Counter[str]())
     kinds = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
     why = f": {failed} of {verdicts} verdicts have no score ({kinds})" if failed else ""
-    return f"No {board.headline.entrant} has a number here{why}."
+    return f"No {board.headline.entrant} has a {_statistic(board)}{_compared(board)}{why}."
+
+
+def _statistic(board: Leaderboard) -> str:
+    return statistic_words(board.headline.statistic or board.headline.title)
+
+
+def _compared(board: Leaderboard) -> str:
+    """Words after a statistic that say with whose ratings it compares; empty where rows are generators."""
+    return "" if board.headline.judge else f" with {board.against}"
+
+
+def _own_number(board: Leaderboard, row: LeaderboardRow) -> str:
+    rests_on = str(row.estimate.coverage)
+    number = f"{row.label} has {_statistic(board)} {short_number(row.estimate)}{_compared(board)}"
+    return f"{number}, on {rests_on}" if rests_on else number
 
 
 def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
@@ -60,36 +92,51 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     labels = [row.label for row in ranked[1:]]
     worse = [label for label in labels if board.comparison.beats(first.label, label)]
     equal = [label for label in labels if label not in worse]
-    scope = f" of the {len(ranked)} ranked" if len(ranked) < len(rows) else ""
-    number = _number(first.estimate)
+    scope = f"Of the {len(ranked)} ranked, " if len(ranked) < len(rows) else ""
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
         named = f"{labels[0]} " if len(labels) > 1 else ""
         nearest = f" ({named}by {_difference_text(pair)})" if pair else ""
-        return f"{first.label} is best{scope}: {_measured(board)}{number}, significantly better than {_named_or_counted(worse)}{nearest}."
-    if not any(pair.significant for pair in board.comparison.pairs):
-        last, entrants = ranked[-1], board.comparison.compared.entrants
-        if len(ranked) == 2:
-            against = f"{number} against {_number(last.estimate)}"
-            return f"{first.label} and {last.label} cannot be told apart: {_measured(board)}{against}."
+        best = "is best" if board.headline.judge else "agrees best"
         return (
-            f"The {len(ranked)} {entrants} cannot be told apart: {_measured(board)}from {last.estimate.value:.3f} ({last.label}) to {number} "
-            f"({first.label})."
+            f"{scope}{first.label} {best}{_compared(board)}: {_statistic(board)} {short_number(first.estimate)}, "
+            f"significantly better than {_named_or_counted(worse)}{nearest}."
         )
-    better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
-    tied = [row.label for row in ranked if row.estimate.value == first.estimate.value]
+    if not any(pair.significant for pair in board.comparison.pairs):
+        return _equal_sentence(board, ranked)
+    return _highest_sentence(board, scope, worse, equal)
+
+
+def _equal_sentence(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str:
+    """Sentence where no ranked system is significantly better than another."""
+    first, last = ranked[0], ranked[-1]
+    number, lowest = short_number(first.estimate), short_number(last.estimate)
+    several = f"The {len(ranked)} {_entrants(board)}"
+    named = f"{first.label} and {last.label}" if len(ranked) == 2 else several
+    measured = f"by their {_statistic(board)}{_compared(board)}"
+    if len(ranked) == 2:
+        return f"{named} cannot be told apart {measured}: {number} against {lowest}."
+    return f"{named} cannot be told apart {measured}: from {lowest} ({last.label}) to {number} ({first.label})."
+
+
+def _highest_sentence(board: Leaderboard, scope: str, worse: Sequence[str], equal: Sequence[str]) -> str:
+    """Sentence where the first is better than some at most, and others are better than others."""
+    assert board.comparison is not None
+    first = board.ranked[0]
+    tied = [row.label for row in board.ranked if row.estimate.value == first.estimate.value]
+    verb = "have" if len(tied) > 1 else "has"
     highest = (
-        f"{_enumeration(tied)} have the highest number{scope}, {number}; {first.label}"
-        if len(tied) > 1
-        else f"{first.label} has the highest number{scope}, {number}, but"
+        f"{scope}{_enumeration(tied)} {verb} the highest {_statistic(board)}{_compared(board)}, "
+        f"{short_number(first.estimate)}{f'; {first.label}' if len(tied) > 1 else ', but'}"
     )
+    better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
     answer = f"{highest} is not significantly better than {_named_or_counted(equal)}{better}."
     return " ".join([answer, *_better_on_common(board, equal, first.label)])
 
 
-def _measured(board: Leaderboard) -> str:
-    """The aspect before a number where it is a mean score, which no other word of the sentence says."""
-    return f"{board.headline.aspect} " if board.headline.judge else ""
+def _entrants(board: Leaderboard) -> str:
+    assert board.comparison is not None
+    return board.comparison.compared.entrants
 
 
 def _range_sentence(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
@@ -97,10 +144,10 @@ def _range_sentence(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     covering = sorted([row for row in rows if not row.unranked] or rows, key=lambda row: row.estimate.value)
     lowest, highest = covering[0], covering[-1]
     if len(covering) == 1:
-        return f"{highest.label} has {_measured(board)}{format_estimate(highest.estimate)}."
+        return f"{_own_number(board, highest)}."
     return (
-        f"The numbers are from {lowest.estimate.value:.3f} ({lowest.label}) to {format_estimate(highest.estimate)} "
-        f"({highest.label})."
+        f"The {_statistic(board)}{_compared(board)} is from {short_decimal(lowest.estimate.value)} ({lowest.label}) to "
+        f"{short_number(highest.estimate)} ({highest.label})."
     )
 
 
@@ -112,9 +159,16 @@ def _pairwise_sentence(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> 
         if pair.significant:
             ordered = pair.better_first()
             worse_than.setdefault(ordered.first, []).append(ordered.second)
-    results = [f"{better} is significantly better than {_enumeration(worse)}" for better, worse in worse_than.items()]
-    text = "; ".join(results) or f"No {board.headline.entrant} is significantly better than another"
-    return f"{text}, on the {board.comparison.compared.unit} that both scored."
+    verb = "is" if board.headline.judge else "agrees"
+    by = f"by {_statistic(board)} on the {board.comparison.compared.unit} that both scored"
+    if not worse_than:
+        return f"No {board.headline.entrant} {verb} significantly better{_compared(board)} than another, {by}."
+    results = sorted(worse_than.items(), key=lambda result: -len(result[1]))
+    (better, worse), *others = results[:_NAMED]
+    text = f"{better} {verb} significantly better{_compared(board)} than {_named_or_counted(worse, _NAMED_WORSE)}"
+    text += "".join(f"; {other} than {_named_or_counted(worse, _NAMED_WORSE)}" for other, worse in others)
+    more = f"; and {len(results) - _NAMED} more are better than others" if len(results) > _NAMED else ""
+    return f"{text}{more}, {by}."
 
 
 def _unranked_sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
@@ -124,7 +178,8 @@ def _unranked_sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> l
     if not unranked or len(rows) == 1 or (not tested and len(unranked) == len(rows)):
         return []
     text = f"{'Not ranked' if tested else 'Not among these'}: "
-    text += ", ".join(f"{row.label} ({row.unranked})" for row in unranked)
+    text += ", ".join(f"{row.label} ({reason_words(row.unranked)})" for row in unranked[:_NAMED_WORSE])
+    text += f" and {len(unranked) - _NAMED_WORSE} more" if len(unranked) > _NAMED_WORSE else ""
     better = [row.label for row in unranked] if tested and len(board.ranked) > 1 else []
     if tested and len(board.ranked) < 2:
         alone = f"Only {board.ranked[0].label}" if board.ranked else f"No {board.headline.entrant} of these"
@@ -146,7 +201,7 @@ def _better_on_common(board: Leaderboard, labels: Sequence[str], first: str) -> 
 
 def _difference_text(pair: SystemPair) -> str:
     p = p_text(pair.adjusted)
-    return f"{format_estimate(pair.result.difference)}, p {p if p.startswith('<') else f'= {p}'}"
+    return f"{short_number(pair.result.difference)}, p {p if p.startswith('<') else f'= {p}'}"
 
 
 def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
@@ -160,7 +215,7 @@ def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> li
             text.append(_beside_ceiling(board, rows[0], name, reference))
         else:
             low = [row.label for row in rows if row.not_above_constant]
-            value = f" ({reference.value:.3f})" if reference.value else ""
+            value = f" ({short_decimal(reference.value)})" if reference.value else ""
             text += [f"Not shown to be above the {name}{value}: {_named_or_counted(low)}."] if low else []
     return text
 
@@ -170,16 +225,17 @@ def _beside_ceiling(board: Leaderboard, first: LeaderboardRow, name: str, refere
     ceiling = board.headline.ceiling(first.label) if board.headline.ceiling else None
     if ceiling is None:
         return (
-            f"{first.label} is {_position_to_reference(first.estimate, reference)} the {name} ({reference.value:.3f})."
+            f"{first.label} is {position_to_reference(first.estimate, reference)} the {name} "
+            f"({short_decimal(reference.value)})."
         )
     return (
         f"{first.label} is {ceiling.position} the {name}: with the mean of the other annotators it correlates by "
-        f"{ceiling.judge:.3f}, an annotator by {ceiling.annotators:.3f} (difference "
-        f"{format_estimate(ceiling.difference)})."
+        f"{short_decimal(ceiling.judge)}, an annotator by {short_decimal(ceiling.annotators)} (difference "
+        f"{short_number(ceiling.difference)})."
     )
 
 
-def _position_to_reference(estimate: Estimate, reference: Estimate) -> str:
+def position_to_reference(estimate: Estimate, reference: Estimate) -> str:
     low, high = (reference.value if math.isnan(end) else end for end in (reference.low, reference.high))
     if estimate.low > high:
         return "above"
@@ -197,8 +253,8 @@ def _breakdown_sentences(board: Leaderboard, first: LeaderboardRow) -> list[str]
         if len(known) > 1 and max(known)[0] - min(known)[0] >= _NOTABLE:
             (low, lowest, n), (high, highest, m) = min(known), max(known)
             text.append(
-                f"By {heading_words(heading)}, {first.label} is lowest on {task_type(lowest)} ({low:.2f}, n {n}) and highest "
-                f"on {task_type(highest)} ({high:.2f}, n {m})."
+                f"By {heading_words(heading)}, {first.label} is lowest on {task_type(lowest)} ({short_decimal(low)}, n {n}) "
+                f"and highest on {task_type(highest)} ({short_decimal(high)}, n {m})."
             )
     return text
 
@@ -216,8 +272,8 @@ def _number(estimate: Estimate) -> str:
     return f"{estimate.value:.3f}{interval}"
 
 
-def _named_or_counted(labels: Sequence[str]) -> str:
-    return _enumeration(labels) if len(labels) <= _NAMED else f"{len(labels)} others"
+def _named_or_counted(labels: Sequence[str], named: int = _NAMED) -> str:
+    return _enumeration(labels) if len(labels) <= named else f"{len(labels)} others"
 
 
 def _enumeration(labels: Sequence[str]) -> str:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
+
+from vieval_plugin.meta_evaluation.comparison import NO_VALUE
+from vieval_plugin.stats.estimate import Estimate
+
 ASPECTS = {"SC": "semantic consistency", "PQ": "perceptual quality", "O": "overall"}
 TASK_TYPES = {
     "tig": "text-guided generation",
@@ -30,3 +36,58 @@ def heading_words(heading: str) -> str:
     ('task type', 'category')
     """
     return "task type" if heading == "kind" else heading
+
+
+def statistic_words(name: str) -> str:
+    """A statistic in words, coefficients by the names of those who made them.
+
+    >>> statistic_words("spearman"), statistic_words("auroc"), statistic_words("mean SC")
+    ('Spearman', 'AUROC', 'mean semantic consistency (SC)')
+    """
+    code = name.removeprefix("mean ")
+    if code != name and code in ASPECTS:
+        return f"mean {'overall score' if code == 'O' else ASPECTS[code]} ({code})"
+    return {"auroc": "AUROC", "spearman": "Spearman", "pearson": "Pearson", "kendall": "Kendall"}.get(name, name)
+
+
+def reason_words(reason: str) -> str:
+    """A reason for having no rank, with the task types that lack a value in words, or counted where they are many.
+
+    >>> reason_words("no value for tie"), reason_words("no value for tig, tie, mie")
+    ('no value for text-guided editing', 'no value for 3 task types')
+    """
+
+    def worded(found: re.Match[str]) -> str:
+        codes = found[1].split(", ")
+        if len(codes) <= _NAMED:
+            return NO_VALUE + " and ".join(map(task_type, codes))
+        return f"{NO_VALUE}{len(codes)} {'task types' if TASK_TYPES.keys() >= {*codes} else 'parts'}"
+
+    return re.sub(f"{NO_VALUE}([^;]+)", worded, reason)
+
+
+_NAMED = 2
+
+
+def short_number(estimate: Estimate) -> str:
+    """A number with its interval as a sentence has it: two decimals, or three where two would make 0 of something else.
+
+    >>> short_number(Estimate(0.3812, 0.35, 0.41)), short_number(Estimate(-0.004, -0.02, 0.012)), short_number(Estimate(1))
+    ('.38 [.35, .41]', '-.004 [-.020, .012]', '1.00')
+    """
+    ends = [end for end in (estimate.value, estimate.low, estimate.high) if not math.isnan(end)]
+    digits = 3 if any(end and not round(end, 2) for end in ends) else 2
+    value, *interval = (short_decimal(end, digits) for end in ends)
+    return f"{value} [{', '.join(interval)}]" if interval else value
+
+
+def short_decimal(value: float, digits: int = 2) -> str:
+    """A number without the zero before its point.
+
+    >>> short_decimal(0.5), short_decimal(-0.25), short_decimal(-0.001), short_decimal(1)
+    ('.50', '-.25', '.00', '1.00')
+    """
+    text = f"{value + 0:.{digits}f}"
+    if not float(text):
+        text = text.lstrip("-")
+    return re.sub(r"^(-?)0\.", r"\1.", text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -16,6 +16,7 @@ from markupsafe import Markup
 from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
+from vieval_plugin.report.headlines.words import short_number
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.escaping import html
 
@@ -27,7 +28,12 @@ _HEIGHT, _MARGIN = 40, 2.0
 
 
 def forest(
-    estimates: Mapping[str, Estimate], references: Mapping[str, Estimate], ends: tuple[float, float], title: str
+    estimates: Mapping[str, Estimate],
+    references: Mapping[str, Estimate],
+    ends: tuple[float, float],
+    title: str,
+    worse: Collection[str] = (),
+    unranked: Collection[str] = (),
 ) -> Markup:
     """Estimates with their intervals, a row each with the number beside it; references are lines through all rows.
 
@@ -38,6 +44,8 @@ def forest(
         references: what they stand beside.
         ends: the lowest and highest value that there can be.
         title: what the chart shows, for those who do not see it.
+        worse: labels of those that are significantly worse than the first, drawn in grey.
+        unranked: labels of those that are in no order with the others, drawn hollow.
     """
     shown = {label: estimate for label, estimate in estimates.items() if estimate.defined}
     beside = {label: estimate for label, estimate in references.items() if estimate.defined}
@@ -48,15 +56,21 @@ def forest(
     def x(value: float) -> str:
         return f"{_MARGIN + (100 - 2 * _MARGIN) * (min(max(value, low), high) - low) / (high - low):.2f}%"
 
+    def kind_of(label: str) -> str:
+        return "dot unranked" if label in unranked else "dot worse" if label in worse else "dot"
+
     ticks = _ticks(low, high)
     behind = "".join(_upright("axis", x(tick)) for tick in ticks)
     behind += "".join(_upright("mark-line", x(estimate.value)) for estimate in beside.values())
-    rows = [_row(label, estimate, x, behind, "dot") for label, estimate in shown.items()]
+    rows = [_row(label, estimate, x, behind, kind_of(label)) for label, estimate in shown.items()]
     rows += [_row(label.split(": ")[0], estimate, x, behind, "reference") for label, estimate in beside.items()]
     scale = "".join(f'<text x="{x(tick)}" y="14" text-anchor="middle">{tick:g}</text>' for tick in ticks)
     axis = f'<div class="row ticks"><span></span><svg height="20">{scale}</svg><span></span></div>'
     head = Markup('<div class="forest" role="img" aria-label="{}">').format(html(title))
-    return head + Markup("").join(rows) + Markup(f"{axis}</div>")
+    legend = ["Grey: significantly worse than the first."] if worse else []
+    legend += ["Hollow: not ranked."] if unranked else []
+    below = Markup(f'<p class="how">{" ".join(legend)}</p>') if legend else Markup("")
+    return head + Markup("").join(rows) + Markup(f"{axis}</div>") + below
 
 
 def _upright(kind: str, x: str) -> str:
@@ -69,11 +83,12 @@ def _row(label: str, estimate: Estimate, x: Callable[[float], str], behind: str,
     bar = (
         f'<line class="{kind} bar" x1="{x(estimate.low)}" x2="{x(estimate.high)}" y1="50%" y2="50%"/>' if known else ""
     )
-    interval = f' <span class="interval">[{estimate.low:.3f}, {estimate.high:.3f}]</span>' if known else ""
+    number, _, ends = short_number(estimate).partition(" ")
+    interval = f' <span class="interval">{ends}</span>' if ends else ""
     beside = " beside" if kind == "reference" else ""
     dot = "" if beside else f'<circle class="{kind}" cx="{x(estimate.value)}" cy="50%" r="8"/>'
     plot = Markup(f'<svg height="{_HEIGHT}">{behind}{bar}{dot}</svg>')
-    value = Markup(f'<span class="value"><b>{estimate.value:.3f}</b>{interval}</span>')
+    value = Markup(f'<span class="value"><b>{number}</b>{interval}</span>')
     name = Markup('<span class="name">{}</span>').format(_short(label, 60))
     return Markup('<div class="row{}">{}{}{}</div>\n').format(beside, name, plot, value)
 

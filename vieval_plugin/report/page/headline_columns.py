@@ -67,7 +67,7 @@ def _parts(judges: Sequence[JudgeName]) -> dict[str, tuple[str, ...]]:
         "model": tuple("" if judge.model == judge.judge else judge.model for judge in judges),
         "judge": tuple(judge.judge for judge in judges),
         "setting": tuple(judge.setting for judge in judges),
-        "options": tuple("" if judge.details == f"({judge.setting})" else judge.details for judge in judges),
+        "options": tuple(judge.details for judge in judges),
     }
     return {name: cells for name, cells in parts.items() if any(cells)}
 

@@ -66,7 +66,7 @@ def _description(folder: Path, recipe: Recipe, weights: str, dtype: str) -> dict
     }
 
 
-def card(
+def training_record(
     folder: Path,
     recipe: Recipe,
     manifest: Mapping[str, Any],

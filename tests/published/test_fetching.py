@@ -1,0 +1,94 @@
+"""`vieval prepare published_verdicts` against a site of this process: whole, resumed, and of another commit."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from tests.local_site import answering
+from vieval_plugin.published import fetching, files
+from vieval_plugin.published.files import PublishedFile
+from vieval_plugin.readers import download
+
+REPOSITORY, COMMIT = "TIGER-AI-Lab/VIEScore", "1a2d1786f0d8def1736d38cb6f57a73410dd7d71"
+BODIES = {f"_answers/results_mine/ImagenHub {n}/SC.json": b"x" * n for n in range(1, 13)}
+LISTED = tuple(
+    PublishedFile(REPOSITORY, COMMIT, path, f"viescore_logs{path[8:]}", len(body), hashlib.sha256(body).hexdigest())
+    for path, body in BODIES.items()
+)
+
+
+@pytest.fixture(autouse=True)
+def listed(monkeypatch):
+    pytest.importorskip("aiohttp")
+    monkeypatch.setattr(fetching, "published_files", lambda: LISTED)
+    monkeypatch.setattr(download, "FIRST_WAIT", 0.01)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def site():
+    """Serves the files by their address; `spoilt` ones with another content, `gone` ones not at all."""
+    asked, spoilt, gone = [], set(), set()
+
+    def answer(path, body, headers):
+        asked.append(path)
+        name = path.removeprefix(f"/{REPOSITORY}/{COMMIT}/").replace("%20", " ")
+        if name in gone or name not in BODIES:
+            return 404, {}, b""
+        return 200, {}, b"y" * len(BODIES[name]) if name in spoilt else BODIES[name]
+
+    with answering(answer) as host:
+        yield f"http://{host}", asked, spoilt, gone
+
+
+def fetched(root):
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_all_files_come_from_their_commit_and_are_not_fetched_twice(site, vieval, tmp_path):
+    host, asked, *_ = site
+    given = ("prepare", "published_verdicts", "--root", tmp_path, "--part", "imagenhub", "--logs-host", host)
+    assert vieval(*given).out.splitlines()[1:] == ["published_verdicts/imagenhub: complete, 12 files (12 fetched now)"]
+    assert fetched(tmp_path / files.NAME) == {file.place: BODIES[file.path] for file in LISTED}
+    assert len(asked) == 12
+    assert vieval(*given).out.splitlines()[1:] == ["published_verdicts/imagenhub: complete, 12 files (0 fetched now)"]
+    assert len(asked) == 12
+
+
+def test_what_was_interrupted_goes_on_and_what_was_changed_is_fetched_anew(site, vieval, tmp_path):
+    host, asked, _, gone = site
+    given = ("prepare", "published_verdicts", "--root", tmp_path, "--part", "imagenhub", "--logs-host", host)
+    gone.update(list(BODIES)[:5])
+    [line] = vieval(*given, code=1).out.splitlines()[1:]
+    assert line.startswith("published_verdicts/imagenhub: 5 of 12 files missing, first: ")
+    gone.clear(), asked.clear()
+    (tmp_path / files.NAME / LISTED[11].place).write_bytes(b"changed")
+    assert vieval(*given).out.splitlines()[1:] == ["published_verdicts/imagenhub: complete, 12 files (6 fetched now)"]
+    assert len(asked) == 6
+
+
+def test_of_a_log_of_another_commit_nothing_is_kept(site, vieval, tmp_path):
+    host, _, spoilt, _ = site
+    spoilt.update(list(BODIES)[:2])
+    given = ("--root", tmp_path, "--part", "imagenhub", "--logs-host", host)
+    [line] = vieval("prepare", "published_verdicts", *given, code=1).out.splitlines()[1:]
+    assert "2 of 12 files missing" in line
+    assert "not the file of TIGER-AI-Lab/VIEScore at commit 1a2d178: 1 bytes, published are 1 with SHA-256" in line
+    assert len(fetched(tmp_path / files.NAME)) == 10
+
+
+def test_without_a_network_two_lines_say_what_to_do(vieval, tmp_path):
+    given = ("--root", tmp_path, "--part", "imagenhub", "--logs-host", "http://127.0.0.1:9")
+    _, why, what = vieval("prepare", "published_verdicts", *given, code=1).out.splitlines()
+    assert why.startswith("published_verdicts: nothing can be fetched from here: 127.0.0.1:9 does not answer")
+    assert what.startswith("where there is a network, run `vieval prepare published_verdicts --root FOLDER`")
+
+
+def test_another_part_and_another_host_are_told(vieval):
+    assert "no published_verdicts part 'mine'" in vieval("prepare", "published_verdicts", "--part", "mine", code=1).err
+    assert (
+        "fetches nothing from --museum-host"
+        in vieval("prepare", "published_verdicts", "--museum-host", "x", code=1).err
+    )

@@ -1,0 +1,94 @@
+"""The ways in which a judge answers: ties, round numbers, and agreement with itself."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain, combinations
+
+import numpy as np
+
+from vieval_plugin.audit.anchor import answer_of, score_of
+from vieval_plugin.card.card import CardNumber, number_of
+from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, TIE
+from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed, computed_mean
+from vieval_plugin.records import Record
+from vieval_plugin.stats.options import StatisticsOptions
+
+_LEVEL_VOTES = (TIE, BOTH_GOOD, BOTH_BAD)
+_ROUND = 5.0
+
+
+def tie_share(records: Sequence[Record], aspect: str) -> float | None:
+    """The share of level votes, of level candidates of a contest, or of pairs of an image model's samples with one score.
+
+    Args:
+        records: those of one judge on one benchmark.
+        aspect: the aspect whose scores are looked at.
+
+    >>> tie_share([], "O") is None
+    True
+    """
+    level = list(chain.from_iterable(map(_level_in_contest, records)))
+    if level:
+        return sum(level) / len(level)
+    cells: dict[tuple[str, str], Counter[float]] = defaultdict(Counter)
+    for record in records:
+        if aspect in record.verdict.scores:
+            cells[record.id.part, record.id.image_model][round(record.verdict.scores[aspect], 9)] += 1
+    pairs = sum(math.comb(scores.total(), 2) for scores in cells.values())
+    tied = sum(math.comb(times, 2) for scores in cells.values() for times in scores.values())
+    return tied / pairs if pairs else None
+
+
+def _level_in_contest(record: Record) -> Iterator[bool]:
+    choice = record.verdict.choice
+    if choice is None:
+        return
+    yield from ("=" in vote or vote in _LEVEL_VOTES for vote in choice.votes.values() if vote)
+    yield from (value == 0 for value in choice.preferences.values())
+    for first, second in combinations(choice.scores, 2):
+        yield from (first[aspect] == second[aspect] for aspect in first.keys() & second.keys())
+
+
+def round_share(records: Iterable[Record]) -> float | None:
+    """The share of sub-scores, on the rubric's own scale, that are multiples of 5; None where there are none."""
+    scores = [score for record in records for step in record.verdict.trace for score in step.scores]
+    return sum(score % _ROUND == 0 for score in scores) / len(scores) if scores else None
+
+
+def agreement_of_repeats(
+    records: Sequence[Record], benchmark: str, options: StatisticsOptions
+) -> tuple[CardNumber, CardNumber]:
+    """The share of pairs of repeats with the same answer, and the mean difference of two repeats, with intervals.
+
+    Args:
+        records: of all repeats, each sample as often as it was judged.
+        benchmark: whose samples they are; it joins the seed.
+        options: number of resamples, the seed.
+    """
+    by_id: dict[Hashable, list[Record]] = defaultdict(list)
+    for record in records:
+        by_id[record.id].append(record)
+    same, spread = (
+        [(of[0].group or of[0].id.uid, measure(of)) for of in by_id.values() if len(of) > 1]
+        for measure in (_same, _spread)
+    )
+    bootstrap = Bootstrap.of(f"{benchmark}/repeats", options)
+    return _number(same, bootstrap), _number([row for row in spread if not math.isnan(row[1])], bootstrap)
+
+
+def _same(repeats: Sequence[Record]) -> float:
+    pairs = list(combinations((answer_of(record.verdict) for record in repeats), 2))
+    return sum(first == second for first, second in pairs) / len(pairs)
+
+
+def _spread(repeats: Sequence[Record]) -> float:
+    scores = [score_of(record.verdict) for record in repeats]
+    return float(np.mean([abs(first - second) for first, second in combinations(scores, 2)]))
+
+
+def _number(rows: Sequence[tuple[str, float]], bootstrap: Bootstrap) -> CardNumber:
+    computed: Computed = computed_mean([value for _, value in rows], [group for group, _ in rows], "no repeats")
+    return number_of(bootstrap.estimate(computed))

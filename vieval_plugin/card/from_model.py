@@ -1,0 +1,136 @@
+"""The card of a model that is asked: planned, judged, and judged again in part."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vieval_plugin.audit.audit import audit
+from vieval_plugin.audit.changes import changes
+from vieval_plugin.audit.material import random_judgeable_samples
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.card.card import Card, CardAudit, SelfAgreement
+from vieval_plugin.card.judging import JudgedFile, Judging, judge_entry, judge_repeats
+from vieval_plugin.card.making import Material, audit_of, card_of, entry_of, repeats_of
+from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, calls_of, planned
+from vieval_plugin.errors import VievalError
+from vieval_plugin.results.runs import results_of
+from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.run.session import Session
+from vieval_plugin.run.verdict_lines import run_file
+from vieval_plugin.stats.options import StatisticsOptions
+
+
+@dataclass(frozen=True)
+class CardRequest:
+    """A card that is asked for.
+
+    `samples` is how many of each benchmark, None for as many as is usual; `repeats` and `audited` how many of each judge
+    are asked again and changed; `published` is the folder of published verdicts, `out` that of the card.
+    """
+
+    model: str
+    benchmarks: Sequence[str]
+    judges: Sequence[PreparedJudge]
+    samples: int | None
+    repeats: int
+    audited: int
+    published: Path
+    out: Path
+    statistics: StatisticsOptions
+
+
+@dataclass(frozen=True)
+class CardPlan:
+    """The entries of a card, the calls that they begin with, and lines on what is not prepared."""
+
+    entries: tuple[PlannedEntry, ...]
+    calls: tuple[PlannedCalls, ...]
+    absent: tuple[str, ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """The plan in lines for a terminal."""
+        total = sum(row.asked for row in self.calls)
+        return [*(row.line for row in self.calls), f"in all {total:,} calls"]
+
+
+async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
+    """Draw the samples and count the calls; nothing is asked.
+
+    Raises:
+        VievalError: nothing is prepared that these judges can judge, or a cell would have too few samples.
+    """
+    entries, absent = list[PlannedEntry](), list[str]()
+    for name in request.benchmarks:
+        benchmark = benchmark_registry.benchmark(name)
+        more, lines = planned(benchmark, request.judges, judging.options, request.samples, request.statistics.seed)
+        entries, absent = [*entries, *more], [*absent, *lines]
+    if not entries:
+        judges = ", ".join(judge.spec.name for judge in request.judges)
+        raise VievalError(f"nothing is prepared that {judges} can judge: {'; '.join(absent) or 'name a --benchmark'}")
+    async with Session(judging.options, judging.backbone, judging.progress) as session:
+        counted = await calls_of(entries, request.repeats, request.audited, len(changes()), session, judging.options)
+    return CardPlan(tuple(entries), tuple(counted), tuple(absent))
+
+
+def make_card(
+    request: CardRequest, plan: CardPlan, judging: Judging, on_step: Callable[[str], None] = lambda line: None
+) -> Card:
+    """Judge what is planned, and make the card of it; what was judged before is not asked for again.
+
+    Args:
+        request, plan: the card's.
+        judging: who answers.
+        on_step: is told what comes next, in a line.
+
+    Raises:
+        VievalError: the run cannot go on; verdicts are kept, and the same call goes on.
+    """
+    judged: list[JudgedFile] = []
+    for entry in plan.entries:
+        on_step(f"{entry.benchmark.name} by {entry.prepared.spec.name}: {len(entry.judged)} {entry.unit}")
+        judged.append(asyncio.run(judge_entry(entry, request.out, judging)))
+    first_entries = {entry.prepared.spec.name: entry for entry in reversed(plan.entries)}
+    repeats = [
+        _repeats(entry, request, judging, on_step) for entry in reversed(first_entries.values()) if request.repeats
+    ]
+    audits, left_out = list[CardAudit](), list(plan.absent)
+    for entry in reversed(first_entries.values()) if request.audited else ():
+        try:
+            audits.append(_audit(entry, request, judging, on_step))
+        except VievalError as error:
+            left_out.append(f"no audit of {entry.prepared.spec.name}: {error}")
+    entries = []
+    for entry, file in zip(plan.entries, judged, strict=True):
+        [run] = results_of(file.records).runs
+        material = Material(
+            replace(run, label=request.model),
+            (file.path, run_file(file.path)),
+            entry.available,
+            file.usage.seconds or None,
+        )
+        entries.append(entry_of(material, request.published, request.out, request.statistics))
+    return card_of(request.model, "vieval card", entries, repeats, audits, left_out, request.statistics)
+
+
+def _repeats(
+    entry: PlannedEntry, request: CardRequest, judging: Judging, on_step: Callable[[str], None]
+) -> SelfAgreement:
+    n = min(request.repeats, len(entry.judged))
+    on_step(f"{entry.prepared.spec.name}: {n} {entry.unit} three times, past the store")
+    file = asyncio.run(judge_repeats(entry, n, request.statistics.seed, request.out, judging))
+    files = (file.path, run_file(file.path))
+    return repeats_of(entry.prepared.spec.name, files, file.records, request.out, request.statistics)
+
+
+def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step: Callable[[str], None]) -> CardAudit:
+    prepared, seed = entry.prepared, request.statistics.seed
+    samples = random_judgeable_samples(entry.judged, prepared, request.audited, seed)
+    on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
+    work = audit(
+        samples, prepared, judging.options, judging.backbone, seed, judging.progress, lambda plan: None, judging.bar
+    )
+    return audit_of(asyncio.run(work), entry.benchmark.name, len(samples))

@@ -1,0 +1,105 @@
+"""The card of a model from results that lmms-eval, VLMEvalKit or `vieval score` left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from vieval_plugin.card.card import Card
+from vieval_plugin.card.judging import VERDICTS
+from vieval_plugin.card.making import Material, card_of, entry_of
+from vieval_plugin.errors import VievalError
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.records import Run
+from vieval_plugin.results.host_samples import samples_files
+from vieval_plugin.results.rows import rows_of
+from vieval_plugin.results.runs import load_results
+from vieval_plugin.run.verdict_lines import run_file
+from vieval_plugin.stats.options import StatisticsOptions
+
+LEFT_OUT = "made from results, which do not tell whether the model agrees with itself when it is asked again, nor what it is fooled by"
+
+
+@dataclass(frozen=True)
+class ModelResults:
+    """Files of verdicts, and the runs of one model in them."""
+
+    files: tuple[Path, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.runs[0].model
+
+
+def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults:
+    """The results of one model.
+
+    Args:
+        results: folders or files of verdicts on benchmarks that people rated or voted on.
+        model: the name of the one that is meant, None where there is one only.
+
+    Raises:
+        VievalError: results cannot be read, or are of several models.
+    """
+    files = dict.fromkeys(file for result in results for file in samples_files(result))
+    loaded = load_results(list(files))
+    if loaded.unreadable:
+        raise VievalError(loaded.unreadable[0])
+    return ModelResults(tuple(files), tuple(_runs_of_model(loaded.runs, model)))
+
+
+def card_from_results(results: ModelResults, published: Path, out: Path, options: StatisticsOptions) -> Card:
+    """The card of a model from its results, whose files are copied beside it.
+
+    Args:
+        results: the model's.
+        published: the folder of published verdicts.
+        out: the folder of the card.
+        options: what failed verdicts are, number of resamples, the seed.
+
+    Raises:
+        VievalError: nothing of it is on samples that people rated.
+    """
+    copies = _copied(results.files, out)
+    entries, left_out = [], [LEFT_OUT]
+    for run in results.runs:
+        records = chain.from_iterable(chain.from_iterable(run.records.values()))
+        ids = {(record.id, record.provenance) for record in records}
+        of_run = [copy for copy, held in copies.items() if held & ids]
+        beside = [file for copy in of_run if (file := run_file(copy)).exists()]
+        try:
+            material = Material(replace(run, label=results.model), (*of_run, *beside))
+            entries.append(entry_of(material, published, out, options))
+        except VievalError as error:
+            left_out.append(str(error))
+    if not entries:
+        raise VievalError("; ".join(left_out[1:]))
+    return card_of(results.model, "results", entries, [], [], left_out, options)
+
+
+def _runs_of_model(runs: Sequence[Run], model: str | None) -> list[Run]:
+    models = list(dict.fromkeys(run.model for run in runs))
+    if model is None and len(models) > 1:
+        raise VievalError(
+            f"results of {len(models)} models ({', '.join(models)}); say with --model which the card is of"
+        )
+    if model is not None and model not in models:
+        raise VievalError(f"no results of {model}; they are of {', '.join(models)}")
+    return [run for run in runs if model in (None, run.model)]
+
+
+def _copied(files: Sequence[Path], out: Path) -> dict[Path, set[object]]:
+    """Copies of files of verdicts in the folder of a card, each with what it holds: the ids, and whose verdicts they are."""
+    copies: dict[Path, set[object]] = {}
+    for number, file in enumerate(files, start=1):
+        copy = out / VERDICTS / (f"{number}_{file.name}" if len(files) > 1 else file.name)
+        if copy.resolve() != file.resolve():
+            write_whole(copy, file.read_bytes())
+            if run_file(file).exists():
+                write_whole(run_file(copy), run_file(file).read_bytes())
+        copies[copy] = {(record.id, record.provenance) for records in rows_of(file) for record in records}
+    return copies

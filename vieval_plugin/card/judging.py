@@ -1,0 +1,114 @@
+"""The verdicts of a card: judged into files of a folder, so that a card that was ended goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vieval_plugin.audit.anchor import REPEATS, repeat_label
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.card.plan import PlannedEntry, draw_sample
+from vieval_plugin.config import Backbone, Config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.readers.samples import SampleSource
+from vieval_plugin.records import Provenance, Record
+from vieval_plugin.results.rows import rows_of
+from vieval_plugin.results.scored import write_scored
+from vieval_plugin.run.evaluate import provenance_of
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.scoring import score_into
+from vieval_plugin.run.verdict_lines import differing, inputs_of, run_file, run_hash
+from vieval_plugin.run.verdict_log import VerdictLog, partial_file, usage_of
+from vieval_plugin.text.yaml_json import read_json
+
+VERDICTS, ANCHORS = "verdicts", "anchors"
+"""The folders of a card's verdicts, and of its repeats, which are anchors."""
+
+
+@dataclass(frozen=True)
+class Judging:
+    """A run's options and the model that answers, in all of a card's runs; `progress` counts."""
+
+    options: Config
+    backbone: Backbone | None
+    progress: Progress
+    bar: bool = True
+
+
+@dataclass(frozen=True)
+class JudgedFile:
+    """A file of verdicts, with what is in it and what it took."""
+
+    path: Path
+    records: tuple[Record, ...]
+    usage: Usage
+
+
+async def judge_entry(entry: PlannedEntry, out: Path, judging: Judging) -> JudgedFile:
+    """Judge the samples of an entry into a file below `out`, or read what is there of the same run.
+
+    Raises:
+        VievalError: the run cannot go on, or what is there is of another run.
+    """
+    provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
+    return await _judge_into(out / VERDICTS / f"{entry.stem}.jsonl", entry, entry.source, [provenance], judging)
+
+
+async def judge_repeats(entry: PlannedEntry, n: int, seed: int, out: Path, judging: Judging) -> JudgedFile:
+    """Judge n samples of an entry three times past the store, as the repeats of an anchor."""
+    provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
+    past_store = judging.options.model_copy(
+        update={"store": judging.options.store.model_copy(update={"use": False, "refresh": False})}
+    )
+    entry = replace(entry, judged=tuple(draw_sample(entry.judged, n, seed)))
+    runs = [replace(provenance, label=repeat_label(number)) for number in range(1, REPEATS + 1)]
+    path = out / ANCHORS / f"{entry.stem}.jsonl"
+    return await _judge_into(path, entry, entry.source, runs, replace(judging, options=past_store))
+
+
+async def _judge_into(
+    path: Path, entry: PlannedEntry, source: SampleSource, provenances: Sequence[Provenance], judging: Judging
+) -> JudgedFile:
+    runs = {run_hash(provenance): provenance for provenance in provenances}
+    if path.exists() and not partial_file(path).exists():
+        usage = _require_same_run(path, source, runs)
+        records = _records(path)
+        if not any(record.verdict.status is Status.API_ERROR for record in records):
+            return JudgedFile(path, records, usage)
+    with VerdictLog(partial_file(path), inputs := inputs_of(source), runs) as log:
+        for provenance in provenances:
+            await score_into(
+                log,
+                source,
+                entry.prepared,
+                provenance,
+                path.parent,
+                judging.options,
+                judging.backbone,
+                judging.progress,
+                judging.bar,
+            )
+        write_scored(path, log, inputs, runs)
+        usage = sum(map(log.usage, runs), Usage())
+        log.complete = True
+    return JudgedFile(path, _records(path), usage)
+
+
+def _require_same_run(path: Path, source: SampleSource, runs: dict[str, Provenance]) -> Usage:
+    """What a run took that is complete; VievalError where it was another one."""
+    try:
+        document = read_json(run_file(path).read_bytes())
+        earlier = {name: run["provenance"] for name, run in document["runs"].items()}
+        difference = differing(document["inputs"], earlier, inputs_of(source), runs)
+        usage = sum((usage_of(run["usage"]) for run in document["runs"].values()), Usage())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise VievalError(f"{path}: {run_file(path).name} beside it is gone or damaged; choose another --out") from None
+    if difference:
+        raise VievalError(f"{path}: judged {difference}; give the command that made it, or choose another --out")
+    return usage
+
+
+def _records(path: Path) -> tuple[Record, ...]:
+    return tuple(record for records in rows_of(path) for record in records)

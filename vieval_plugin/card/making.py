@@ -1,0 +1,226 @@
+"""A card from verdicts: each number by the statistics of its benchmark, the same that a report has."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+
+from vieval_plugin.audit.audit import Audit
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.card.answers import agreement_of_repeats, round_share, tie_share
+from vieval_plugin.card.card import (
+    VERSION,
+    AnswerHabits,
+    AuditRow,
+    Card,
+    CardAudit,
+    CardEntry,
+    CardNumber,
+    EntryCost,
+    SelfAgreement,
+    number_of,
+)
+from vieval_plugin.card.placement import Placement, placement_of, published_runs
+from vieval_plugin.card.sentences import sentence
+from vieval_plugin.errors import VievalError
+from vieval_plugin.meta_evaluation.comparison import Standing
+from vieval_plugin.meta_evaluation.headline import Headline, preferred
+from vieval_plugin.meta_evaluation.observations import observe
+from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, Summary, combine, summary_of
+from vieval_plugin.published.files import NAME as PUBLISHED
+from vieval_plugin.published.judges import published_judges
+from vieval_plugin.records import Record, Run
+from vieval_plugin.report.headlines.costs import cost_of
+from vieval_plugin.report.headlines.one_answer import one_answer
+from vieval_plugin.report.headlines.sentences import position_to_reference
+from vieval_plugin.report.own_samples import benchmarks_with_runs
+from vieval_plugin.run.verdict_lines import identity_of
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
+
+_PACKAGES = ("vieval", "numpy", "scipy", "pillow", "lmms-eval")
+_CONSISTENT = "votes_consistent_share_value"
+
+
+@dataclass(frozen=True)
+class Material:
+    """What an entry is made of: a run under the model's name, its files, and what is known of it from elsewhere.
+
+    `available` is how many samples there were to choose from, 0 where nobody knows; `seconds` those of its calls.
+    """
+
+    run: Run
+    files: Sequence[Path]
+    available: int = 0
+    seconds: float | None = None
+
+
+def entry_of(material: Material, published: Path, out: Path, options: StatisticsOptions) -> CardEntry:
+    """The entry of a judge on a benchmark.
+
+    Args:
+        material: its verdicts.
+        published: the folder of published verdicts.
+        out: the folder that files are named from.
+        options: what failed verdicts are, number of resamples, the seed.
+
+    Raises:
+        VievalError: no number can be made of the verdicts, or the benchmark is not known.
+    """
+    run = material.run
+    [(benchmark, _)] = benchmarks_with_runs([run])
+    records = list(chain.from_iterable(chain.from_iterable(run.records.values())))
+    placement = placement_of(benchmark, run, published_runs(run, published), options)
+    if placement is None:
+        raise VievalError(f"{benchmark.name}: {run.label} has no number there: people rated or voted on none of it")
+    headline, own = placement.headline, _own_standing(placement, run.label)
+    by_part = _summaries(benchmark, run, options)
+    summary = combine(list(by_part.values()))
+    of = records[0].provenance
+    cost = cost_of(records)
+    ids = sorted(str(record.id) for record in records)
+    return CardEntry(
+        benchmark.name,
+        benchmark.title or benchmark.name,
+        *(run.judge, of.setting, of.pack, of.pack_hash, identity_of(of)["options"]),
+        unit="contests" if records[0].votes is not None else "samples",
+        samples=len(records),
+        available=material.available,
+        cells=len({(record.id.part, record.id.image_model) for record in records}),
+        sample_digest=hashlib.sha256("\n".join(ids).encode()).hexdigest(),
+        aspect=headline.aspect,
+        statistic=headline.title,
+        number=number_of(headline.estimates[run.label]),
+        statistics={name: number_of(estimate) for name, estimate in summary.estimates.items()},
+        ranks=own.ranks if placement.published else None,
+        ranked=len(placement.comparison.ranked),
+        unranked=own.system.undefined or own.system.unranked if placement.published else "",
+        published=placement.published,
+        references={label: number_of(estimate) for label, estimate in headline.references.items()},
+        ceiling=_ceiling(headline, run.label),
+        above_constant=run.label not in placement.comparison.not_above_constant,
+        heading=placement.heading,
+        words=placement.words,
+        useless=_useless(by_part, placement.words),
+        answers=AnswerHabits(
+            tie_share(records, headline.aspect),
+            round_share(records),
+            number_of(summary.estimates[_CONSISTENT]) if _CONSISTENT in summary.estimates else None,
+            one_answer(records, headline.aspect),
+        ),
+        spent=EntryCost(cost.verdicts, dict(cost.statuses), cost.calls, cost.tokens, material.seconds),
+        files=digests(material.files, out),
+    )
+
+
+def _own_standing(placement: Placement, label: str) -> Standing:
+    return next(standing for standing in placement.comparison.standings if standing.system.label == label)
+
+
+def _summaries(benchmark: Benchmark, run: Run, options: StatisticsOptions) -> dict[str, Summary]:
+    return {
+        part: summary_of(
+            benchmark.report, [observe(rows) for rows in several], Rating.of(run), benchmark.name, part, options
+        )
+        for part, several in run.records.items()
+    }
+
+
+def _ceiling(headline: Headline, label: str) -> str:
+    """Where a judge is to the annotators: `above`, `below`, or that it is shown to be neither; empty where none is known."""
+    if headline.ceiling and (compared := headline.ceiling(label)):
+        return compared.position
+    people = next((estimate for name, estimate in headline.references.items() if "ceiling" in name), Estimate(math.nan))
+    return position_to_reference(headline.estimates[label], people) if people.defined else ""
+
+
+def _useless(by_part: Mapping[str, Summary], words: Mapping[str, CardNumber]) -> tuple[str, ...]:
+    """The parts with a number of their own on which a judge is not shown to be above an answer that never looks."""
+    return tuple(part for part, summary in by_part.items() if part in words and not _is_above_constant(summary))
+
+
+def _is_above_constant(summary: Summary) -> bool:
+    primary = _primary(summary.statistics)
+    if primary.constant is not None:
+        return summary.estimates[primary.metric].low > primary.constant
+    above = summary.estimates.get(primary.metric.replace("accuracy", "above_constant"))
+    return above is not None and above.low > 0
+
+
+def _primary(statistics: Sequence[Statistic]) -> Statistic:
+    by_aspect = {statistic.aspect: statistic for statistic in statistics if statistic.primary}
+    return by_aspect[preferred(list(by_aspect), dict.fromkeys(by_aspect, 1))[0]]
+
+
+def repeats_of(
+    judge: str, files: Sequence[Path], records: Sequence[Record], out: Path, options: StatisticsOptions
+) -> SelfAgreement:
+    """The agreement of a judge with itself, from all verdicts of its repeats."""
+    benchmark = records[0].id.benchmark
+    times = len(records) // len({record.id for record in records})
+    return SelfAgreement(
+        judge, benchmark, times, *agreement_of_repeats(records, benchmark, options), digests(files, out)
+    )
+
+
+def audit_of(result: Audit, benchmark: str, samples: int) -> CardAudit:
+    """An audit as a card keeps it."""
+    rows = tuple(
+        AuditRow(effect.change, effect.aspect, replace(number_of(effect.difference), n=effect.n), effect.finding)
+        for effect in result.effects
+    )
+    return CardAudit(result.judge, benchmark, samples, rows)
+
+
+def card_of(
+    model: str,
+    made_from: str,
+    entries: Sequence[CardEntry],
+    repeats: Sequence[SelfAgreement],
+    audits: Sequence[CardAudit],
+    left_out: Sequence[str],
+    options: StatisticsOptions,
+) -> Card:
+    """The card of a model, dated today.
+
+    Args:
+        model: its name.
+        made_from: what verdicts come from, in a few words.
+        entries, repeats, audits: all that was found.
+        left_out: lines on what is not told.
+        options: those that numbers were made with.
+    """
+    date = datetime.now(UTC).date().isoformat()
+    alone = [_alone(entry) for entry in entries if not entry.published]
+    parts = (tuple(entries), tuple(repeats), tuple(audits), (*left_out, *dict.fromkeys(alone)))
+    card = Card(VERSION, model, made_from, "", *parts, asdict(options), options.seed, date, _versions())
+    return replace(card, sentence=sentence(card))
+
+
+def _alone(entry: CardEntry) -> str:
+    """Why no published judge stands beside an entry."""
+    if published_judges(entry.benchmark):
+        return f"published verdicts on {entry.title} are not there; run: vieval prepare {PUBLISHED}"
+    return f"no published verdicts on {entry.title} are known, so there is no place among them"
+
+
+def digests(files: Sequence[Path], out: Path) -> dict[str, str]:
+    """The SHA-256 of files, by their paths from a folder on."""
+    return {file.relative_to(out).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

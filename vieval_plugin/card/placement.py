@@ -1,0 +1,127 @@
+"""The place of a card's judge among the published judges, on the very same samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.card.card import CardNumber, Difference, PublishedPlace, number_of
+from vieval_plugin.config import Config
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, Comparison, compare_systems
+from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, preferred
+from vieval_plugin.published.judges import PublishedJudge, present, verdicts_of
+from vieval_plugin.records import Record, Run
+from vieval_plugin.results.replay import replayed
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.ranking import holm
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """A judge's headline among published judges: the comparison of all, and each of these beside it."""
+
+    headline: Headline
+    comparison: Comparison
+    published: tuple[PublishedPlace, ...]
+    heading: str
+    words: Mapping[str, CardNumber]
+
+
+def published_runs(own: Run, root: Path) -> list[Run]:
+    """The verdicts of published judges on the samples of a run; judges without any of them are left out.
+
+    Args:
+        own: the run, whose ratings and votes count.
+        root: the folder of published verdicts.
+    """
+    return [run for judge in present(own.benchmark, root) if (run := _published_run(judge, own, root)).records]
+
+
+def _published_run(judge: PublishedJudge, own: Run, root: Path) -> Run:
+    recording = verdicts_of(judge, root)
+    records: dict[str, list[tuple[Record, ...]]] = {}
+    aspects: tuple[str, ...] = ()
+    for part in (part for part in own.records if f"{own.benchmark}/{part}" in recording.covered):
+        for first, *_ in own.records[part]:
+            verdict, provenance = replayed(recording, first.id, 0, judge.judge, judge.setting, judge.backbone, Config())
+            aspects = provenance.aspects
+            records.setdefault(part, []).append((replace(first, verdict=verdict, provenance=provenance),))
+    return Run(judge.title, own.benchmark, judge.judge, aspects, records, setting=judge.setting, model=judge.backbone)
+
+
+def placement_of(
+    benchmark: Benchmark, own: Run, published: Sequence[Run], options: StatisticsOptions
+) -> Placement | None:
+    """Compare a judge with published ones on the default headline of a benchmark; None where it has none.
+
+    Args:
+        benchmark: theirs.
+        own: the judge's run, of one label.
+        published: runs on the same samples, labels all different.
+        options: what failed verdicts are, number of resamples, the seed.
+    """
+    parts = tuple(benchmark.parts)
+    headlines = benchmark.report.tables(benchmark.name, parts, [own, *published], options).headlines
+    if not headlines or own.label not in headlines[0].estimates:
+        return None
+    headline = headlines[0]
+    comparison = compare_systems(headline.compared(options), benchmark.name, options)
+    heading, by_word = next(iter(headline.breakdowns.items()), ("", {}))
+    differences = _differences_by_part(benchmark, headline, own, published, options)
+    standings = {standing.system.label: standing for standing in comparison.standings}
+    placed = [
+        PublishedPlace(
+            run.label,
+            number_of(headline.estimates[run.label]),
+            standings[run.label].ranks,
+            standings[run.label].system.undefined or standings[run.label].system.unranked,
+            _difference(comparison, own.label, run.label),
+            _words(by_word, run.label),
+            differences[run.label],
+        )
+        for run in published
+        if run.label in headline.estimates
+    ]
+    placed.sort(key=lambda judge: (judge.number.value is None, -(judge.number.value or 0)))
+    return Placement(headline, comparison, tuple(placed), heading, _words(by_word, own.label))
+
+
+def _words(by_word: Breakdown, label: str) -> dict[str, CardNumber]:
+    return {word: number_of(estimates[label]) for word, estimates in by_word.items() if label in estimates}
+
+
+def _difference(comparison: Comparison, own: str, other: str) -> Difference | None:
+    """The first judge less the other on what both scored; p is adjusted in the family of the comparison."""
+    pair = next((pair for pair in comparison.all_pairs if {pair.first, pair.second} == {own, other}), None)
+    if pair is None:
+        return None
+    result = pair.result if pair.first == own else pair.result.turned
+    return Difference(replace(number_of(result.difference), n=pair.n), pair.adjusted)
+
+
+def _differences_by_part(
+    benchmark: Benchmark, headline: Headline, own: Run, published: Sequence[Run], options: StatisticsOptions
+) -> dict[str, dict[str, Difference]]:
+    """By published judge and part, how far the own judge is ahead there; p is adjusted over all of these."""
+    found: dict[tuple[str, str], Difference] = {}
+    for part in own.records if len(own.records) > 1 else ():
+        for other in (run for run in published if part in run.records):
+            of_part = [replace(run, records={part: run.records[part]}) for run in (own, other)]
+            compared = benchmark.report.compared(benchmark.name, (part,), of_part, options)
+            comparison = compare_systems(_like(compared, headline), benchmark.name, options)
+            if difference := _difference(comparison, own.label, other.label):
+                found[other.label, part] = difference
+    adjusted = holm([difference.p for difference in found.values() if difference.p is not None]).tolist()
+    by_judge: dict[str, dict[str, Difference]] = {run.label: {} for run in published}
+    for ((label, part), difference), p in zip(found.items(), adjusted, strict=True):
+        by_judge[label][part] = replace(difference, p=p)
+    return by_judge
+
+
+def _like(compared: Sequence[ComparedStatistic], headline: Headline) -> ComparedStatistic:
+    """The statistic of a part that is that of a headline; of votes by scores, that of the preferred aspect."""
+    aspects = list(dict.fromkeys(statistic.aspect for statistic in compared))
+    aspect = headline.aspect if headline.aspect in aspects else preferred(aspects, dict.fromkeys(aspects, 1))[0]
+    return next(statistic for statistic in compared if statistic.aspect == aspect)

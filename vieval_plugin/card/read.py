@@ -1,0 +1,93 @@
+"""Cards from their files, and the runs whose verdicts lie beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from vieval_plugin.card.card import CARD_JSON, VERSION, Card, CardEntry
+from vieval_plugin.errors import VievalError
+from vieval_plugin.records import Run
+from vieval_plugin.results.runs import load_results
+from vieval_plugin.run.verdict_lines import run_file
+from vieval_plugin.text.untrusted import isdir, isfile
+from vieval_plugin.text.yaml_json import read_json
+
+_CARD = TypeAdapter(Card)
+_LARGEST = 1 << 24
+
+
+def is_card(path: Path) -> bool:
+    """Tell by its name whether a path leads to a card, or to a folder with one."""
+    return path.suffix == ".json" if isfile(path) else isfile(path / CARD_JSON)
+
+
+def read_card(path: Path) -> Card:
+    """A card of this version from its file or folder.
+
+    Raises:
+        VievalError: it cannot be read, is of another version, or holds what no card does.
+    """
+    file = path / CARD_JSON if isdir(path) else path
+    try:
+        with file.open("rb") as stream:
+            body = stream.read(_LARGEST + 1)
+        document = read_json(body)
+    except (OSError, ValueError) as error:
+        raise VievalError(f"{file}: the card cannot be read ({error}); `vieval card` writes one") from None
+    if not isinstance(document, dict) or "card" not in document:
+        raise VievalError(f"{file}: no card of a model; `vieval card` writes one")
+    if document["card"] != VERSION:
+        raise VievalError(
+            f"{file}: a card of version {document['card']}, and this VIEval reads version {VERSION}; make it again with "
+            "this one: vieval card"
+        )
+    try:
+        card = _CARD.validate_python(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise VievalError(
+            f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}; restore the card, or make it again"
+        ) from None
+    if json.loads(json_text(card)) != document:
+        raise VievalError(f"{file}: holds what no card does; restore the card, or make it again")
+    return card
+
+
+def json_text(card: Card) -> str:
+    """A card as the text of `card.json`."""
+    return json.dumps(asdict(card), indent=1, allow_nan=False)
+
+
+def runs_of(card: Card, path: Path, label: str) -> list[Run]:
+    """The runs of a card from the files beside it, under a label.
+
+    Args:
+        card: as it was read.
+        path: its file or folder.
+        label: what tables are to call it.
+
+    Raises:
+        VievalError: a file of verdicts is gone, or is not the one that the card was made from.
+    """
+    folder = path if isdir(path) else path.parent
+    return [replace(run, label=label) for entry in card.entries for run in _runs_of(entry, folder)]
+
+
+def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
+    files = {folder / name: sha256 for name, sha256 in entry.files.items()}
+    for file, sha256 in files.items():
+        try:
+            body = file.read_bytes()
+        except OSError:
+            raise VievalError(f"{file}: not there, and the card is of its verdicts; keep it beside the card") from None
+        if hashlib.sha256(body).hexdigest() != sha256:
+            raise VievalError(
+                f"{file}: not the verdicts that the card was made from; restore it, or make the card again"
+            )
+    beside = {run_file(file) for file in files}
+    return load_results([file for file in files if file not in beside]).runs

@@ -1,0 +1,165 @@
+"""A card in sentences: where the model stands, what it is good for and what not, and what limits that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from vieval_plugin.card.card import Card, CardEntry, Difference, PublishedPlace
+from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.report.headlines.costs import WARNED
+from vieval_plugin.report.headlines.words import heading_words, task_type
+
+_NAMED = 6
+"""Judges that a sentence names; of more it says how many there are."""
+
+
+def title(card: Card) -> str:
+    """The first sentence: the place among published judges, on the first benchmark that has such."""
+    placed = [entry for entry in card.entries if entry.published]
+    return _place(card.model, (placed or list(card.entries))[0])
+
+
+def places(card: Card) -> list[str]:
+    """A sentence a further entry, as `title` has it for the first."""
+    first = title(card)
+    return [text for entry in card.entries if (text := _place(card.model, entry)) != first]
+
+
+def sentence(card: Card) -> str:
+    """The one sentence: on what the model is of use as a judge, on what not, and on what nothing is known."""
+    by_use: dict[str, list[str]] = {"useful": [], "useless": [], "unknown": []}
+    for entry in card.entries:
+        for use, areas in _areas_by_use(card, entry).items():
+            by_use[use] += areas
+    useful, useless, unknown = (_listed(areas) if areas else "" for areas in by_use.values())
+    above = "agrees with people more than an answer that never looks"
+    if not useful and not useless:
+        return f"Nothing is known of {card.model} as a judge: no verdict has a score on enough samples."
+    if not useful:
+        text = f"{card.model} is not shown to be of use as a judge on {useless}, that is, no test shows that it {above}"
+    elif not useless:
+        text = f"{card.model} is of use as a judge on {useful}, where it {above}"
+    else:
+        text = (
+            f"{card.model} is of use as a judge on {useful}, where it {above}, and is not shown to be so on {useless}"
+        )
+    text += f"; of {unknown} too little is known" if unknown else ""
+    return f"{text}{_failures(card)}."
+
+
+def _areas_by_use(card: Card, entry: CardEntry) -> dict[str, list[str]]:
+    """The task types or parts of an entry in words, the best first, by what is shown of them; all of one kind together."""
+    numbers = entry.words or {"": entry.number}
+    found: dict[str, list[tuple[float, str]]] = {"useful": [], "useless": [], "unknown": []}
+    for word, number in numbers.items():
+        low = word in entry.useless if word else not entry.above_constant
+        use = "unknown" if number.value is None else "useless" if low else "useful"
+        found[use].append((number.value or 0.0, word))
+    return {use: _areas(card, entry, sorted(several, reverse=True)) for use, several in found.items()}
+
+
+def _areas(card: Card, entry: CardEntry, numbers: Sequence[tuple[float, str]]) -> list[str]:
+    several = len(card.entries) > 1
+    judges = {other.judge for other in card.entries if other.benchmark == entry.benchmark}
+    of = f"{entry.title} by {entry.judge}" if len(judges) > 1 else entry.title
+    known = entry.number.value is not None
+    if not numbers or not numbers[0][1]:
+        return [f"{of} ({value:.2f})" if known else of for value, _ in numbers]
+    if len(numbers) == len(entry.words) > 2:
+        range_text = f" ({entry.aspect} {numbers[-1][0]:.2f} to {numbers[0][0]:.2f})" if known else ""
+        units = f"{heading_words(entry.heading)}s"
+        return [f"all {len(numbers)} {units} of {of}{range_text}"]
+    return [f"{task_type(word)}{f' of {of}' if several else ''} ({value:.2f})" for value, word in numbers]
+
+
+def beside(entry: CardEntry, judge: PublishedPlace) -> str:
+    """A sentence on where the card's judge is better and worse than a published one, by task type or part."""
+    if not judge.differences:
+        return ""
+    by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": []}
+    for word, difference in judge.differences.items():
+        by_outcome[difference.outcome].append(task_type(word))
+    said = [f"{outcome} on {_listed(words)}" for outcome, words in by_outcome.items() if outcome and words]
+    units = heading_words(entry.heading) or "part"
+    level = len(by_outcome[""])
+    others = f"the other {f'{level} {units}s' if level > 1 else units}" if said else f"any {units}"
+    rest = [f"no difference is shown on {others}"] if level else []
+    return f"Beside {judge.label}, by {units}: {'; '.join([*said, *rest])}."
+
+
+def limits(card: Card) -> list[str]:
+    """Sentences on what limits the numbers: one answer, the ceiling, disagreement with itself, what the judge is fooled by."""
+    lines = []
+    for entry in card.entries:
+        name = f"{entry.judge} on {entry.title}"
+        if entry.answers.same:
+            lines.append(f"{name}: {entry.answers.same}.")
+        if entry.ceiling:
+            lines.append(f"{name}: {entry.ceiling} the human ceiling.")
+        consistent = entry.answers.consistent
+        if consistent and consistent.value is not None:
+            lines.append(f"{name}: {consistent} of the contests have the same answer in both orders.")
+    lines += [
+        f"{of.judge}: asked {of.repeats} times, two answers to a sample are the same in {of.same.value:.0%} of the pairs."
+        for of in card.repeats
+        if of.same.value is not None
+    ]
+    for audit in card.audits:
+        flagged = list(dict.fromkeys(row.change for row in audit.flagged))
+        found = f"is fooled by {_listed(flagged)}" if flagged else "was fooled by nothing that was tried"
+        lines.append(f"{audit.judge}: {found} ({audit.samples} samples).")
+    return lines
+
+
+def _place(model: str, entry: CardEntry) -> str:
+    number = f"{entry.aspect} {replace(entry.number, note='')}"
+    if entry.number.value is None:
+        return f"{model} has no number on {entry.title}: {entry.number.note}."
+    if not entry.published:
+        return f"{model} agrees with people on {entry.title} by {number}; no published judge stands beside it there."
+    ranked = [judge for judge in entry.published if judge.ranks] if entry.ranks else entry.published
+    relations = f": {'; '.join(_relations(ranked))}" if ranked else ""
+    if entry.ranks is None:
+        why = f" ({entry.unranked})" if entry.unranked else ""
+        return f"{model} has no rank among the published judges on {entry.title}{why}, with {number}{relations}."
+    best, worst = entry.ranks
+    place = f"{best}" if best == worst else f"{best} to {worst}"
+    return f"{model} is number {place} of {entry.ranked} ranked judges on {entry.title} ({number}){relations}."
+
+
+def _relations(published: Sequence[PublishedPlace]) -> list[str]:
+    by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": [], "untested": []}
+    for judge in published:
+        outcome = judge.difference.outcome if judge.difference else "untested"
+        by_outcome[outcome].append(f"{judge.label}{_by(judge.difference) if outcome == 'worse' else ''}")
+    words = {
+        "worse": "worse than",
+        "better": "better than",
+        "": "not shown to differ from",
+        "untested": "not compared with",
+    }
+    return [f"{words[name]} {_judges(by_outcome[name])}" for name in words if by_outcome[name]]
+
+
+def _by(difference: Difference | None) -> str:
+    if difference is None or difference.number.value is None:
+        return ""
+    p = p_text(difference.p if difference.p is not None else float("nan"))
+    return f" (by {-difference.number.value:.3f}, p {p if p.startswith('<') else f'= {p}'})"
+
+
+def _failures(card: Card) -> str:
+    failed = sum(sum(entry.spent.failed.values()) for entry in card.entries)
+    verdicts = sum(entry.spent.verdicts for entry in card.entries)
+    return f"; {failed} of {verdicts} verdicts have no score" if failed > WARNED * verdicts else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _judges(names: Sequence[str]) -> str:
+    """Judges by name, the first of them where there are many."""
+    shown = list(names[:_NAMED])
+    return _listed([*shown, f"{len(names) - _NAMED} others"] if len(names) > _NAMED + 1 else names)

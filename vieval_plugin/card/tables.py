@@ -1,0 +1,151 @@
+"""The tables of a card, for its page and its Markdown."""
+
+from __future__ import annotations
+
+import json
+
+from vieval_plugin.card.card import FLAGGED, Card, CardEntry, CardNumber, Difference
+from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.meta_evaluation.tables import Table, p_text
+from vieval_plugin.report.headlines.words import heading_words, task_type
+
+_EXPECTED = "as expected"
+
+
+def place_table(card: Card, entry: CardEntry) -> Table:
+    """The card's judge among published judges, then baselines and the human ceiling."""
+    own = (entry.number, _rank(entry.ranks), card.model, "", "", entry.unranked)
+    rows = [own]
+    for judge in entry.published:
+        difference, p = ("", "") if judge.difference is None else _difference(judge.difference)
+        rows.append((judge.number, _rank(judge.ranks), judge.label, difference, p, judge.unranked))
+    rows.sort(key=lambda row: (row[0].value is None, -(row[0].value or 0)))
+    cells = [(rank, name, str(number), str(number.n), *more) for number, rank, name, *more in rows]
+    cells += [("", label, str(number), str(number.n or ""), "", "", "") for label, number in entry.references.items()]
+    header = (
+        "rank",
+        "judge",
+        f"{entry.aspect} [95%]",
+        "n",
+        f"{card.model} is ahead by [95%]",
+        "p (Holm)",
+        "not ranked",
+    )
+    among = "among the published judges on the same samples" if entry.published else "alone"
+    return Table("place", f"{entry.statistic}: {entry.judge} {among}", header, tuple(cells))
+
+
+def words_table(card: Card, entry: CardEntry) -> Table | None:
+    """The number by task type or part, and how far it is ahead of each published judge; None where there is one only."""
+    if not entry.words:
+        return None
+    units = heading_words(entry.heading)
+    published = [judge for judge in entry.published if judge.differences]
+    rows = [
+        (
+            task_type(word),
+            f"{number}{', not shown to be above an answer that never looks' if word in entry.useless else ''}",
+            str(number.n),
+            *(_ahead(judge.differences.get(word)) for judge in published),
+        )
+        for word, number in entry.words.items()
+    ]
+    header = (units, f"{card.model} [95%]", "n", *(f"ahead of {judge.label}" for judge in published))
+    title = f"{entry.aspect} by {units}; better and worse where p, adjusted over this table, is at most {LEVEL}"
+    return Table("words", title, header, tuple(rows))
+
+
+def answers_table(card: Card) -> Table:
+    """The ways in which judges answer."""
+    header = (
+        "judge",
+        "benchmark",
+        "ties",
+        "sub-scores 0, 5 or 10",
+        "same in both orders",
+        "same when asked again",
+        "differs by",
+    )
+    repeats = {(of.judge, of.benchmark): of for of in card.repeats}
+    rows = []
+    for entry in card.entries:
+        of = repeats.get((entry.judge, entry.benchmark))
+        shares = (_percent(entry.answers.ties), _percent(entry.answers.round_numbers))
+        consistent = "" if entry.answers.consistent is None else str(entry.answers.consistent)
+        rows.append(
+            (entry.judge, entry.title, *shares, consistent, *((str(of.same), str(of.spread)) if of else ("", "")))
+        )
+    return Table("answers", "How the judge answers", header, tuple(rows))
+
+
+def audit_tables(card: Card) -> list[Table]:
+    """What each judge is fooled by, and what its samples do not decide; what is as it ought to be is counted."""
+    header = ("change to the image", "aspect", "n", "mean score moves by [95%]", "finding")
+    tables = []
+    for audit in card.audits:
+        shown = [row for row in audit.rows if row.finding != _EXPECTED]
+        rows = [(row.change, row.aspect, str(row.difference.n), str(row.difference), row.finding) for row in shown]
+        fine = f"{len(audit.rows) - len(shown)} of {len(audit.rows)} effects are as they ought to be"
+        rows.sort(key=lambda row: not row[-1].startswith(FLAGGED))
+        title = f"{audit.judge}: {audit.samples} samples of {audit.benchmark} with changed images; {fine}"
+        tables.append(Table("audit", title, header, tuple(rows)))
+    return tables
+
+
+def spent_table(card: Card) -> Table:
+    """Failures by status, and what verdicts took."""
+    header = ("judge", "benchmark", "sample", "verdicts", "failed", "calls", "tokens", "seconds of calls")
+    rows = []
+    for entry in card.entries:
+        spent = entry.spent
+        of = f" of {entry.available}" if entry.available else ""
+        sample = f"{entry.samples}{of} {entry.unit} in {entry.cells} cells"
+        failed = ", ".join(f"{n} {status}" for status, n in spent.failed.items()) or "0"
+        tokens, seconds = (_known(value) for value in (spent.tokens, spent.seconds))
+        rows.append(
+            (entry.judge, entry.title, sample, str(spent.verdicts), failed, f"{spent.calls:,}", tokens, seconds)
+        )
+    return Table("spent", "Failures and cost", header, tuple(rows))
+
+
+def origin_table(card: Card) -> Table:
+    """The exact model, wording, options, seed, date and versions."""
+    rows = [("model", card.model), ("made from", card.made_from), ("date", card.date), ("seed", str(card.seed))]
+    for entry in card.entries:
+        judge = " ".join(filter(None, (entry.judge, entry.setting)))
+        pack = f"{judge}, wording {entry.pack} ({entry.pack_hash})" if entry.pack else judge
+        rows.append((f"judge on {entry.title}", pack))
+    options = {json.dumps(entry.options, sort_keys=True): entry.judge for entry in card.entries}
+    rows += [(f"options of {judge}", text) for text, judge in options.items()]
+    rows.append(("statistics", ", ".join(f"{name} {value}" for name, value in card.statistics.items())))
+    rows.append(("versions", ", ".join(f"{name} {version}" for name, version in card.versions.items())))
+    return Table("origin", "How it was made", ("", ""), tuple(rows))
+
+
+def _rank(ranks: tuple[int, int] | None) -> str:
+    if ranks is None:
+        return ""
+    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}-{ranks[1]}"
+
+
+def _difference(difference: Difference) -> tuple[str, str]:
+    return _signed(difference.number), "" if difference.p is None else p_text(difference.p)
+
+
+def _ahead(difference: Difference | None) -> str:
+    if difference is None:
+        return ""
+    return " ".join(filter(None, (_signed(difference.number), difference.outcome)))
+
+
+def _signed(number: CardNumber) -> str:
+    text = str(number)
+    return f"+{text}" if number.value is not None and number.value >= 0 else text
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def _known(value: float | None) -> str:
+    return "not known" if value is None else f"{value:,.0f}"

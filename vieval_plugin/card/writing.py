@@ -1,0 +1,105 @@
+"""A card in its three files: `card.json` for programs, `card.md` and `card.html` for people."""
+
+from __future__ import annotations
+
+import math
+from importlib import metadata
+from pathlib import Path
+
+from markupsafe import Markup
+
+from vieval_plugin.card.card import CARD_HTML, CARD_JSON, CARD_MD, Card, CardEntry, CardNumber
+from vieval_plugin.card.read import json_text
+from vieval_plugin.card.sentences import beside, limits, places, title
+from vieval_plugin.card.tables import answers_table, audit_tables, origin_table, place_table, spent_table, words_table
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.report.page import STYLE
+from vieval_plugin.report.page.charts import forest
+from vieval_plugin.report.rendering import markdown
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.text import escaping
+from vieval_plugin.text.html_page import policy, style_sheet, template
+
+PROTOCOL = (
+    "All judges stand on the same samples, drawn with the seed as evenly as can be over task types and image models. "
+    "Intervals: 95%, by a bootstrap over instructions. Judges are compared two by two on the samples that both scored, by "
+    "permutation tests; p is adjusted by Holm, and a rank such as 2-4 is the range that significant differences leave. A "
+    "card says nothing of samples unlike these."
+)
+_CLOSEST = 2
+"""The best published judges of a benchmark, beside which the first screen stands the card's by task type."""
+_TEMPLATE = Path(__file__).with_name("card.html.jinja")
+
+
+def write_card(card: Card, out: Path) -> None:
+    """Write a card to a folder; `card.json` comes last, so that where it is all is there."""
+    texts = {CARD_MD: markdown_text(card), CARD_HTML: page(card), CARD_JSON: json_text(card)}
+    for name, text in texts.items():
+        write_whole(out / name, [text])
+
+
+def answers(card: Card) -> list[str]:
+    """The first sentences of a card: its title, where the best others are better and worse, and what it is of use for."""
+    closest = [text for entry in card.entries for judge in entry.published[:_CLOSEST] if (text := beside(entry, judge))]
+    return [title(card), *closest, card.sentence, *places(card)]
+
+
+def markdown_text(card: Card) -> str:
+    """The text of `card.md`."""
+    first, *others = map(escaping.markdown, answers(card))
+    parts = [f"# {first}\n", *(f"{text}\n" for text in others)]
+    parts += [f"- {escaping.markdown(line)}" for line in limits(card)]
+    for entry in card.entries:
+        parts.append(f"\n## {escaping.markdown(_heading(entry))}\n")
+        parts += map(markdown, _tables(card, entry))
+    parts.append("\n## The judge itself\n")
+    parts += map(markdown, _tables_of_all(card))
+    parts += [f"Note: {escaping.markdown(line)}\n" for line in card.left_out]
+    return "\n".join([*parts, f"{PROTOCOL}\n"])
+
+
+def page(card: Card) -> str:
+    """The text of `card.html`: one file that loads nothing."""
+    style = style_sheet(STYLE)
+    first, *others = answers(card)
+    return template(_TEMPLATE).render(
+        policy=policy(style, ""),
+        style=Markup(style),
+        model=card.model,
+        date=card.date,
+        title=first,
+        answers=others,
+        limits=limits(card),
+        sections=[(_heading(entry), _chart(card, entry), _tables(card, entry)) for entry in card.entries],
+        tables=_tables_of_all(card),
+        left_out=card.left_out,
+        protocol=PROTOCOL,
+        version=metadata.version("vieval"),
+    )
+
+
+def _heading(entry: CardEntry) -> str:
+    return f"{entry.title}, {' '.join(filter(None, (entry.judge, entry.setting)))}"
+
+
+def _tables(card: Card, entry: CardEntry) -> list[Table]:
+    return [table for table in (place_table(card, entry), words_table(card, entry)) if table]
+
+
+def _tables_of_all(card: Card) -> list[Table]:
+    return [answers_table(card), *audit_tables(card), spent_table(card), origin_table(card)]
+
+
+def _chart(card: Card, entry: CardEntry) -> Markup:
+    """The card's judge and published ones with their intervals, the best first, beside baselines and the ceiling."""
+    judges = [(f"{card.model} (this card)", entry.number), *((judge.label, judge.number) for judge in entry.published)]
+    judges.sort(key=lambda judge: -(judge[1].value if judge[1].value is not None else -2))
+    estimates = {label: _estimate(number) for label, number in judges}
+    references = {label: _estimate(number) for label, number in entry.references.items()}
+    return forest(estimates, references, (-1.0, 1.0), f"Intervals: {entry.statistic}")
+
+
+def _estimate(number: CardNumber) -> Estimate:
+    value, low, high = (math.nan if end is None else end for end in (number.value, number.low, number.high))
+    return Estimate(value, low, high, n=number.n)

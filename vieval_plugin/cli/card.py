@@ -1,0 +1,158 @@
+"""`vieval card`: how good a judge is a model?"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vieval_plugin.cli.score import add_backbone, add_judge, named_backbone, options_in_force, require_model
+
+if TYPE_CHECKING:
+    from vieval_plugin.card.card import Card
+    from vieval_plugin.cli import Commands
+    from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.run.prepare import PreparedJudge
+    from vieval_plugin.stats.options import StatisticsOptions
+
+GROUP = "judge images"
+JUDGES = ("viescore", "pairwise")
+BENCHMARKS = ("imagenhub", "genai_bench_tiger", "mmrb2", "editreward_bench_tiger")
+"""What a model is judged by and on, unless told otherwise."""
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "card", help="how good a judge is a model? its place among published judges, on a page"
+    )
+    parser.add_argument(
+        "results", nargs="*", type=Path, help="verdicts that are there already, of lmms-eval, VLMEvalKit or score"
+    )
+    parser.add_argument(
+        "--benchmark",
+        action="append",
+        default=[],
+        help=f"a benchmark to be judged on, once for each (default: {', '.join(BENCHMARKS)}, what is prepared of them)",
+    )
+    parser.add_argument(
+        "--samples", type=int, metavar="N", help="samples of each benchmark (default: 600; contests: 400)"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=50, metavar="N", help="samples asked three times (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--audit", type=int, default=20, metavar="N", help="samples whose images are changed (default: %(default)s)"
+    )
+    parser.add_argument("--budget", type=int, metavar="CALLS", help="ask nothing if the card takes more calls")
+    parser.add_argument("--plan", action="store_true", help="say how many calls the card takes, and stop")
+    parser.add_argument("--published", type=Path, metavar="FOLDER", help="published verdicts (default: those prepared)")
+    parser.add_argument("--seed", type=int, help="of the sample and all else that is random (default: statistics.seed)")
+    parser.add_argument("--out", type=Path, help="folder of the card and its verdicts (default: card-MODEL)")
+    add_judge(parser)
+    add_backbone(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from vieval_plugin.card.card import CARD_JSON
+    from vieval_plugin.card.from_results import card_from_results, results_of_model
+    from vieval_plugin.card.sentences import limits
+    from vieval_plugin.card.writing import answers, write_card
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.media.files import require_writable
+    from vieval_plugin.published.files import NAME
+    from vieval_plugin.text.escaping import say
+
+    _require_numbers(options)
+    current = options_in_force(options)
+    seed = current.statistics.seed if options.seed is None else options.seed
+    statistics = replace(current.statistics.options(), seed=seed)
+    published = options.published or current.data_folder() / NAME
+    if options.published and not published.is_dir():
+        raise VievalError(
+            f"--published {published}: no such folder; `vieval prepare {NAME}` fetches published verdicts"
+        )
+    if options.results:
+        results = results_of_model(options.results, options.model)
+        out = options.out or _folder_of(results.model)
+        require_writable(out / CARD_JSON, reads=results.files)
+        card, failed = card_from_results(results, published, out, statistics), False
+    else:
+        made = _judged(options, current, published, statistics)
+        if made is None:
+            return 0
+        card, out, failed = made
+    write_card(card, out)
+    say(*answers(card), *limits(card), *(f"note: {line}" for line in card.left_out))
+    say(f"wrote {out / 'card.html'} (open it in a browser), card.md and card.json (seed {seed})")
+    return int(failed)
+
+
+def _folder_of(model: str) -> Path:
+    return Path(f"card-{re.sub(r'[^A-Za-z0-9_.-]+', '-', model.rpartition('/')[2])}")
+
+
+def _require_numbers(options: argparse.Namespace) -> None:
+    from vieval_plugin.errors import VievalError
+
+    least = {"samples": 1, "repeats": 0, "audit": 0, "budget": 0, "seed": 0}
+    for name, lowest in least.items():
+        value = getattr(options, name)
+        if value is not None and value < lowest:
+            raise VievalError(f"--{name} {value}: a whole number from {lowest} on is needed")
+
+
+def _judged(
+    options: argparse.Namespace, current: Config, published: Path, statistics: StatisticsOptions
+) -> tuple[Card, Path, bool] | None:
+    """The card of a model that is asked, its folder, and whether calls failed; None where only a plan is wanted."""
+    from vieval_plugin.card.card import CARD_JSON
+    from vieval_plugin.card.from_model import CardRequest, make_card, plan_card
+    from vieval_plugin.card.judging import Judging
+    from vieval_plugin.card.plan import require_budget
+    from vieval_plugin.media.files import require_writable
+    from vieval_plugin.run.evaluate import provenance_of
+    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.text.escaping import say
+
+    backbone = named_backbone(options, current)
+    judges = _prepared(options, current, backbone)
+    model = provenance_of(judges[0], current, backbone).backbone
+    out = options.out or _folder_of(model)
+    judging = Judging(current, backbone, Progress())
+    request = CardRequest(
+        *(model, options.benchmark or BENCHMARKS, judges, options.samples, options.repeats, options.audit),
+        *(published, out, statistics),
+    )
+    plan = asyncio.run(plan_card(request, judging))
+    say(f"card of {model} (seed {statistics.seed})", *plan.lines, *(f"note: {line}" for line in plan.absent))
+    require_budget(plan.calls, options.budget)
+    if options.plan:
+        return None
+    require_writable(out / CARD_JSON)
+    try:
+        card = make_card(request, plan, judging, lambda line: say(f"vieval: {line}", file=sys.stderr))
+    finally:
+        say(*judging.progress.lines(), file=sys.stderr)
+    return card, out, bool(judging.progress.failed_calls)
+
+
+def _prepared(options: argparse.Namespace, current: Config, backbone: Backbone | None) -> list[PreparedJudge]:
+    """The judges; where there are several, a setting is for those that have it."""
+    from vieval_plugin.judges import registry as judge_registry
+    from vieval_plugin.run.prepare import prepare
+
+    names = list(dict.fromkeys(options.judge or JUDGES))
+    judges = []
+    for name in names:
+        spec = judge_registry.judge(name, current.judge_files)
+        setting = options.setting if len(names) == 1 or options.setting in spec.settings else None
+        judges.append(prepare(name, setting, current, backbone))
+        if judges[-1].asks_a_model:
+            require_model(name, current, backbone)
+    return judges

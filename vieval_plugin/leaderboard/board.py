@@ -1,0 +1,125 @@
+"""A leaderboard as data: judges of a benchmark, tables of them by choice, and printed numbers beside recomputed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ALL_PARTS = "all"
+JUDGE, BASELINE, REFERENCE = "judge", "baseline", "reference"
+"""The kinds of rows: judges, which are ranked; metrics and random answers; constants and the human ceiling."""
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """A row of a table: a number with its 95% interval and range of ranks, each None or empty where there is none.
+
+    `n` is how many samples the number is of, `notes` are to be read beside it.
+    """
+
+    label: str
+    kind: str
+    rank: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BoardView:
+    """A table for one choice of aspect, failure policy and so on: `choice` has the value of each by its name.
+
+    `findings` are sentences on it, the answer first; `separated` the places in `rows` before which a line is drawn.
+    `part` is the benchmark's part that it is of, or `all`, `aspect` what is rated.
+    """
+
+    choice: Mapping[str, str]
+    title: str
+    part: str
+    aspect: str
+    findings: tuple[str, ...]
+    rows: tuple[BoardRow, ...]
+    separated: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BoardJudge:
+    """A judge of a leaderboard: `source` says where its verdicts are from, `absent` that they are not here.
+
+    `version` is the exact model, empty where nobody says it, and `date` when the verdicts were published, or made for a
+    judge that was `submitted`.
+    """
+
+    label: str
+    name: str
+    setting: str
+    version: str
+    date: str
+    source: str
+    absent: bool = False
+    submitted: bool = False
+
+
+@dataclass(frozen=True)
+class PrintedNumber:
+    """A printed number beside the recomputed one, None where the logs are not here.
+
+    `table` is the paper's, `task` a part or `all`, `image_model` empty in an average. `reason` says why the two differ by
+    more than a unit of the last printed digit, and is empty where they do not.
+    """
+
+    label: str
+    table: str
+    task: str
+    image_model: str
+    aspect: str
+    printed: float
+    computed: float | None = None
+    reason: str = ""
+
+    @property
+    def is_erratum(self) -> bool:
+        """True where the recomputed number is another."""
+        return bool(self.reason)
+
+
+@dataclass(frozen=True)
+class Board:
+    """The leaderboard of a benchmark; the first of `views` is shown first. `method` says how ranks came about.
+
+    `missing_parts` are those of the benchmark of which no judge's logs are here; `leader` says who leads, in words that
+    follow the benchmark's name.
+    """
+
+    benchmark: str
+    title: str
+    views: tuple[BoardView, ...]
+    judges: tuple[BoardJudge, ...]
+    printed: tuple[PrintedNumber, ...]
+    printed_source: str
+    method: str
+    leader: str
+    missing_parts: tuple[str, ...] = ()
+
+    @property
+    def errata(self) -> list[PrintedNumber]:
+        """The printed numbers that the published logs do not give."""
+        return [number for number in self.printed if number.is_erratum]
+
+    @property
+    def absent(self) -> list[BoardJudge]:
+        """The judges whose logs are not here."""
+        return [judge for judge in self.judges if judge.absent]
+
+    def printed_of(self, view: BoardView, label: str) -> list[PrintedNumber]:
+        """The printed numbers of a judge's average that a table is about, by part where none of all parts was printed."""
+        aspect = view.aspect if any(number.aspect for number in self.printed) else ""
+        averages = [
+            number
+            for number in self.printed
+            if (number.label, number.aspect, number.image_model) == (label, aspect, "")
+        ]
+        whole = [number for number in averages if number.task == view.part]
+        return whole or [number for number in averages if view.part == ALL_PARTS]

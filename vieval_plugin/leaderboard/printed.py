@@ -1,0 +1,115 @@
+"""Printed numbers beside those that the published logs give by the papers' own protocol, and why some differ.
+
+A reason is computed: a printed row that holds another image model's numbers, an average of such a row, rows of another
+run than the published one.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import vieval_plugin.published
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.leaderboard.board import ALL_PARTS, PrintedNumber
+from vieval_plugin.meta_evaluation.image_model_cells import HUMAN
+from vieval_plugin.meta_evaluation.tables import Key
+from vieval_plugin.records import Run
+from vieval_plugin.stats.correlation import paper_mean
+from vieval_plugin.stats.options import StatisticsOptions
+
+DIGITS = 4
+"""Decimals of all printed numbers, of correlations and of percent."""
+_STATISTICS = ("spearman", "accuracy_paper")
+
+
+@cache
+def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
+    """Return the printed numbers of a benchmark, with the names that the authors' repository has for judges."""
+    with (Path(vieval_plugin.published.__file__).parent / "printed.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["benchmark"] == benchmark]
+    return tuple(
+        PrintedNumber(
+            row["judge"], row["table"], row["task"], row["image_model"], row["aspect"], printed=float(row["printed"])
+        )
+        for row in rows
+    )
+
+
+def compare_printed(
+    benchmark: Benchmark, runs: Sequence[Run], labels: Mapping[str, str], options: StatisticsOptions
+) -> tuple[PrintedNumber, ...]:
+    """Set the printed numbers of a benchmark beside recomputed ones, with the reason where they differ.
+
+    Args:
+        benchmark: with its statistics.
+        runs: of the published judges whose logs are here.
+        labels: what tables call each judge, by its name in the repository; the others' numbers are printed alone.
+        options: the seed; the numbers have no interval, and take what the authors recorded for failed answers.
+    """
+    as_printed = replace(options, policy="as_recorded", draws=2)
+    cells = benchmark.report.tables(benchmark.name, tuple(benchmark.parts), runs, as_printed).cells if runs else {}
+    whole = {run.label for run in runs if set(benchmark.parts) <= run.records.keys()}
+    numbers = [_beside(of, labels.get(of.label, of.label), cells, whole) for of in printed_numbers(benchmark.name)]
+    return tuple(replace(number, reason=_reason(number, numbers)) for number in numbers)
+
+
+def differs(printed: float, computed: float) -> bool:
+    """Tell whether two numbers are more than a unit of the last printed digit apart.
+
+    >>> differs(0.3266, 0.32673), differs(0.3655, 0.3668)
+    (False, True)
+    """
+    return math.isnan(computed) or abs(round((round(computed, DIGITS) - printed) * 10**DIGITS)) > 1
+
+
+def _beside(number: PrintedNumber, label: str, cells: Mapping[Key, float], whole: Collection[str]) -> PrintedNumber:
+    """The number under its label, with the recomputed one; an average over all parts needs the logs of all."""
+    keys = (Key(number.table, number.task, number.image_model, label, name, number.aspect) for name in _STATISTICS)
+    computed = next((cells[key] for key in keys if key in cells), None)
+    is_whole = number.task != ALL_PARTS or label in whole or (label == HUMAN and bool(whole))
+    return replace(number, label=label, computed=computed if is_whole else None)
+
+
+def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
+    if number.computed is None or not differs(number.printed, number.computed):
+        return ""
+    alike = [other for other in numbers if (other.label, other.aspect) == (number.label, number.aspect)]
+    if number.image_model:
+        return _reason_of_row(number, alike)
+    below = [other for other in alike if _is_part_of(other, number)]
+    if below and not differs(number.printed, paper_mean(other.printed for other in below)):
+        wrong = [other for other in below if other.computed is not None and differs(other.printed, other.computed)]
+        named = ", ".join(other.image_model or other.task for other in wrong)
+        return f"The average of printed numbers, of which these are wrong: {named}." if wrong else _UNKNOWN
+    return _UNKNOWN
+
+
+_UNKNOWN = "The published answers give another number; no reason is known."
+
+
+def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str:
+    """The reason of a number by image model: the row of another one, or of other answers than the published ones."""
+    of_part = [other for other in alike if other.task == number.task]
+    for other in of_part:
+        is_another = other.image_model not in ("", number.image_model)
+        if is_another and other.computed is not None and not differs(number.printed, other.computed):
+            return f"It is the number of {other.image_model}, another row of the table."
+    average = next((other for other in of_part if not other.image_model), None)
+    if average and average.computed is not None and not differs(average.printed, average.computed):
+        return (
+            f"The published answers give the paper's own average of the task, {average.printed:.{DIGITS}f}, and not this row: "
+            "it is of other answers."
+        )
+    return _UNKNOWN
+
+
+def _is_part_of(number: PrintedNumber, average: PrintedNumber) -> bool:
+    """Tell whether a number is one of those that an average is made of."""
+    if average.task == ALL_PARTS:
+        return number.task != ALL_PARTS and not number.image_model
+    return number.task == average.task and bool(number.image_model)

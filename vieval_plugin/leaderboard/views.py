@@ -1,0 +1,181 @@
+"""Tables of a leaderboard for every choice of its readers, by the statistics that `vieval report` uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.leaderboard.board import ALL_PARTS, BASELINE, JUDGE, REFERENCE, BoardRow, BoardView
+from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, ComparedStatistic
+from vieval_plugin.meta_evaluation.headline import Headline
+from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS
+from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.records import Run
+from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow, leaderboards
+from vieval_plugin.report.headlines.sentences import sentences
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import Policy, StatisticsOptions
+
+POLICIES: Mapping[Policy, str] = {
+    "drop": "left out",
+    "worst": "the lowest score",
+    "as_recorded": "as the authors recorded them",
+}
+_MOST_FINDINGS = 4
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A headline under a choice, with the labels of judges and those of baselines, and the part that it is of."""
+
+    choice: Mapping[str, str]
+    part: str
+    headline: Headline
+    judges: Sequence[str]
+    baselines: Sequence[str]
+    options: StatisticsOptions
+
+
+def views_of(
+    benchmark: Benchmark,
+    judges: Sequence[Run],
+    baselines: Sequence[Run],
+    options: StatisticsOptions,
+    on_view: Callable[[int], object] = lambda number: None,
+) -> tuple[list[BoardView], str]:
+    """Make a table for each choice, the default first, and say how ranks come about.
+
+    Args:
+        benchmark: whose report has the statistics.
+        judges: the runs that are ranked, labels all different.
+        baselines: runs that stand beside them.
+        options: number of resamples, the seed.
+        on_view: is told the number of each table that is made.
+    """
+    chosen = _by_votes if isinstance(benchmark.report, ByVotes) else _by_ratings
+    views, method = list[BoardView](), ""
+    for choice in chosen(benchmark, judges, baselines, options):
+        [board] = leaderboards([_of_judges(choice)], benchmark.name, judges, choice.options, {})
+        method = method or board.method
+        views.append(_view(choice, board))
+        on_view(len(views))
+    return views, method
+
+
+def leader_of(view: BoardView) -> str:
+    """Who leads a table, in words that follow the name of the benchmark."""
+    ranked = [row for row in view.rows if row.rank]
+    if len(ranked) < 2:
+        return f"{ranked[0].label} alone is ranked" if ranked else "no judge is ranked"
+    first = [row.label for row in ranked if row.rank.startswith("1")]
+    if ranked[0].rank == "1":
+        return f"{ranked[0].label} is the best published judge"
+    named = " and ".join(first) if len(first) < 3 else f"{', '.join(first[:2])} and {len(first) - 2} others"
+    return f"{named} cannot be told apart at the top"
+
+
+def _by_ratings(
+    benchmark: Benchmark, judges: Sequence[Run], baselines: Sequence[Run], options: StatisticsOptions
+) -> Iterator[_Chosen]:
+    """A choice for each failure policy, aspect and setting of judges."""
+    settings = {ALL_PARTS: [run.label for run in judges]}
+    for setting in dict.fromkeys(run.setting for run in judges):
+        settings[setting] = [run.label for run in judges if run.setting == setting]
+    parts = tuple(benchmark.parts)
+    for policy in POLICIES:
+        under = replace(options, policy=policy)
+        tables = benchmark.report.tables(benchmark.name, parts, [*judges, *baselines], under)
+        for headline in tables.headlines:
+            for setting, labels in settings.items():
+                if len(labels) > 1 or setting == ALL_PARTS_PARTS:
+                    choice = {"aspect": headline.aspect, "failures": policy, "setting": setting}
+                    yield _Chosen(choice, ALL_PARTS, headline, labels, [run.label for run in baselines], under)
+
+
+def _by_votes(
+    benchmark: Benchmark, judges: Sequence[Run], baselines: Sequence[Run], options: StatisticsOptions
+) -> Iterator[_Chosen]:
+    """A choice for each way to count ties and each part; a missing answer is wrong under every policy for failures."""
+    report = benchmark.report
+    assert isinstance(report, ByVotes)
+    for tie_handling in TIE_HANDLINGS[report.scheme]:
+        for part in (ALL_PARTS, *benchmark.parts):
+            parts = tuple(benchmark.parts) if part == ALL_PARTS else (part,)
+            of_part = [_restricted(run, parts) for run in (*judges, *baselines)]
+            runs = [run for run in of_part if run.records]
+            counted = replace(report, tie_handling=tie_handling)
+            for headline in counted.tables(benchmark.name, parts, runs, options).headlines:
+                labels = {run.label for run in runs}
+                yield _Chosen(
+                    {"part": part, "ties": tie_handling},
+                    part,
+                    headline,
+                    [run.label for run in judges if run.label in labels],
+                    [run.label for run in baselines if run.label in labels],
+                    options,
+                )
+
+
+def _restricted(run: Run, parts: Sequence[str]) -> Run:
+    return replace(run, records={part: run.records[part] for part in parts if part in run.records})
+
+
+def _of_judges(choice: _Chosen) -> Headline:
+    """The headline of a choice without what is no judge of it; no number depends on what is left out."""
+    headline, labels = choice.headline, choice.judges
+
+    def compared(options: StatisticsOptions) -> ComparedStatistic:
+        return _among(headline.compared(options), labels)
+
+    estimates = {label: headline.estimates[label] for label in labels if label in headline.estimates}
+    return replace(headline, estimates=estimates, compared=compared)
+
+
+def _among(compared: ComparedStatistic, labels: Sequence[str]) -> ComparedStatistic:
+    """A statistic of some of its systems."""
+    places = [place for place, system in enumerate(compared.systems) if system.label in labels]
+    above = compared.above_constant
+
+    def pair(first: int, second: int) -> CommonSamplesStatistic:
+        return compared.pair(places[first], places[second])
+
+    return replace(
+        compared,
+        systems=tuple(compared.systems[place] for place in places),
+        pair=pair,
+        above_constant=above and (lambda place, seed: above(places[place], seed)),
+    )
+
+
+def _view(choice: _Chosen, board: Leaderboard) -> BoardView:
+    headline = choice.headline
+    baselines = [
+        _row(label, BASELINE, headline.estimates[label]) for label in choice.baselines if label in headline.estimates
+    ]
+    references = [_row(label, REFERENCE, estimate) for label, estimate in headline.references.items()]
+    beside = [row for row in (*baselines, *references) if row.value is not None]
+    return BoardView(
+        choice.choice,
+        headline.title.replace("kinds", "task types"),
+        choice.part,
+        headline.aspect,
+        tuple(sentences(board)[:_MOST_FINDINGS]),
+        (*map(_judge_row, board.rows), *sorted(beside, key=lambda row: -(row.value or 0.0))),
+        board.separated,
+    )
+
+
+def _judge_row(row: LeaderboardRow) -> BoardRow:
+    unranked = f"not ranked: {row.unranked}" if row.unranked else ""
+    notes = tuple(filter(None, (unranked, *row.marks, row.warning)))
+    return replace(_row(row.label, JUDGE, row.estimate), rank=row.rank, notes=notes)
+
+
+def _row(label: str, kind: str, estimate: Estimate) -> BoardRow:
+    value, low, high = (
+        None if math.isnan(end) else float(end) for end in (estimate.value, estimate.low, estimate.high)
+    )
+    notes = (f"on {estimate.coverage}",) if estimate.defined and str(estimate.coverage) else ()
+    return BoardRow(label, kind, "", value, low, high, estimate.n, notes)

@@ -1,0 +1,82 @@
+"""Fetches published logs from their repositories, each file at its commit and checked by size and SHA-256."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from vieval_plugin.benchmarks.benchmark import Prepared, Preparing, known_part
+from vieval_plugin.benchmarks.loading.folders import no_count, without_network
+from vieval_plugin.published.files import NAME, PublishedFile, descriptions, published_files
+from vieval_plugin.readers.download import Download, Failed, fetch_all
+from vieval_plugin.text.redaction import redacted
+
+HOSTS = {"logs": "https://raw.githubusercontent.com"}
+"""The address that files come from; a mirror with the same paths below it serves as well."""
+
+
+def prepare(root: Path, preparing: Preparing) -> Prepared:
+    """Fetch the logs that the data folder lacks; what is there and is what was published is kept.
+
+    Args:
+        root: the data folder.
+        preparing: whose parts are names of benchmarks.
+
+    Raises:
+        VievalError: no logs of such a benchmark are known, aiohttp is not installed, a file cannot be written.
+    """
+    if preparing.count is not None:
+        raise no_count(NAME)
+    described = descriptions()
+    names = [known_part(NAME, described, name) for name in dict.fromkeys(preparing.parts or described)]
+    address = preparing.hosts.get("logs", HOSTS["logs"]).rstrip("/")
+    files = {name: _files_of(described[name]["repository"]) for name in names}
+    jobs = {name: [_download(file, address, root / NAME) for file in of] for name, of in files.items()}
+    wanted = [job for several in jobs.values() for job in several]
+    lacking = {job.path for job in wanted if not job.is_there()}
+    fetching = fetch_all(
+        [job for job in wanted if job.path in lacking],
+        concurrency=preparing.workers or 8,
+        progress=preparing.progress,
+        label="logs",
+        hosts=[address],
+    )
+    failed = asyncio.run(fetching)
+    if failed and len(failed) == len(wanted) and not any(failure.host_answered for failure in failed):
+        reason = f"{failed[0].host} does not answer ({failed[0].reason})"
+        return Prepared(without_network(NAME, root, reason), False)
+    lines = [line for name in names for line in _lines(name, jobs[name], lacking, failed)]
+    return Prepared(tuple(lines), not failed)
+
+
+def _files_of(repository: str) -> list[PublishedFile]:
+    return [file for file in published_files() if file.repository == repository]
+
+
+def _download(file: PublishedFile, address: str, root: Path) -> Download:
+    def check(body: bytes) -> None:
+        if difference := file.difference(body):
+            raise ValueError(difference)
+
+    url = f"{address}/{file.repository}/{file.commit}/{quote(file.path)}"
+    # a file is taken for what was published by its content: one of another commit is fetched anew
+    return Download(url, root / file.place, check, lambda path: not file.difference(path.read_bytes()))
+
+
+def _lines(name: str, jobs: Sequence[Download], lacking: set[Path], failed: Sequence[Failed]) -> list[str]:
+    """Outcome for a terminal: a line a benchmark or, where files are missing, a line a reason."""
+    paths = {job.path for job in jobs}
+    of_name = [failure for failure in failed if failure.path in paths]
+    if not of_name:
+        return [f"{NAME}/{name}: complete, {len(jobs)} files ({len(paths & lacking)} fetched now)"]
+    # of files of another commit each has a reason of its own
+    reasons = Counter(failure.reason.partition(":")[0] for failure in of_name)
+    firsts = {failure.reason.partition(":")[0]: failure for failure in reversed(of_name)}
+    return [
+        f"{NAME}/{name}: {count} of {len(jobs)} files missing, first: {redacted(firsts[reason].url)} "
+        f"({firsts[reason].reason}); run the command again to retry"
+        for reason, count in reasons.items()
+    ]

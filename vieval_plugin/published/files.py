@@ -1,0 +1,69 @@
+"""Files of published logs: which there are at which commit, where they lie, and whether they are what was published."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.text.yaml_json import read_yaml
+
+NAME = "published_verdicts"
+"""The folder of the data folder, and what `vieval prepare` calls it."""
+
+_HOME = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file of a repository at a commit; `place` is where it lies below the folder of published verdicts."""
+
+    repository: str
+    commit: str
+    path: str
+    place: str
+    size: int
+    sha256: str
+
+    def difference(self, body: bytes) -> str:
+        """The reason why a body is not this file; empty where it is."""
+        if len(body) == self.size and hashlib.sha256(body).hexdigest() == self.sha256:
+            return ""
+        return (
+            f"not the file of {self.repository} at commit {self.commit[:7]}: {len(body)} bytes, published are {self.size} "
+            f"with SHA-256 {self.sha256[:12]}..."
+        )
+
+    def is_there(self, root: Path) -> bool:
+        """Tell whether a file lies in its place, whatever is in it."""
+        return isfile(root / self.place)
+
+
+@cache
+def descriptions() -> dict[str, dict[str, Any]]:
+    """Return the description of each benchmark's published judges, by the benchmark."""
+    described: dict[str, dict[str, Any]] = read_yaml((_HOME / "judges.yaml").read_text(encoding="utf-8"))
+    return described
+
+
+@cache
+def published_files() -> tuple[PublishedFile, ...]:
+    """Return all files of published judges."""
+    repositories = {described["repository"]: described for described in descriptions().values()}
+    with (_HOME / "files.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(_file(row, repositories[row["repository"]]) for row in csv.DictReader(file))
+
+
+def _file(row: dict[str, str], described: dict[str, Any]) -> PublishedFile:
+    place = described["place"] + row["path"].removeprefix(described["below"])
+    return PublishedFile(row["repository"], row["commit"], row["path"], place, int(row["bytes"]), row["sha256"])
+
+
+@cache
+def files_below(folder: str) -> tuple[PublishedFile, ...]:
+    """Return the files of a folder, which is named from the folder of published verdicts on."""
+    return tuple(file for file in published_files() if file.place.startswith(f"{folder}/"))

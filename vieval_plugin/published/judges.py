@@ -1,0 +1,147 @@
+"""Judges whose verdicts were published, and those verdicts as results beside a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.config import Config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.protocol import SampleId, Verdict
+from vieval_plugin.published.files import NAME, PublishedFile, descriptions, files_below
+from vieval_plugin.records import Run, rated_record
+from vieval_plugin.results import logs
+from vieval_plugin.results.replay import Recording, replayed
+from vieval_plugin.results.runs import results_of
+
+
+@dataclass(frozen=True)
+class PublishedJudge:
+    """A judge whose verdicts on a benchmark its authors published.
+
+    `name` is what their repository calls it and `title` what tables do; `judge` is the method, with its `setting`, that the
+    model `backbone` answered. `folder` has the logs of one part (`{part}`, as the authors call it), from the folder of
+    published verdicts on. `version` is the exact model, empty where nobody says; `date` when it was published. A `baseline`
+    is a metric of pixels or features, or answers at random.
+    """
+
+    name: str
+    title: str
+    benchmark: str
+    judge: str
+    folder: str
+    backbone: str = ""
+    setting: str = ""
+    version: str = ""
+    date: str = ""
+    baseline: bool = False
+
+    def files(self, part: str) -> tuple[PublishedFile, ...]:
+        """The files of one part, as the authors call it, in the list of what was published."""
+        return files_below(self.folder.format(part=part))
+
+
+@cache
+def published_judges(benchmark: str) -> tuple[PublishedJudge, ...]:
+    """Return the judges whose verdicts on a benchmark were published; none for a benchmark without such.
+
+    >>> published_judges("imagenhub")[0].title, published_judges("mine")
+    ('GPT-4o zero-shot', ())
+    """
+    return _described(benchmark, "judges")
+
+
+@cache
+def published_baselines(benchmark: str) -> tuple[PublishedJudge, ...]:
+    """Return the baselines whose values on a benchmark were published."""
+    return _described(benchmark, "baselines")
+
+
+def present(benchmark: str, root: Path) -> list[PublishedJudge]:
+    """Return the judges of `published_judges` of which a part's logs are all below `root`."""
+    return [judge for judge in published_judges(benchmark) if parts_present(judge, root)]
+
+
+def parts_present(judge: PublishedJudge, root: Path) -> list[str]:
+    """Return the parts of which a judge's logs are all below `root`; a part of which some are missing does not count."""
+    folders = benchmark_registry.benchmark(judge.benchmark).folders
+    return [
+        part
+        for folder, part in folders.items()
+        if (files := judge.files(folder)) and all(file.is_there(root) for file in files)
+    ]
+
+
+def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
+    """The verdicts of a published judge, of each part whose logs are all there.
+
+    Args:
+        judge: of a benchmark's `published_judges` or `published_baselines`.
+        root: the folder of published verdicts.
+
+    Raises:
+        VievalError: nothing of the judge is there, or a file is not the published one.
+    """
+    read = logs.reader(judge.judge)
+    benchmark = benchmark_registry.benchmark(judge.benchmark)
+    folders = {part: folder for folder, part in benchmark.folders.items()}
+    parts = parts_present(judge, root)
+    if read is None or not parts:
+        raise VievalError(f"{root}: no logs of {judge.title} on {benchmark.title}; run `vieval prepare {NAME}`")
+    verdicts: dict[SampleId, Verdict] = {}
+    for part in parts:
+        for file in judge.files(folders[part]):
+            _require_published(file, root / file.place)
+        verdicts |= read(root / judge.folder.format(part=folders[part]), partial(SampleId, judge.benchmark, part), "")
+    return Recording(root, judge.judge, {identity: ((verdict, None),) for identity, verdict in verdicts.items()})
+
+
+def _require_published(file: PublishedFile, path: Path) -> None:
+    try:
+        difference = file.difference(path.read_bytes())
+    except OSError as error:
+        difference = f"cannot be read ({error})"
+    if difference:
+        raise VievalError(f"{path}: {difference}; remove it and run `vieval prepare {NAME}`")
+
+
+def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged]) -> Run:
+    """The verdicts of a published judge on samples or contests, as a run that statistics take beside others.
+
+    Args:
+        judge, root: as for `verdicts_of`.
+        judged: a benchmark's, all of it or a sample; of parts whose logs are not there nothing is in the run.
+
+    Raises:
+        VievalError: as `verdicts_of`, and where the judge has verdicts on none of these.
+    """
+    recording = verdicts_of(judge, root)
+    records = []
+    for sample in judged:
+        if f"{sample.id.benchmark}/{sample.id.part}" in recording.covered:
+            judge_and_model = (judge.judge, judge.setting, judge.backbone)
+            verdict, provenance = replayed(recording, sample.id, 0, *judge_and_model, Config())
+            records.append(rated_record(sample, verdict, replace(provenance, label=judge.title)))
+    if not records:
+        raise VievalError(f"{root}: {judge.title} has no verdicts on these samples of {judge.benchmark}")
+    [run] = results_of(records).runs
+    return run
+
+
+def _described(benchmark: str, of: str) -> tuple[PublishedJudge, ...]:
+    described = descriptions().get(benchmark, {})
+    entries: dict[str, dict[str, Any]] = described.get(of, {})
+    return tuple(_judge(benchmark, described, name, entry, of == "baselines") for name, entry in entries.items())
+
+
+def _judge(
+    benchmark: str, described: dict[str, Any], name: str, entry: dict[str, Any], baseline: bool
+) -> PublishedJudge:
+    fields = {"judge": described["judge"], "folder": described["folder"], **entry}
+    folder = f"{described['place']}/{fields.pop('folder').replace('{name}', name)}"
+    return PublishedJudge(name=name, benchmark=benchmark, folder=folder, baseline=baseline, **fields)
