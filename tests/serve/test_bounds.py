@@ -46,7 +46,7 @@ def fine(running):
 @pytest.fixture
 def strict():
     bounds = {
-        "header_seconds": 1.0,
+        "header_seconds": 3.0,
         "body_seconds": 1.0,
         "body": 100_000,
         "samples": 3,

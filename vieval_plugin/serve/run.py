@@ -76,6 +76,7 @@ async def listening(served: Served) -> AsyncIterator[tuple[int, Front]]:
             await connections.close()
             await service.close()
             await runner.cleanup()
+            front.pool.shutdown(wait=False, cancel_futures=True)
 
 
 async def serve(served: Served, ready: Callable[[int], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from vieval_plugin.serve.metrics import Metrics
 from vieval_plugin.serve.options import ServeOptions
 from vieval_plugin.serve.protocols.protocol import RequestEntry
 
+_log = logging.getLogger("vieval")
 _NO_GROUP = "this reward compares the members of a group, and the sample names none"
 
 
@@ -164,6 +166,9 @@ class Service:
             return (await self._session.outcome(probe(judge, self.options.conditions.kind), judge)).verdict
         except VievalError as error:
             return unjudged(Status.API_ERROR, str(error))
+        except Exception as error:  # a server that cannot be asked how it is would be the worse for it
+            _log.exception("a judgement broke")
+            return unjudged(Status.TOOL_ERROR, f"the judgement broke: {type(error).__name__}")
 
 
 def _named(entry: RequestEntry, rewards: Sequence[Reward]) -> tuple[str, ...]:
