@@ -24,11 +24,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import TypeAlias
 
 from common import fake_server, photographs, table
 
 LATENCY, CAPACITY, BATCH, CLIENTS, MANY = 0.2, 32, 16, 8, 64
 PROMPT = "a hillside at dusk"
+Samples: TypeAlias = list[tuple[str, str]]
+"""Prompts, and images in base64."""
 
 
 @contextmanager
@@ -71,12 +74,12 @@ def post(url: str, document: object) -> float:
     return time.perf_counter() - begun
 
 
-def compute(images: list[str]) -> object:
-    return {"prompt": [PROMPT] * len(images), "image": images}
+def compute(samples: Samples) -> object:
+    return {"prompt": [prompt for prompt, _ in samples], "image": [image for _, image in samples]}
 
 
-def judge_v1(images: list[str]) -> object:
-    return {"samples": [{"images": {"output": image}, "texts": {"prompt": PROMPT}} for image in images]}
+def judge_v1(samples: Samples) -> object:
+    return {"samples": [{"images": {"output": image}, "texts": {"prompt": prompt}} for prompt, image in samples]}
 
 
 def cpu_seconds(process: int) -> float:
@@ -90,16 +93,18 @@ def resident(process: int) -> float:
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
-def marked(images: list[bytes], number: int, size: int) -> list[str]:
-    """So many images that no request had before: a comment is added after the end of each file."""
-    return [base64.b64encode(images[n % len(images)] + b"%d" % (number * size + n)).decode() for n in range(size)]
+def batch(images: list[bytes], number: int, size: int) -> Samples:
+    """So many samples that no request had before, by their prompts and by bytes after the end of each file."""
+    numbers = range(number * size, (number + 1) * size)
+    return [(f"{PROMPT}, number {n}", base64.b64encode(images[n % len(images)] + b"%d" % n).decode()) for n in numbers]
 
 
 def throughput(
-    url: str, process: int, path: str, body: Callable[[list[str]], object], images: list[bytes], samples: int
+    url: str, process: int, path: str, body: Callable[[Samples], object], images: list[bytes], samples: int
 ) -> list[str]:
     """A row of the table: samples a second, times the ideal, and CPU a sample."""
-    requests = [body(marked(images, number, BATCH)) for number in range(samples // BATCH)]
+    first = int.from_bytes(os.urandom(4)) * 1000  # nothing is asked twice
+    requests = [body(batch(images, first + number, BATCH)) for number in range(samples // BATCH)]
     begun, cpu = time.perf_counter(), cpu_seconds(process)
     with ThreadPoolExecutor(CLIENTS) as pool:
         list(pool.map(lambda document: post(url + path, document), requests))
@@ -121,7 +126,7 @@ def main() -> None:
             fake_server(latency=LATENCY, capacity=CAPACITY) as url,
             reward_server(url, Path(folder)) as (server, process),
         ):
-            post(f"{server}/compute", compute(marked(images, 10**6, BATCH)))
+            post(f"{server}/compute", compute(batch(images, 10**6, BATCH)))
             measure(server, process, images, options.samples, options.memory)
 
 
@@ -130,7 +135,7 @@ def measure(server: str, process: int, images: list[bytes], samples: int, watche
     ways = (("/compute", compute), ("/v1/judge", judge_v1))
     rows = [throughput(server, process, path, body, images, samples) for path, body in ways]
     table(["address", "samples", "a second", "times the ideal", "CPU a sample"], rows)
-    documents = [compute(marked(images, 2 * 10**6 + number, 8)) for number in range(MANY)]
+    documents = [compute(batch(images, 2 * 10**6 + number, 8)) for number in range(MANY)]
     with ThreadPoolExecutor(MANY) as pool:
         seconds = list(pool.map(lambda document: post(f"{server}/compute", document), documents))
     print(f"\n{MANY} clients at once, 8 samples each: slowest over median {max(seconds) / median(seconds):.2f}")

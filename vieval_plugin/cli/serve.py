@@ -86,7 +86,7 @@ def add(commands: Commands) -> None:
     callers.add_argument("--max-samples", type=int, metavar="N", help="samples of a request at most (default: 1024)")
     callers.add_argument("--max-body", type=int, metavar="MIB", help="size of a request at most (default: 256)")
     callers.add_argument("--log-prompts", action="store_true", help="write prompts and reasons into the log")
-    add_backbone(parser)
+    add_backbone(parser, _PATIENCE)
     parser.set_defaults(run=_run, fresh=False)
 
 

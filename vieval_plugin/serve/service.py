@@ -49,7 +49,9 @@ class Service:
         self.options, self.progress, self.metrics = options, progress, Metrics()
         self._session = session
         judges = {id(term.judge): term.judge for reward in rewards for term in reward.terms}
-        self.loop = RunLoop(self._judge, max(session.live(judge) for judge in judges.values()))
+        live = max(session.live(judge) for judge in judges.values())
+        # some prepare their images while others wait for the backbone, which bounds its requests itself
+        self.loop = RunLoop(self._judge, live + live // 4)
         self._health = {key: Health(partial(self._probe, judge)) for key, judge in judges.items()}
 
     async def close(self) -> None:
