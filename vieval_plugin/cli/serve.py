@@ -51,6 +51,14 @@ def add(commands: Commands) -> None:
         "--role", action="append", help="what an image beside the output is, once for each (default: source)"
     )
 
+    _add_failures(parser)
+    _add_callers(parser)
+    add_backbone(parser, _PATIENCE)
+    parser.set_defaults(run=_run, fresh=False)
+
+
+def _add_failures(parser: argparse.ArgumentParser) -> None:
+    """The flags that say what becomes of a judgement that failed."""
     failing = parser.add_argument_group("failures")
     failing.add_argument(
         "--attempts", type=int, default=3, metavar="N", help="how often a question is asked in all (default: 3)"
@@ -75,6 +83,9 @@ def add(commands: Commands) -> None:
         "--deadline", type=float, metavar="S", help="seconds until a request is answered (default: each protocol's)"
     )
 
+
+def _add_callers(parser: argparse.ArgumentParser) -> None:
+    """The flags that say who may call, and with how much."""
     callers = parser.add_argument_group("who may call")
     callers.add_argument("--no-token", action="store_true", help="let everybody call who can reach --host")
     callers.add_argument(
@@ -86,8 +97,6 @@ def add(commands: Commands) -> None:
     callers.add_argument("--max-samples", type=int, metavar="N", help="samples of a request at most (default: 1024)")
     callers.add_argument("--max-body", type=int, metavar="MIB", help="size of a request at most (default: 256)")
     callers.add_argument("--log-prompts", action="store_true", help="write prompts and reasons into the log")
-    add_backbone(parser, _PATIENCE)
-    parser.set_defaults(run=_run, fresh=False)
 
 
 def _run(options: argparse.Namespace) -> int:

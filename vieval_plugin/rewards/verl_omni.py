@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from vieval_plugin import config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
 from vieval_plugin.rewards.pixels import pictures
@@ -77,4 +76,4 @@ def _opened(
 ) -> OpenReward:
     """The reward of an entry, opened once a process; judges open again after a fork."""
     named = {"model": model, "base_url": list(urls)} if model else {}
-    return open_reward(reward, conditions, attempts, options=config.read(options) if options else None, **named)
+    return open_reward(reward, conditions, attempts, options=options or None, **named)
