@@ -64,7 +64,8 @@ def main() -> None:
     whole = {
         label: number for label, number in numbers(benchmark, runs, statistics).items() if not str(number.coverage)
     }
-    runs = [run for run in runs if run.label in whole]
+    # of the other aspects nothing is shown
+    runs = [replace(run, aspects=run.aspects[-1:]) for run in runs if run.label in whole]
     order = sorted(whole, key=lambda label: -whole[label].value)
     print("; ".join(f"{label} {whole[label].value:.3f}" for label in order))
     rows = []

@@ -7,11 +7,14 @@ import shutil
 import pytest
 
 from tests.card.stand_ins import answering, knowing, museum, published
-from tests.cli.test_rank_folders import by_brightness, words_of
-from tests.fake_server import FakeServer, Fault, named, score_count
+from tests.cli.test_rank_folders import by_brightness
+from tests.fake_server import FakeServer, Fault, named
+from vieval_plugin.benchmarks import registry
 from vieval_plugin.card.card import CardNumber
+from vieval_plugin.card.plan import draw_sample
 from vieval_plugin.card.read import read_card
 from vieval_plugin.published.judges import present, verdicts_of
+from vieval_plugin.records import Provenance, response_json, target_json
 
 N = 290
 """Samples of ImagenHub: ten of each cell, the fewest that are allowed."""
@@ -79,6 +82,7 @@ def test_known_answers_have_their_own_place_among_the_published(imagenhub, stand
     assert len(places) >= 6
 
 
+@pytest.mark.slow
 def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(imagenhub, tmp_path, vieval):
     out = tmp_path / "card"
     with FakeServer(reply=answering(imagenhub, knowing(0.8))) as server:
@@ -109,32 +113,22 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
 
 
 def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval):
-    """The server is gone after 150 calls, and then after 200 more; a card made at once is the same."""
-    more = ["--benchmark", "vieval_demo", "--patience", 0.5, "--timeout", 5]
+    """The server is gone after 60 calls, and then after 50 more; a card made at once is the same."""
+    more = ["--benchmark", "vieval_demo_contests", "--judge", "pairwise", "--patience", 0.5, "--timeout", 2]
 
     def until(last):
         return lambda number, body: Fault("hang") if last and number > last else None
 
-    reply = by_size
-    for last in (150, 200, 0):
-        with FakeServer(reply=reply, faults=until(last)) as server:
-            said = make(vieval, server, tmp_path / "card", *more, samples=210, code=1 if last else 0)
+    for last in (60, 50, 0):
+        with FakeServer(reply=by_brightness(), faults=until(last)) as server:
+            make(vieval, server, tmp_path / "card", *more, samples=70, code=1 if last else 0)
         assert (tmp_path / "card" / "card.json").exists() == (last == 0)
-        assert "no card" not in said.err
-    with FakeServer(reply=reply) as server:
-        make(vieval, server, tmp_path / "whole", *more, "--fresh", samples=210)
+    with FakeServer(reply=by_brightness()) as server:
+        make(vieval, server, tmp_path / "whole", *more, "--fresh", samples=70)
         asked = server.stats()["requests"]
-        make(vieval, server, tmp_path / "whole", *more, samples=210)
+        make(vieval, server, tmp_path / "whole", *more, samples=70)
         assert server.stats()["requests"] == asked
     assert less_cost(tmp_path / "card") == less_cost(tmp_path / "whole")
-
-
-def by_size(body):
-    """A score that follows from the length of the image that is shown last."""
-    content = body["messages"][-1]["content"]
-    urls = [part["image_url"]["url"] for part in content if "image_url" in part]
-    level = len(urls[-1]) % 11 if urls else 5
-    return json.dumps({"score": [level] * score_count(words_of(body)), "reasoning": ""})
 
 
 def test_a_demo_card_needs_no_data(options, tmp_path, vieval):
@@ -148,6 +142,30 @@ def test_a_demo_card_needs_no_data(options, tmp_path, vieval):
     assert entry.published == ()
     assert entry.ranks is None
     assert "no published judge stands beside it there" in (tmp_path / "card" / "card.md").read_text()
+
+
+def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(shared_data, options, tmp_path, vieval):
+    """GPT-4o's votes on 400 contests, as lmms-eval writes them."""
+    [judge] = [judge for judge in present("genai_bench_tiger", shared_data) if judge.name == "gpt4o"]
+    recording = verdicts_of(judge, shared_data)
+    contests = [c for part in ("edit", "generation") for c in registry.samples("genai_bench_tiger", part, shared_data)]
+    by = Provenance("pairwise", (), (), "played")
+    rows = [
+        {"filtered_resps": response_json(c.id, recording.verdict(c)[0], by), "target": target_json(c)}
+        for c in draw_sample(contests, 400, 0)
+    ]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "1_samples_task.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    out = tmp_path / "card"
+    shown = vieval("card", tmp_path / "run", "--published", shared_data, "--out", out).out
+    entry = entries_of(out)["genai_bench_tiger"]
+    places = {place.label: place for place in entry.published}
+    same = places[judge.title]
+    assert (entry.number, entry.ranks, entry.words) == (same.number, same.ranks, same.words)
+    assert (entry.samples, entry.cells) == (400, 2)
+    assert entry.references
+    assert shown.startswith("played is number ")
+    vieval("compare", out, out, "--label", "a", "--label", "b")
 
 
 def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, vieval):

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.card.card import Card, CardEntry, Number
+from vieval_plugin.card.card import Card, CardEntry, CardNumber
 from vieval_plugin.card.making import Material, entry_of
 from vieval_plugin.card.read import read_card, runs_of
 from vieval_plugin.errors import VievalError
@@ -191,7 +191,7 @@ def _wrong_numbers(card: Card, entry: CardEntry, records: Sequence[Record], fold
     again = entry_of(Material(replace(run, label=card.model), files, entry.available), folder, folder, options)
     if again.sample_digest != entry.sample_digest:
         yield f"{entry.title}: the digest of its samples is another than the card's"
-    pairs: dict[str, tuple[Number | None, Number | None]] = {"its agreement": (entry.number, again.number)}
+    pairs: dict[str, tuple[CardNumber | None, CardNumber | None]] = {"its agreement": (entry.number, again.number)}
     for of, now in ((entry.statistics, again.statistics), (entry.words, again.words)):
         pairs |= {name: (of.get(name), now.get(name)) for name in {**of, **now}}
     for name, (said, computed) in pairs.items():

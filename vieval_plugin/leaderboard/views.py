@@ -89,7 +89,7 @@ def _by_ratings(
         tables = benchmark.report.tables(benchmark.name, parts, [*judges, *baselines], under)
         for headline in tables.headlines:
             for setting, labels in settings.items():
-                if len(labels) > 1 or setting == ALL_PARTS_PARTS:
+                if len(labels) > 1 or setting == ALL_PARTS:
                     choice = {"aspect": headline.aspect, "failures": policy, "setting": setting}
                     yield _Chosen(choice, ALL_PARTS, headline, labels, [run.label for run in baselines], under)
 
