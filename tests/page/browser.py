@@ -63,9 +63,14 @@ class Browser:
         return answer["found"]
 
     def open(self, file, width=1280, height=800, scheme="light", touch=False):
-        """Open a local HTML file in a window of that many CSS pixels, `light` or `dark`, without a network."""
-        self._address = Path(file).absolute().as_uri()
-        self._do("open", address=self._address, width=width, height=height, scheme=scheme, touch=touch)
+        """Open a local HTML file in a window of that many CSS pixels, `light` or `dark`, without a network.
+
+        A page of a server on this machine is opened by its address, `http://127.0.0.1:...`.
+        """
+        served = str(file).startswith("http://127.0.0.1:")
+        self._address = str(file) if served else Path(file).absolute().as_uri()
+        window = {"width": width, "height": height, "scheme": scheme, "touch": touch}
+        self._do("open", address=self._address, offline=not served, **window)
 
     def open_on_phone(self, file, scheme="light"):
         """Open a file as a phone shows it: 390 by 844 pixels, touched and not clicked."""

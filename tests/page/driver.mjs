@@ -33,12 +33,12 @@ async function goTo (address) {
 }
 
 const can = {
-  async open ({ address, width, height, scheme, touch }) {
+  async open ({ address, width, height, scheme, touch, offline }) {
     await context?.close()
     requested = []
     complaints = []
     context = await browser.newContext({
-      viewport: { width, height }, colorScheme: scheme, hasTouch: touch, isMobile: touch, offline: true, acceptDownloads: true,
+      viewport: { width, height }, colorScheme: scheme, hasTouch: touch, isMobile: touch, offline, acceptDownloads: true,
       reducedMotion: 'reduce',
     })
     page = await context.newPage()
