@@ -17,6 +17,7 @@ EXTRAS = {
     "peft": "scorers",
     "pyarrow": "tables",
     "pywt": "train",
+    "ray": "ray",
     "rapidocr": "tools",
     "skimage": "metrics",
     "sklearn": "train",

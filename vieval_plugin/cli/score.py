@@ -48,6 +48,8 @@ class _Request:
 
 
 def add(commands: Commands) -> None:
+    from vieval_plugin.cli.shards.judging import add_shards
+
     parser = commands.add_parser("score", help="judge the images of your own generator")
     parser.add_argument(
         "samples",
@@ -56,7 +58,10 @@ def add(commands: Commands) -> None:
         "images, with --prompts or with prompts in them; or what lmms-eval wrote of a generator (--log_samples)",
     )
     parser.add_argument(
-        "--out", type=Path, help="verdicts in the samples' order: .jsonl, .csv or .parquet; not needed for images"
+        "--out",
+        type=Path,
+        help="verdicts in the samples' order: .jsonl, .csv or .parquet; any other name is a folder of shards, for parquet "
+        "and webdataset tar files of any size; not needed for images",
     )
     parser.add_argument("--json", action="store_true", help="print the verdicts on images as JSON, one a line")
     parser.add_argument("--plan", action="store_true", help="judge eight samples, tell what all would cost, and stop")
@@ -87,6 +92,7 @@ def add(commands: Commands) -> None:
     model = add_backbone(parser)
     model.add_argument("--price-input", type=float, metavar="P", help="of a million tokens of questions, for --plan")
     model.add_argument("--price-output", type=float, metavar="P", help="of a million tokens of answers, for --plan")
+    add_shards(parser)
     parser.set_defaults(run=_run)
 
 
@@ -121,6 +127,7 @@ def add_backbone(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin.cli.shards.judging import is_of_shards, judge_shards, require_no_shard_flags
     from vieval_plugin.images import files_of
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.media.files import require_writable
@@ -130,6 +137,11 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.run.verdict_log import partial_file
     from vieval_plugin.text.escaping import say
 
+    if is_of_shards(options):
+        current = options_in_force(options)
+        name = (options.judge or [DEFAULT_JUDGE])[0]
+        return judge_shards(options, name, current, backbone_of(name, options, current))
+    require_no_shard_flags(options)
     images = _require_flags(options)
     current = options_in_force(options)
     for name in options.judge or []:
@@ -215,6 +227,17 @@ def _prepared(
                 raise
             unable.append(f"{name}: {error}")
     return _Request(source, judges, current, backbone, tuple(unable))
+
+
+def backbone_of(name: str, options: argparse.Namespace, current: Config) -> Backbone | None:
+    """The backbone that flags name for a judge; VievalError where it asks a model and none is named anywhere."""
+    from vieval_plugin.run.prepare import prepare
+
+    if not prepare(name, options.setting, current).asks_a_model:
+        return None
+    backbone = named_backbone(options, current)
+    require_model(name, current, backbone)
+    return backbone
 
 
 def options_in_force(options: argparse.Namespace) -> Config:

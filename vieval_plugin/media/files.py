@@ -23,13 +23,16 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(md|csv|json|html)")
 _LONGEST = 200  # bytes of a file's name that its unfinished one repeats; file systems take 255
 
 
-def write_whole(path: Path, content: bytes | Iterable[str | bytes], option: str = "--out") -> None:
+def write_whole(
+    path: Path, content: bytes | Iterable[str | bytes], option: str = "--out", synced: bool = False
+) -> None:
     """Write a file and the folders above it; what was there stays until all of it is written.
 
     Args:
         path: where; a file that is there is replaced. Its mode is what the user's umask leaves.
         content: its bytes, or pieces of them or of its text, which is encoded in UTF-8.
         option: what the message of an error tells the user to choose another of.
+        synced: whether it is on the disk before it has its name, so that no loss of power leaves it empty.
 
     Raises:
         VievalError: the file cannot be written there.
@@ -42,9 +45,34 @@ def write_whole(path: Path, content: bytes | Iterable[str | bytes], option: str 
                 for piece in (content,) if isinstance(content, bytes) else content:
                     # half a character cannot be kept in a file
                     file.write(piece if isinstance(piece, bytes) else piece.encode(errors="replace"))
+                if synced:
+                    file.flush()
+                    os.fsync(file)
             os.replace(unfinished, path)
         finally:
             unfinished.unlink(missing_ok=True)
+
+
+def create_whole(path: Path, content: bytes) -> bool:
+    """Write a file that is not there yet; False where somebody else did so before, whose file stays as it is.
+
+    Raises:
+        VievalError: the file cannot be written there.
+    """
+    with _errors_for_user(path, "--out"):
+        unfinished = unfinished_file(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with unfinished.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file)
+            os.link(unfinished, path)
+        except FileExistsError:
+            return False
+        finally:
+            unfinished.unlink(missing_ok=True)
+    return True
 
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:

@@ -43,6 +43,34 @@ def parquet_table(path: Path) -> InputTable:
         return _table(path, [path], parquet_file(path).schema_arrow, partial(_parquet_batches, path))
 
 
+def row_group_table(path: Path, group: int, wanted: Sequence[range]) -> InputTable:
+    """Rows of a row group of a parquet file, in one pass over it; VievalError as `parquet_table`.
+
+    Args:
+        path: the file.
+        group: the number of the row group.
+        wanted: the rows that are read, by their numbers in the file from 0; nothing is read after the last.
+    """
+    with reading_table(path):
+        schema = parquet_file(path).schema_arrow
+        table = _table(path, [path], schema, partial(_parquet_batches, path))
+
+    def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
+        with reading_table(path):
+            file = parquet_file(path)
+            start = sum(file.metadata.row_group(before).num_rows for before in range(group))
+            for batch in batches_of(path, file, columns, [group]):
+                named = [(name, batch.column(name)) for name in columns]
+                for row in range(start, start + batch.num_rows):
+                    if any(row in rows for rows in wanted):
+                        yield row + 1, _cells(named, row - start, TableCell(path, start, ""))
+                start += batch.num_rows
+                if all(rows.stop <= start for rows in wanted):
+                    return
+
+    return replace(table, read=read)
+
+
 def arrow_table(paths: Sequence[Path]) -> InputTable:
     """Arrow files or streams of the same columns, one after another; VievalError as `parquet_table`."""
     with reading_table(paths[0]):

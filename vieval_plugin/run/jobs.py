@@ -85,6 +85,7 @@ class JobsSplitByCandidate:
             contest_verdict([self._outcomes[part].verdict for part in parts]),
             sum(outcome.input_tokens for outcome in owned_outcomes),
             sum(outcome.output_tokens for outcome in owned_outcomes),
+            sum(outcome.calls for outcome in owned_outcomes),
         )
 
 

@@ -5,7 +5,7 @@ Programs go in batch steps where whole batches are answered, and each at its own
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 
@@ -17,7 +17,7 @@ from vieval_plugin.judges.protocol import Ask, Program, Reply
 from vieval_plugin.run.jobs import Job, JobsSplitByCandidate, warn_of_untrained_images
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
-from vieval_plugin.run.scheduler import Outcome, run_concurrently, run_in_batches
+from vieval_plugin.run.scheduler import Outcome, one_by_one, run_concurrently, run_in_batches
 
 
 def judge_in_batches(
@@ -96,7 +96,7 @@ async def judge_with(
 
 async def run_jobs(
     router: Router,
-    jobs: Iterable[Job],
+    jobs: Iterable[Job] | AsyncIterable[Job],
     answer: Callable[[Question, int], Awaitable[Reply]],
     on_outcome: Callable[[int, Outcome], None],
     *,
@@ -105,9 +105,11 @@ async def run_jobs(
     """Judge jobs as they are read, `live` at a time and no more in memory; outcomes are handed on by the jobs' number."""
     under_way: dict[int, Job] = {}
 
-    def programs() -> Iterator[Program]:
-        for number, job in enumerate(jobs):
+    async def programs() -> AsyncIterator[Program]:
+        number = 0
+        async for job in one_by_one(jobs):
             under_way[number] = job
+            number += 1
             yield job.judge.program(job.judged)
 
     def hand_on(number: int, outcome: Outcome) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any
+from itertools import chain, count
+from typing import Any, TypeVar
 
 from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Measurement, Probabilities, Program, Reply, Status, Step, Text, Verdict
 
+T = TypeVar("T")
 BROKEN = ("program",)
 """The path of the one step of a program that broke."""
 _log = logging.getLogger("vieval")
@@ -20,11 +23,16 @@ _log = logging.getLogger("vieval")
 
 @dataclass(frozen=True)
 class Outcome:
-    """A program's verdict and the tokens its chats cost, as far as the backend told."""
+    """A program's verdict and what it cost: the tokens of its chats as far as the backend told, and a model's answers.
+
+    `seconds` are those from its first question to its verdict, where it went at its own pace.
+    """
 
     verdict: Verdict
     input_tokens: int = 0
     output_tokens: int = 0
+    calls: int = 0
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass
@@ -35,6 +43,7 @@ class _Live:
     asks: list[Ask] = field(default_factory=list)
     input_tokens: int = 0
     output_tokens: int = 0
+    calls: int = 0
     notes: dict[str, None] = field(default_factory=dict)
 
     def advance(self, replies: list[Reply] | None) -> Outcome | None:
@@ -43,6 +52,7 @@ class _Live:
             if isinstance(reply, Text):
                 self.input_tokens += reply.input_tokens or 0
                 self.output_tokens += reply.output_tokens or 0
+            self.calls += isinstance(reply, (Text, Probabilities))
             if isinstance(reply, (Text, Probabilities, Measurement)):
                 self.notes |= dict.fromkeys(reply.notes)
         try:
@@ -58,7 +68,7 @@ class _Live:
         """The outcome, with what backends took note of on the way among the verdict's findings, once each."""
         if self.notes:
             verdict = replace(verdict, findings=(*verdict.findings, *self.notes))
-        return Outcome(verdict, self.input_tokens, self.output_tokens)
+        return Outcome(verdict, self.input_tokens, self.output_tokens, self.calls)
 
 
 def _writable(returned: Any) -> Verdict:
@@ -117,7 +127,7 @@ def run_in_batches(
 
 
 async def run_concurrently(
-    programs: Iterable[Program],
+    programs: Iterable[Program] | AsyncIterable[Program],
     answer: Callable[[int, Ask], Awaitable[Reply]],
     *,
     live: int,
@@ -129,21 +139,35 @@ async def run_concurrently(
     the iterable one by one, so that no more than `live` exist. An exception in a program is its
     sample's failure, one in `answer` ends the run.
     """
-    waiting = enumerate(programs)
+    waiting, numbers, taking = one_by_one(programs), count(), asyncio.Lock()
 
     async def work() -> None:
-        for place, program in waiting:
+        while True:
+            async with taking:
+                program, place = await anext(waiting, None), next(numbers)
+            if program is None:
+                return
             on_outcome(place, await _drive(place, program, answer))
 
     await gather_or_cancel(work() for _ in range(live))
 
 
+async def one_by_one(iterable: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
+    """The items of an iterable, whether they are waited for or not."""
+    if isinstance(iterable, AsyncIterable):
+        async for item in iterable:
+            yield item
+    else:
+        for item in iterable:
+            yield item
+
+
 async def _drive(place: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]) -> Outcome:
-    running = _Live(program)
+    running, started = _Live(program), time.monotonic()
     replies: list[Reply] | None = None
     while (outcome := running.advance(replies)) is None:
         if len(running.asks) == 1:
             replies = [await answer(place, running.asks[0])]
         else:
             replies = await gather_or_cancel(answer(place, ask) for ask in running.asks)
-    return outcome
+    return replace(outcome, seconds=time.monotonic() - started)

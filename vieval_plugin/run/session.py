@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from itertools import count
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
@@ -22,7 +23,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
 from vieval_plugin.run.runner import judge_with, run_jobs
-from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.scheduler import Outcome, one_by_one
 
 
 @dataclass
@@ -136,16 +137,17 @@ class Session:
 
     async def judge_stream(
         self,
-        rows: Iterable[tuple[int, SampleRow]],
+        rows: Iterable[tuple[int, SampleRow]] | AsyncIterable[tuple[int, SampleRow]],
         prepared: PreparedJudge,
         on_outcome: Callable[[int, SampleRow, Outcome], None],
     ) -> None:
         """Judge numbered rows as they are read, holding no more than are under way; their outcomes come as they end."""
         under_way: dict[int, tuple[int, SampleRow]] = {}
 
-        def jobs() -> Iterator[Job]:
-            for place, (number, row) in enumerate(rows):
-                under_way[place] = number, row
+        async def jobs() -> AsyncIterator[Job]:
+            places = count()
+            async for number, row in one_by_one(rows):
+                under_way[place := next(places)] = number, row
                 job = Job(row.sample, prepared)
                 if not place:
                     warn_of_untrained_images([job])

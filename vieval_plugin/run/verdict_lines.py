@@ -85,15 +85,23 @@ def differing(
     judges, judges_now = ([run["judge"] for run in runs.values()], [run.judge for run in runs_now.values()])
     if judges != judges_now:
         return f"with --judge {', '.join(judges)}, now {', '.join(judges_now)}"
-    for begun, running in zip(runs.values(), runs_now.values(), strict=True):
-        fields, fields_now = dict(_flat(begun)), dict(_flat(identity_of(running)))
-        for name, value in fields_now.items():
-            if fields.get(name) != value:
-                begun_with = (
-                    f"with {name} {_option_text(fields[name])}" if _option_text(fields.get(name)) else f"without {name}"
-                )
-                return f"{begun_with}, now {_option_text(value) or f'without {name}'}"
-    return "with other options"
+    differences = (
+        differing_runs(begun, identity_of(running))
+        for begun, running in zip(runs.values(), runs_now.values(), strict=True)
+    )
+    return next(filter(None, differences), "with other options")
+
+
+def differing_runs(begun: Mapping[str, Any], running: Mapping[str, Any]) -> str:
+    """The first difference between two runs by `identity_of` or in its form, in words; empty where there is none."""
+    fields = dict(_flat(begun))
+    for name, value in _flat(running):
+        if fields.get(name) != value:
+            begun_with = (
+                f"with {name} {_option_text(fields[name])}" if _option_text(fields.get(name)) else f"without {name}"
+            )
+            return f"{begun_with}, now {_option_text(value) or f'without {name}'}"
+    return ""
 
 
 def _option_text(value: Any) -> str:

@@ -1,0 +1,389 @@
+"""A data set judged into a folder of shards: what is written, resumed, refused, and never lost."""
+
+import os
+import resource
+from dataclasses import replace
+
+import pytest
+
+from tests.fake_server import FakeServer, Fault
+from tests.shard_runs import (
+    arguments,
+    ended,
+    files_in,
+    kill_all,
+    less_costs,
+    metadata,
+    parquet,
+    picture,
+    pyarrow,
+    rows,
+    start,
+    verdicts,
+    wait_until,
+    write_parquet,
+    write_tar,
+)
+
+SMALL = ("--rows-per-shard", "8")
+
+
+@pytest.fixture(autouse=True)
+def no_store(tmp_path, monkeypatch):
+    """Options without a store, so that all that is asked is counted."""
+    (tmp_path / "options.yaml").write_text("store: {use: false}\n")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_parquet(tmp_path / "data")
+
+
+def test_each_row_has_its_verdict_in_the_file_of_its_shard(vieval, server, data, tmp_path):
+    printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL))
+    found = verdicts(tmp_path / "out")
+    assert [row["uid"] for row in found] == [f"u{number}" for number in range(120)]
+    assert {row["status"] for row in found} == {"ok"}
+    assert [row["row"] for row in found] == [*range(40)] * 3
+    assert found[0]["scores"].keys() == {"SC", "PQ", "O"}
+    assert found[0]["calls"] == 2
+    assert found[0]["tokens"]["input"] > 0
+    assert found[0]["seconds"] > 0
+    assert dict(found[0]["sub_scores"])
+    # row groups of 20 rows are two shards of 8 rows and one of 4
+    assert sorted(metadata(path)["verdicts"] for path in files_in(tmp_path / "out")) == [4] * 6 + [8] * 12
+    assert "18 of 18 done" in printed.out
+    assert not list((tmp_path / "out" / "under_way").iterdir())
+    assert server.stats()["requests"] <= 2 * 120 + 2  # and the questions that find out what a server can
+
+
+def test_a_finished_run_asks_nothing_and_goes_on_however_it_is_asked(vieval, server, data, tmp_path):
+    vieval(*arguments(data, tmp_path / "out", server, *SMALL))
+    before = server.stats()["requests"]
+    vieval(*arguments(data, tmp_path / "out", server, "--num-concurrent", "3", "--timeout", "7"))
+    assert server.stats()["requests"] == before
+
+
+def test_other_inputs_and_options_are_refused_with_the_difference(vieval, server, data, tmp_path):
+    command = arguments(data, tmp_path / "out", server, *SMALL)
+    vieval(*command)
+    asked = server.stats()["requests"]
+    assert "temperature" in vieval(*command, "--temperature", "1", code=1).err
+    assert "rows_per_shard 8, now 9" in vieval(*command, "--rows-per-shard", "9", code=1).err
+    assert "judge" in vieval(*command, "--judge", "vqascore", code=1).err
+    write_parquet(data / "more", 1)
+    assert "--extend" in vieval(*command, code=1).err
+    assert server.stats()["requests"] == asked
+
+
+def test_new_files_extend_the_plan_and_change_no_old_shard(vieval, server, data, tmp_path):
+    command = arguments(data, tmp_path / "out", server, *SMALL)
+    vieval(*command)
+    old = {path: path.stat().st_mtime_ns for path in files_in(tmp_path / "out")}
+    write_parquet(data / "more", 1)
+    vieval(*command, "--extend")
+    assert {path: path.stat().st_mtime_ns for path in old} == old
+    assert len(verdicts(tmp_path / "out")) == 160
+    assert len(files_in(tmp_path / "out")) == len(old) + 6
+
+
+def test_a_file_that_was_replaced_is_refused(vieval, server, data, tmp_path):
+    command = arguments(data, tmp_path / "out", server, *SMALL)
+    vieval(*command, "--budget", "20", code=1)
+    table = pyarrow.Table.from_pylist(list(rows(range(500, 540))))
+    parquet.write_table(table, data / "part-1.parquet", row_group_size=20)
+    assert "part-1.parquet is another file than when the plan was made" in vieval(*command, code=1).err
+
+
+def test_another_version_goes_on_only_where_replies_are_read_alike(vieval, server, data, tmp_path):
+    command = arguments(data, tmp_path / "out", server, *SMALL)
+    vieval(*command)
+    plan = tmp_path / "out" / "plan.json"
+    text = plan.read_text().replace('"version": "0.1.0"', '"version": "0.0.9"')
+    plan.write_text(text)
+    vieval(*command)
+    plan.write_text(text.replace('"readers": "', '"readers": "0'))
+    assert "read replies otherwise" in vieval(*command, code=1).err
+
+
+@pytest.mark.parametrize("form", ["bytes", "path"])
+def test_images_are_bytes_or_paths_too(vieval, server, data, tmp_path, form):
+    other = tmp_path / form
+    table = pyarrow.Table.from_pylist(list(rows(range(40), "bytes")))
+    if form == "path":
+        other.mkdir()
+        for number in range(40):
+            (other / f"{number}.jpg").write_bytes(picture(number))
+        table = table.set_column(2, "image", pyarrow.array([f"{number}.jpg" for number in range(40)]))
+        parquet.write_table(table, other / "part-0.parquet", row_group_size=20)
+    else:
+        write_parquet(other, 1, form="bytes")
+    vieval(*arguments(data / "part-0.parquet", tmp_path / "structs", server))
+    vieval(*arguments(other, tmp_path / "others", server))
+    assert less_costs(verdicts(tmp_path / "others")) == less_costs(verdicts(tmp_path / "structs"))
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
+def test_webdataset_tars(vieval, server, tmp_path, name):
+    samples = {
+        f"x/{number}": {
+            "output.jpg": picture(number),
+            "json": b'{"image_model": "mine", "prompt": "a thing %d"}' % number,
+        }
+        for number in range(30)
+    }
+    path = write_tar(tmp_path / "data" / name, samples)
+    vieval(*arguments(path, tmp_path / "out", server, *SMALL))
+    found = verdicts(tmp_path / "out")
+    assert [row["uid"] for row in found] == [*samples]
+    assert {(row["status"], row["image_model"]) for row in found} == {("ok", "mine")}
+    assert len(files_in(tmp_path / "out")) == (1 if name.endswith("gz") else 4)
+
+
+def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path):
+    def samples(of):
+        return {str(number): {"jpg": picture(number), "txt": b"%s %02d" % (of, number)} for number in range(20)}
+
+    path = write_tar(tmp_path / "a.tar", samples(b"old"))
+    command = arguments(path, tmp_path / "out", server, *SMALL)
+    vieval(*command, "--budget", "20", code=1)
+    write_tar(path, dict(reversed(samples(b"new").items())))
+    printed = vieval(*command, code=1)
+    assert "has changed since it was indexed" in printed.err
+    assert len(verdicts(tmp_path / "out")) == 8
+
+
+def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
+    given = list(rows(range(24)))
+    given[3]["image"] = None
+    given[5]["image"] = {"bytes": b"no image at all", "path": None}
+    given[7]["image"] = {"bytes": None, "path": "absent.jpg"}
+    given[9]["uid"] = "u8"
+    width = b"\x00\x00\x27\x10"  # 10,000 x 10,001 pixels, as the header of a PNG says
+    large = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + width + b"\x00\x00\x27\x11\x08\x02\x00\x00\x00"
+    given[11]["image"] = {"bytes": large, "path": None}
+    (tmp_path / "data").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet")
+    vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
+    found = verdicts(tmp_path / "out")
+    assert len(found) == 24
+    bad = {row["row"]: (row["status"], row["reason"]) for row in found if row["status"] != "ok"}
+    assert [status for status, _ in bad.values()] == ["not_applicable", "tool_error", "tool_error", "tool_error"]
+    assert [*bad] == [3, 5, 7, 11]
+    assert "absent.jpg" in bad[7][1]
+    assert [row["row"] for row in found if row["uid"] == "u8"] == [8, 9]
+
+
+def test_a_row_group_that_cannot_be_read_is_left_and_the_others_are_judged(vieval, server, data, tmp_path):
+    path = data / "part-1.parquet"
+    group = parquet.ParquetFile(path).metadata.row_group(1)
+    content = bytearray(path.read_bytes())
+    for number in range(group.num_columns):
+        column = group.column(number)
+        begin = column.dictionary_page_offset or column.data_page_offset
+        content[begin : begin + column.total_compressed_size] = os.urandom(column.total_compressed_size)
+    path.write_bytes(content)
+    printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL), code=1)
+    assert "part-1.parquet: row group 1, rows 20 to 27" in printed.err
+    assert len(verdicts(tmp_path / "out")) == 100
+    assert "15 of 18 done" in printed.out
+
+
+def test_a_column_that_is_not_there_is_told_before_anything_is_asked(vieval, server, data, tmp_path):
+    parquet.write_table(pyarrow.table({"uid": ["1"], "prompt": ["x"]}), data / "part-9.parquet")
+    assert "part-9.parquet: no column 'image'" in vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    assert server.stats()["requests"] == 0
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(vieval, server, data, tmp_path):
+    (tmp_path / "out").write_text("a file")
+    assert "cannot be written" in vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    assert server.stats()["requests"] == 0
+
+
+def test_a_full_disk_ends_the_run_with_no_half_of_a_shard(vieval, server, data, tmp_path):
+    command = arguments(data, tmp_path / "out", server, "--rows-per-shard", "20")
+    vieval(*command, "--budget", "50", code=1)
+    kept = files_in(tmp_path / "out")
+    assert len(kept) == 1
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    code = (
+        "import resource\n"
+        "from vieval_plugin.run.shards import worker\n"
+        "judge = worker.ShardWorker.work\n"
+        "def full(self, passes):\n"
+        f"    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, {limits[1]}))\n"
+        "    return judge(self, passes)\n"
+        "worker.ShardWorker.work = full"
+    )
+    assert "cannot be written" in ended(start(*command, code=code), 1)
+    assert files_in(tmp_path / "out") == kept
+    assert not list((tmp_path / "out" / "verdicts").glob("*.part"))
+    vieval(*command)
+    assert len(verdicts(tmp_path / "out")) == 120
+
+
+def test_a_budget_ends_the_run_between_two_shards(vieval, server, data, tmp_path):
+    command = arguments(data, tmp_path / "out", server, *SMALL)
+    assert "--budget" in vieval(*command, "--budget", "100", code=1).err
+    assert server.stats()["requests"] <= 100
+    assert 0 < len(verdicts(tmp_path / "out")) <= 50
+    vieval(*command)
+    assert len(verdicts(tmp_path / "out")) == 120
+
+
+def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(data, vieval, tmp_path):
+    with FakeServer(faults=lambda number, body: Fault("hang") if number == 6 else None) as server:
+        printed = arguments(data, tmp_path / "out", server, *SMALL, "--timeout", "2", "--num-concurrent", "8")
+        process = start(*printed)
+        wait_until(lambda: server.stats()["in_flight"] == 1 and server.stats()["requests"] > 30)
+        notes = list((tmp_path / "out" / "under_way").iterdir())
+        assert 1 <= len(notes) <= 3
+        ended(process)
+    assert len(verdicts(tmp_path / "out")) == 120
+
+
+def test_shards_full_of_failures_are_not_written_and_end_the_run(vieval, data, tmp_path):
+    broken = [True]
+    with FakeServer(faults=lambda number, body: Fault("overlong") if broken and number > 60 else None) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL)
+        assert "3 shards in a row were not written" in vieval(*command, code=1).err
+        assert server.stats()["requests"] < 220
+        found = verdicts(tmp_path / "out")
+        assert 0 < len(found) < 60
+        broken.clear()
+        vieval(*command)
+    assert len(verdicts(tmp_path / "out")) == 120
+
+
+def test_a_key_that_expires_ends_the_run_which_goes_on_with_another(vieval, data, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "old-key-of-yesterday")
+    with FakeServer(api_key="old-key-of-yesterday", latency=0.005) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4")
+        process = start(*command)
+        wait_until(lambda: len(files_in(tmp_path / "out")) > 2)
+        server.settings = replace(server.settings, api_key="new-key-of-today")
+        ended(process, 1)
+        found = verdicts(tmp_path / "out")
+        assert {row["status"] for row in found} == {"ok"}
+        assert len(found) < 120
+        monkeypatch.setenv("OPENAI_API_KEY", "new-key-of-today")
+        vieval(*command)
+    assert {row["status"] for row in verdicts(tmp_path / "out")} == {"ok"}
+    assert "key-of" not in (tmp_path / "out" / "plan.json").read_text()
+
+
+def test_kill_9_loses_only_shards_that_were_open(vieval, data, tmp_path):
+    with FakeServer(latency=0.01) as server:
+        vieval(*arguments(data, tmp_path / "undisturbed", server, *SMALL))
+        server.reset_stats()
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4")
+        for share in (3, 9):
+            process = start(*command)
+            wait_until(lambda share=share: len(files_in(tmp_path / "out")) >= share)
+            kill_all(process)
+        ended(start(*command))
+        asked = server.stats()["requests"]
+    assert less_costs(verdicts(tmp_path / "out")) == less_costs(verdicts(tmp_path / "undisturbed"))
+    assert asked <= 2 * (120 + 2 * 3 * 8) + 6
+    assert not list((tmp_path / "out" / "under_way").iterdir())
+
+
+def test_a_worker_killed_between_write_and_rename_leaves_no_shard(vieval, data, tmp_path, server):
+    code = (
+        "import os\n"
+        "rename, count = os.replace, [0]\n"
+        "def dying(a, b):\n"
+        "    count[0] += str(b).endswith('.parquet')\n"
+        "    if count[0] == 3:\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "    rename(a, b)\n"
+        "os.replace = dying"
+    )
+    command = arguments(data, tmp_path / "out", server, *SMALL)
+    ended(start(*command, code=code), -9)
+    assert len(files_in(tmp_path / "out")) == 2
+    assert list((tmp_path / "out" / "verdicts").glob("*.part"))
+    vieval(*command)
+    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [f"u{number}" for number in range(120)]
+
+
+def test_two_drivers_at_once_share_the_work(data, tmp_path):
+    with FakeServer(latency=0.02) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4")
+        both = [start(*command), start(*command)]
+        for process in both:
+            ended(process)
+        asked = server.stats()["requests"]
+    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [f"u{number}" for number in range(120)]
+    # twice at most what both had open at the end
+    assert asked <= 2 * (120 + 2 * 3 * 8) + 4
+
+
+def test_verify_says_what_a_folder_lacks_and_what_is_not_its_own(vieval, server, data, tmp_path):
+    out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
+    vieval(*command, "--budget", "100", code=1)
+    printed = vieval("shards", out, "--verify", code=1)
+    assert "shards have no verdicts, the first: part-" in printed.err
+    vieval(*command)
+    assert "complete: each row has its verdict once; 18 images" in vieval("shards", out, "--verify").out
+    first, second, *_ = files_in(out)
+    (out / "verdicts" / f"{'0' * 24}.parquet").write_bytes(first.read_bytes())
+    kept = parquet.read_table(second)
+    parquet.write_table(pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)]), second)
+    assert "it has a row twice" in vieval("shards", out, "--verify", code=1).err
+
+
+def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.jpg").write_bytes(picture(number))
+    table = {"uid": ["a", "a", "b"], "image": ["0.jpg", "1.jpg", "2.jpg"], "prompt": ["x", "x", "x"]}
+    parquet.write_table(pyarrow.table(table), folder / "a.parquet")
+    vieval(*arguments(folder, tmp_path / "out", server, "--rows-per-shard", "1"))
+    assert "2 rows share their uid" in vieval("shards", tmp_path / "out", "--verify").out
+    (folder / "1.jpg").write_bytes(picture(9))
+    printed = vieval("shards", tmp_path / "out", "--verify", code=1)
+    assert "a.parquet: row 1 has another image" in printed.err
+
+
+def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
+    broken = [True]
+
+    def faults(number, body):
+        return Fault("overlong") if broken and "thing 7" in str(body["messages"]) else None
+
+    with FakeServer(faults=faults) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--max-failures", "1")
+        vieval(*command)
+        before = verdicts(tmp_path / "out")
+        failed = [row["uid"] for row in before if row["status"] == "api_error"]
+        assert failed == ["u7", *(f"u{number}" for number in range(70, 80))]
+        broken.clear()
+        server.reset_stats()
+        vieval("shards", tmp_path / "out", "--compact")
+        assert len(files_in(tmp_path / "out")) == 1
+        vieval("shards", tmp_path / "out", "--rejudge", "api_error,tool_error")
+        assert server.stats()["requests"] <= 2 * len(failed) + 2
+        vieval("shards", tmp_path / "out", "--verify")
+    found = verdicts(tmp_path / "out")
+    assert {row["status"] for row in found} == {"ok"}
+    kept = {row["uid"]: row for row in before if row["uid"] not in failed}
+    assert {row["uid"]: row for row in found if row["uid"] not in failed} == kept
+    assert len(found) == 120
+
+
+def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(vieval, server, data, tmp_path):
+    out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
+    vieval(*command, "--budget", "120", code=1)
+    before = verdicts(out)
+    assert "joined" in vieval("shards", out, "--compact").out
+    assert verdicts(out) == before
+    assert len(files_in(out)) == 1
+    asked = server.stats()["requests"]
+    vieval(*command)
+    assert server.stats()["requests"] - asked <= 2 * (120 - len(before)) + 2
+    assert len(verdicts(out)) == 120
+    vieval("shards", out, "--verify")

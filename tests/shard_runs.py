@@ -1,0 +1,161 @@
+"""Data sets in parquet and tar files, and runs of `vieval score` into folders of shards."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+pyarrow = pytest.importorskip("pyarrow", reason="shards are parquet files")
+parquet = pytest.importorskip("pyarrow.parquet")
+COSTS = ["calls", "tokens", "seconds"]
+
+
+def picture(number, size=16):
+    """An image like no other's."""
+    pixels = np.random.default_rng(number).integers(0, 255, (size, size, 3), dtype=np.uint8)
+    file = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(file, "JPEG")
+    return file.getvalue()
+
+
+def rows(numbers, form="struct"):
+    """Rows of a data set as the hub has them: with bytes in a struct, as they are, or in files."""
+    for number in numbers:
+        image = picture(number)
+        yield {
+            "uid": f"u{number}",
+            "prompt": f"a thing {number}",
+            "image": {"bytes": image, "path": f"{number}.jpg"} if form == "struct" else image,
+        }
+
+
+def write_parquet(folder, files=3, rows_each=40, group=20, form="struct"):
+    """A data set of parquet files, with numbered images."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in range(files):
+        table = pyarrow.Table.from_pylist(list(rows(range(file * rows_each, (file + 1) * rows_each), form)))
+        parquet.write_table(table, folder / f"part-{file}.parquet", row_group_size=group)
+    return folder
+
+
+def write_tar(path, samples):
+    """A webdataset tar: of each sample its members by what follows its key."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = "w:gz" if path.name.endswith("gz") else "w"
+    with tarfile.open(path, mode) as tar:
+        for key, members in samples.items():
+            for name, content in members.items():
+                entry = tarfile.TarInfo(f"{key}.{name}")
+                entry.size = len(content)
+                tar.addfile(entry, io.BytesIO(content))
+    return path
+
+
+def verdicts(folder):
+    """All verdicts of a folder, in the order of files and rows."""
+    paths = sorted((folder / "verdicts").glob("*.parquet"))
+    if not paths:
+        return []
+    table = pyarrow.concat_tables([parquet.read_table(path) for path in paths])
+    return table.sort_by([("file", "ascending"), ("row", "ascending"), ("prompt", "ascending")]).to_pylist()
+
+
+def less_costs(found):
+    """Verdicts less what differs between two runs of the same."""
+    return [{name: value for name, value in row.items() if name not in COSTS} for row in found]
+
+
+def arguments(data, out, server, *more):
+    """The command that judges a data set."""
+    named = data if isinstance(data, list) else [data]
+    return ["score", *named, "--out", out, "--model", "fake", "--base-url", server.base_url, *more]
+
+
+def start(*command, environment=None, code=None):
+    """`vieval` in a process of its own, or a script that ends with it."""
+    script = f"import sys; from vieval_plugin.cli import main\n{code or ''}\nsys.exit(main(sys.argv[1:]))"
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, command)],
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ended(process, code=0):
+    """What a process printed, which is to end with this code."""
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == code, out + err
+    return out + err
+
+
+def kill_all(process):
+    """kill -9 of a process and all that it started."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+
+
+def wait_until(condition, seconds=120):
+    """Wait for something that a process does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.01)
+
+
+def files_in(folder):
+    return sorted((folder / "verdicts").glob("*.parquet")) if (folder / "verdicts").exists() else []
+
+
+def metadata(path):
+    return json.loads(parquet.read_schema(path).metadata[b"vieval"])
+
+
+FATAL = '''
+"""A judge that ends its process at rows that VIEVAL_FATAL names, as a tool with a fault in C would."""
+import os
+import signal
+from dataclasses import replace
+
+from vieval_plugin.judges import registry
+from vieval_plugin.judges.auto_metrics import SPECS
+
+sharpness = next(spec for spec in SPECS if spec.name == "sharpness")
+
+
+def build(options, pack, setting):
+    judge = sharpness.build(options, pack, setting)
+
+    def fatal(sample):
+        if sample.id.uid in os.environ["VIEVAL_FATAL"].split(","):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return (yield from judge(sample))
+
+    return fatal
+
+
+SPEC = replace(sharpness, name="fatal", build=build)
+'''
+
+
+def fatal_judge(folder, *uids):
+    """The environment of a process that knows the judge `fatal`, an installed package's."""
+    described = folder / "fatal_judge-1.0.dist-info"
+    described.mkdir(parents=True)
+    (folder / "fatal_judge.py").write_text(FATAL)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: fatal-judge\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text("[vieval.judges]\nfatal = fatal_judge\n")
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
+    return {"PYTHONPATH": path, "VIEVAL_FATAL": ",".join(uids)}

@@ -1,0 +1,82 @@
+"""`vieval shards`: what a folder of shards holds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vieval_plugin.cli.score import add_backbone, named_backbone
+
+if TYPE_CHECKING:
+    from vieval_plugin.cli import Commands
+    from vieval_plugin.run.shards.folder import ShardFolder
+    from vieval_plugin.run.shards.plan import Plan
+
+GROUP = "judge images"
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add_parser("shards", help="what a folder of shards holds, and what is left")
+    parser.add_argument("folder", type=Path, help="the folder that vieval score was given with --out")
+    parser.add_argument(
+        "--verify", action="store_true", help="compare it with its inputs; exit code 1 where it is not complete"
+    )
+    parser.add_argument("--compact", action="store_true", help="join the files of shards into files of about 256 MB")
+    parser.add_argument(
+        "--rejudge", metavar="STATUS", help="judge rows of these statuses again, such as api_error,parse_failure"
+    )
+    parser.add_argument("--config", type=Path, help="the options file whose store is used, with --rejudge")
+    add_backbone(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.run.shards.compact import compact
+    from vieval_plugin.run.shards.folder import ShardFolder
+    from vieval_plugin.run.shards.progress import progress_of
+    from vieval_plugin.text.escaping import say
+
+    folder = ShardFolder(options.folder)
+    plan = folder.plan()
+    if plan is None:
+        raise VievalError(f"{options.folder}: no plan of shards there; name the folder that was given with --out")
+    code = _rejudge(options, folder, plan) if options.rejudge else 0
+    if options.compact:
+        joined, into = compact(folder, plan)
+        say(f"joined {joined:,} files into {into:,}")
+    say(*progress_of(folder, plan).lines())
+    return max(code, _verify(folder, plan)) if options.verify else code
+
+
+def _verify(folder: ShardFolder, plan: Plan) -> int:
+    from vieval_plugin.run.shards.verify import verify
+    from vieval_plugin.text.escaping import say
+
+    found = verify(folder, plan)
+    say(*(f"vieval: {problem}" for problem in found.problems), file=sys.stderr)
+    say(*found.notes)
+    if not found.problems:
+        say(f"complete: each row has its verdict once; {found.digests} images were compared with what was judged")
+    return 1 if found.problems else 0
+
+
+def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> int:
+    from vieval_plugin import config
+    from vieval_plugin.cli.shards.judging import judged
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.judges.protocol import Status
+    from vieval_plugin.run.shards.compact import drop_outdated
+    from vieval_plugin.run.shards.rejudge import options_of, passes_again, run_again
+
+    statuses = tuple(status.strip() for status in options.rejudge.split(","))
+    if unknown := [status for status in statuses if status not in list(Status)]:
+        raise VievalError(f"--rejudge {unknown[0]!r} is no status; those are {', '.join(Status)}")
+    stored = config.read(str(options.config)) if options.config else config.current()
+    current = options_of(plan, stored)
+    run = run_again(folder, plan, current, named_backbone(options, current), statuses)
+    code = judged(run, *passes_again(folder, plan, statuses))
+    drop_outdated(folder)
+    return code

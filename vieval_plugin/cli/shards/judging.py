@@ -1,0 +1,149 @@
+"""The part of `vieval score` that judges data sets into a folder of shards."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.run.shards.passes import PassQueue
+    from vieval_plugin.run.shards.start import Begun, ShardRequest
+    from vieval_plugin.run.shards.worker import ShardRun
+
+_FILES = (".jsonl", ".csv", ".parquet")
+_NAMED = 10  # shards that were not written
+_OF_SHARDS = ("rows_per_shard", "extend", "trace", "max_failures", "budget", "processes", "part")
+_OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "json", "strict")
+
+
+def add_shards(parser: argparse.ArgumentParser) -> None:
+    """The flags of a folder of shards."""
+    shards = parser.add_argument_group("a folder of shards", "data sets of any size: --out names a folder")
+    shards.add_argument("--rows-per-shard", type=int, metavar="N", help="rows whose verdicts are a file (default: 512)")
+    shards.add_argument("--extend", action="store_true", help="judge files that the folder's plan does not have, too")
+    shards.add_argument("--trace", action="store_true", help="keep what was answered, word for word")
+    shards.add_argument(
+        "--max-failures",
+        type=float,
+        metavar="SHARE",
+        help="leave a shard for another run where more of its rows failed (default: 0.2)",
+    )
+    shards.add_argument("--budget", type=int, metavar="CALLS", help="open no shard that would need more calls in all")
+    shards.add_argument("--processes", type=int, metavar="N", help="workers on this machine (default: this process)")
+    shards.add_argument(
+        "--part",
+        metavar="I/N",
+        help="judge one of N parts; auto: that of a Slurm array's task, or of torchrun's process",
+    )
+
+
+def is_of_shards(options: argparse.Namespace) -> bool:
+    """Return whether verdicts go to a folder of shards, by the name of --out and by what is judged."""
+    from vieval_plugin.run.shards.inputs import is_data_set
+
+    if not options.out or options.plan or options.out.suffix.lower() in _FILES:
+        return False
+    return any(map(is_data_set, options.samples))
+
+
+def require_no_shard_flags(options: argparse.Namespace) -> None:
+    """VievalError for flags of a folder of shards where there is none."""
+    from vieval_plugin.errors import VievalError
+
+    if useless := [name for name in _OF_SHARDS if getattr(options, name) not in (None, False)]:
+        raise VievalError(f"--{useless[0].replace('_', '-')} is for a folder of shards; name one with --out")
+
+
+def judge_shards(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> int:
+    """Judge what is left of a data set; the exit code, 1 where shards are left that could not be written."""
+    from vieval_plugin.run.shards.start import begin
+    from vieval_plugin.text.escaping import say
+
+    begun = begin(_request(options, judge, current, backbone))
+    say(*(f"vieval: {line}" for line in begun.notes), file=sys.stderr)
+    return _launch(options, begun)
+
+
+def _request(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> ShardRequest:
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.readers.columns import parse_columns
+    from vieval_plugin.run.shards.start import ShardRequest
+    from vieval_plugin.run.shards.worker import MOST_FAILURES
+
+    if useless := [name for name in _OF_FILES if getattr(options, name)]:
+        raise VievalError(
+            f"--{useless[0]} is not for a folder of shards; end the name of --out in .jsonl, .csv or .parquet"
+        )
+    if len(options.judge or []) > 1:
+        raise VievalError("a folder of shards has one judge; run the others with an --out of their own")
+    for name, least in (("rows_per_shard", 1), ("limit", 1), ("budget", 1), ("processes", 1), ("max_failures", 0)):
+        if (value := getattr(options, name)) is not None and value < least:
+            raise VievalError(f"--{name.replace('_', '-')} {value:g} is less than {least}")
+    return ShardRequest(
+        options.samples,
+        options.out,
+        judge,
+        options.setting,
+        current,
+        backbone,
+        label=options.label,
+        kind=options.kind,
+        columns=parse_columns(options.columns),
+        rows_per_shard=options.rows_per_shard,
+        limit=options.limit,
+        trace=options.trace,
+        extend=options.extend,
+        most_failures=MOST_FAILURES if options.max_failures is None else options.max_failures,
+        budget=options.budget,
+        hosts=tuple(options.allow_urls),
+        own_store=bool(options.part),
+    )
+
+
+def _launch(options: argparse.Namespace, begun: Begun) -> int:
+    """Judge what is left, and say what the folder holds then."""
+    from pathlib import Path
+
+    from vieval_plugin.run.shards.folder import ShardFolder
+    from vieval_plugin.run.shards.launchers.parts import part_of
+    from vieval_plugin.run.shards.progress import progress_of
+    from vieval_plugin.run.shards.start import passes_left
+    from vieval_plugin.text.escaping import say
+
+    queue, rows = passes_left(begun, part_of(options.part, os.environ) if options.part else (0, 1))
+    say(f"vieval: {rows:,} of {begun.plan.rows:,} rows are to be judged", file=sys.stderr)
+    code = judged(begun.run, queue, rows, options.processes)
+    progress = progress_of(ShardFolder(Path(begun.run.folder)), begun.plan)
+    say(*progress.lines())
+    if code:
+        say("vieval: some shards were not written; the same command goes on", file=sys.stderr)
+    elif progress.is_complete:
+        say(f"wrote {options.out}")
+    return code
+
+
+def judged(run: ShardRun, queue: PassQueue, rows: int, processes: int | None = None) -> int:
+    """Have the passes of a queue judged; the exit code, 1 where a shard was not written, each of which has a line."""
+    from tqdm.auto import tqdm
+
+    from vieval_plugin.run.shards.launchers.processes import work_in_processes
+    from vieval_plugin.run.shards.launchers.this_process import work_here
+    from vieval_plugin.text.escaping import say
+
+    with tqdm(total=rows, desc="Judging", unit="row") as bar:
+
+        def on_rows(number: int) -> None:
+            bar.update(number)
+
+        lines = work_in_processes(run, queue, on_rows, processes) if processes else work_here(run, queue, on_rows)
+    say(*lines, file=sys.stderr)
+    for left in queue.not_written[:_NAMED]:
+        shard = left.shard
+        place = f"{shard.path}: row group {shard.group}, rows {shard.first} to {shard.first + shard.rows - 1}"
+        say(f"vieval: not written: {place}: {left.reason}", file=sys.stderr)
+    if further := queue.not_written[_NAMED:]:
+        say(f"vieval: not written: {len(further)} further shards", file=sys.stderr)
+    return 1 if queue.not_written else 0

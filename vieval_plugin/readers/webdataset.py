@@ -1,0 +1,166 @@
+"""Webdataset tar files as tables: a sample is the members that follow each other and share a name up to the first dot.
+
+`key.output.png` is the column `output`, `key.png` the column `image`, `key.prompt.txt` the column `prompt`, `key.txt`
+the column `text`, and of `key.json` each entry that is a text, a number or a list of texts; the column `key` has the
+name.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import MAX_BYTES
+from vieval_plugin.judges.protocol import TableCell
+from vieval_plugin.readers.image_names import SUFFIXES
+from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
+from vieval_plugin.text.yaml_json import read_json
+
+PLAIN, COMPRESSED = (".tar",), (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+"""The suffixes of tar files, whose members can be found by their place, and of those that are read from the beginning."""
+_FIRST = 100  # samples whose members are the columns
+_HEADER, _CHECKSUM = 512, slice(148, 156)
+
+
+@dataclass(frozen=True)
+class TarMember:
+    """A file in a tar: its sample's number and key, its name after the key, its place, and its header's checksum."""
+
+    sample: int
+    key: str
+    name: str
+    offset: int
+    size: int
+    checksum: int
+
+
+def tar_index(path: Path) -> Iterator[TarMember]:
+    """The files in a tar, in order; VievalError where it cannot be read."""
+    for member, _ in _members(path):
+        yield member
+
+
+def webdataset_table(path: Path, index: Sequence[TarMember], wanted: Sequence[range] | None = None) -> InputTable:
+    """The samples of a tar; VievalError, also while rows are read, where it cannot be read or is not that of the index.
+
+    Args:
+        path: the file.
+        index: by `tar_index`.
+        wanted: the samples that are read, by their numbers from 0 (default: all).
+    """
+
+    def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
+        for number, members in _wanted(path, index, wanted):
+            try:
+                cells = _cells(path, members)
+            except ValueError as error:
+                yield number + 1, BadLine(str(error))
+                continue
+            yield number + 1, {name: value for name, value in cells.items() if name in columns}
+
+    first = (members for _, members in islice(_wanted(path, index, [range(_FIRST)]), _FIRST))
+    columns = dict.fromkeys(name for members in first for name in _cells(path, members, broken={}))
+    return InputTable(str(path), tuple(columns), read, path.parent, (path,), "sample")
+
+
+def _wanted(
+    path: Path, index: Sequence[TarMember], wanted: Sequence[range] | None
+) -> Iterator[tuple[int, list[tuple[TarMember, bytes]]]]:
+    """Samples with their members and what is in them."""
+    among = [member for member in index if wanted is None or any(member.sample in rows for rows in wanted)]
+    read = _read_all(path, among) if path.name.lower().endswith(PLAIN) else _read_through(path, among)
+    for number, members in groupby(read, key=lambda pair: pair[0].sample):
+        yield number, list(members)
+
+
+def _read_all(path: Path, members: Iterable[TarMember]) -> Iterator[tuple[TarMember, bytes]]:
+    """The content of members, each read at its place."""
+    try:
+        with path.open("rb") as file:
+            for member in members:
+                yield member, _content(path, file, member)
+    except OSError as error:
+        raise VievalError(f"{path}: cannot be read ({error.strerror}); restore the file") from None
+
+
+def _content(path: Path, file: BinaryIO, member: TarMember) -> bytes:
+    file.seek(member.offset - _HEADER)
+    header = file.read(_HEADER)
+    try:
+        same = int(header[_CHECKSUM].strip(b"\0 ") or b"-1", 8) == member.checksum
+    except ValueError:
+        same = False
+    if not same:
+        raise VievalError(f"{path}: it has changed since it was indexed; restore the file, or begin in another folder")
+    return file.read(member.size) if member.size <= MAX_BYTES else b""
+
+
+def _read_through(path: Path, members: Sequence[TarMember]) -> Iterator[tuple[TarMember, bytes]]:
+    """The content of members of a compressed tar, which is read from its beginning as far as the last of them."""
+    wanted = {(member.sample, member.name): member for member in members}
+    for member, content in _members(path, whole=True):
+        if (member.sample, member.name) in wanted:
+            yield member, content
+        if members and member.offset >= members[-1].offset:
+            return
+
+
+def _members(path: Path, whole: bool = False) -> Iterator[tuple[TarMember, bytes]]:
+    """The files in a tar, with what is in them where they are read `whole`."""
+    sample, key = -1, None
+    try:
+        with tarfile.open(path, "r:" if path.name.lower().endswith(PLAIN) else "r|*") as tar:
+            for entry in tar:
+                if not entry.isreg():
+                    continue
+                folder, _, name = entry.name.rpartition("/")
+                stem, _, rest = name.partition(".")
+                named = f"{folder}/{stem}" if folder else stem
+                if named != key:
+                    sample, key = sample + 1, named
+                content = b""
+                if whole and entry.size <= MAX_BYTES and (file := tar.extractfile(entry)):
+                    content = file.read()
+                yield TarMember(sample, named, rest.lower(), entry.offset_data, entry.size, entry.chksum), content
+    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200] or type(error).__name__
+        raise VievalError(f"{path}: not readable as a tar file ({reason}); restore the file") from None
+
+
+def _cells(
+    path: Path, members: Sequence[tuple[TarMember, bytes]], broken: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """A sample's members by column; ValueError for JSON and text that cannot be read, unless `broken` stands for it."""
+    cells: dict[str, Any] = {"key": members[0][0].key}
+    for member, content in members:
+        column, _, suffix = member.name.rpartition(".")
+        try:
+            if f".{suffix}" in SUFFIXES:
+                name = column or "image"
+                cells[name] = StoredImage(member.name, content, TableCell(path, member.sample, name))
+            elif suffix == "txt":
+                cells[column or "text"] = content.decode()
+            elif suffix == "json" and not column:
+                cells |= _entries(content)
+        except ValueError:
+            if broken is None:
+                raise ValueError(f"{member.key}.{member.name} is not readable as UTF-8 or JSON") from None
+            cells |= broken
+    return cells
+
+
+def _entries(content: bytes) -> dict[str, Any]:
+    document = read_json(content)
+    if not isinstance(document, dict):
+        raise ValueError("not a JSON object")
+    return {
+        name: value
+        for name, value in document.items()
+        if isinstance(value, (str, int, float))
+        or (isinstance(value, list) and value and all(isinstance(text, str) for text in value))
+    }

@@ -1,0 +1,1 @@
+"""Launchers of workers: this process, several, a part of a job array, Ray."""

@@ -1,0 +1,101 @@
+"""What a folder of shards holds so far, from the ends of its files alone, while others work on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from vieval_plugin.run.shards.folder import ShardFolder, read_metadata, shard_files
+from vieval_plugin.run.shards.plan import Plan
+from vieval_plugin.run.shards.under_way import open_shards
+
+_RECENT = 600.0  # seconds before the last shard ended, whose shards tell how fast it goes
+_NAMED = 5
+
+
+@dataclass
+class FolderProgress:
+    """Counts over a folder of shards; `rate` is in rows a second, 0 where it is not known."""
+
+    shards: int
+    rows: int
+    done: int = 0
+    rows_done: int = 0
+    running: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+    calls: int = 0
+    tokens: Counter[str] = field(default_factory=Counter)
+    rate: float = 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether every shard of the plan has its verdicts."""
+        return self.done == self.shards
+
+    def lines(self) -> list[str]:
+        """The counts in lines."""
+        left = self.shards - self.done
+        running = f", {self.running} running" if self.running else ""
+        lines = [
+            f"shards: {self.done:,} of {self.shards:,} done{running}, {left:,} left; "
+            f"rows: {self.rows_done:,} of {self.rows:,}"
+        ]
+        if self.statuses:
+            lines.append("verdicts: " + ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common()))
+            tokens = f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
+            lines.append(f"answers of a model: {self.calls:,}, {tokens}")
+        lines += [f"{status} {n:,}: {reason}" for (status, reason), n in self.reasons.most_common(_NAMED)]
+        if left and self.rate:
+            lines.append(
+                f"rate: {self.rate:,.1f} rows a second; left: {_span((self.rows - self.rows_done) / self.rate)}"
+            )
+        return lines
+
+
+def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
+    """Counts over the shards of a plan; VievalError for a file that is no file of verdicts."""
+    planned = {shard.name: shard.rows for shard in plan.shards()}
+    counted = FolderProgress(len(planned), plan.rows)
+    ended: list[tuple[float, float, int]] = []
+    for file, names in shard_files(folder):
+        for document in read_metadata(file):
+            name = document["shard"]["name"]
+            if name in planned and name in names:
+                _add(counted, document, planned[name])
+                ended.append((document["ended"], document["began"], planned[name]))
+    counted.running = len({name for name in open_shards(folder.under_way) if name in planned})
+    counted.rate = _rate(ended)
+    return counted
+
+
+def _add(counted: FolderProgress, document: dict[str, Any], rows: int) -> None:
+    counted.done += 1
+    counted.rows_done += rows
+    counted.statuses.update(document["statuses"])
+    for status, reasons in document["reasons"].items():
+        counted.reasons.update({(status, reason): times for reason, times in reasons.items()})
+    counted.calls += document["calls"]
+    counted.tokens.update(document["tokens"])
+
+
+def _rate(ended: Iterable[tuple[float, float, int]]) -> float:
+    """Rows a second over the last minutes in which shards ended."""
+    ordered = sorted(ended)
+    recent = [shard for shard in ordered if shard[0] > ordered[-1][0] - _RECENT]
+    span = max((end for end, _, _ in recent), default=0.0) - min((began for _, began, _ in recent), default=0.0)
+    return sum(rows for _, _, rows in recent) / span if span > 0 else 0.0
+
+
+def _span(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> _span(7300), _span(59)
+    ('2 h 2 min', '59 s')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min"

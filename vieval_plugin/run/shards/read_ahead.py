@@ -1,0 +1,62 @@
+"""Rows read in a thread ahead of those who judge them, no more than so many bytes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+MOST_BYTES = 256 << 20
+
+
+class ReadAhead(Generic[T]):
+    """The items of an iterator that may block, as an asynchronous iterator; `close` it in the end.
+
+    Args:
+        items: iterated in a thread of its own; an exception in it is raised to whoever waits for the next item.
+        size: the bytes of an item.
+        most: as many bytes may be read and not yet taken, or one item that is larger.
+    """
+
+    def __init__(self, items: Iterator[T], size: Callable[[T], int], most: int = MOST_BYTES) -> None:
+        self._items, self._size, self._most = items, size, most
+        self._loop = asyncio.get_running_loop()
+        self._read: asyncio.Queue[tuple[T, int] | BaseException | None] = asyncio.Queue()
+        self._waiting, self._closed, self._change = 0, False, threading.Condition()
+        threading.Thread(target=self._run, name="read", daemon=True).start()
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        while (item := await self._read.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            with self._change:
+                self._waiting -= item[1]
+                self._change.notify()
+            yield item[0]
+
+    def close(self) -> None:
+        """Read no further."""
+        with self._change:
+            self._closed = True
+            self._change.notify()
+
+    def _run(self) -> None:
+        try:
+            for item in self._items:
+                size = self._size(item)
+                with self._change:
+                    while self._waiting and self._waiting + size > self._most and not self._closed:
+                        self._change.wait()
+                    self._waiting += size
+                if self._closed:
+                    return
+                self._hand_on((item, size))
+            self._hand_on(None)
+        except BaseException as error:  # whoever waits is to know
+            self._hand_on(error)
+
+    def _hand_on(self, item: tuple[T, int] | BaseException | None) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._read.put_nowait, item)

@@ -1,0 +1,79 @@
+"""The rows of shards as samples, read in one pass over their row group."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import digest, images_of
+from vieval_plugin.judges.contests import Contest
+from vieval_plugin.readers.columns import ColumnMap
+from vieval_plugin.readers.sample_rows import kind_of
+from vieval_plugin.readers.samples import SampleRow, samples_in_row
+from vieval_plugin.readers.table_rows import rows_of
+from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.run.shards.inputs import rows_in_group
+from vieval_plugin.run.shards.plan import Plan, Shard
+
+_OVERHEAD = 2048  # bytes that a row takes beside its images
+
+
+@dataclass(frozen=True)
+class ShardRow:
+    """A sample of a shard: the shard, the row's number in the file, which of the row's prompts, and the output's digest."""
+
+    shard: Shard
+    number: int
+    prompt: int
+    row: SampleRow
+    digest: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory."""
+        sources = (image.source for image in images_of(self.row.sample))
+        return _OVERHEAD + sum(len(source) for source in sources if isinstance(source, bytes))
+
+
+def rows_of_shards(plan: Plan, root: Path, indexes: Path, shards: Sequence[Shard]) -> Iterator[ShardRow]:
+    """The samples of shards of one row group, in order, without digests.
+
+    Args:
+        plan: that the shards are of.
+        root: the folder that the paths of files start at.
+        indexes: the folder of the indexes of tar files.
+        shards: in order.
+
+    Raises:
+        VievalError: the row group cannot be read, or not to its end.
+    """
+    file, group = plan.by_path[shards[0].path], shards[0].group
+    table = rows_in_group(file, root, indexes, group, [shard.numbers for shard in shards])
+    remaining = iter(shards)
+    shard = next(remaining)
+    for number, row in rows_of(table, ColumnMap(plan.columns)):
+        while number - 1 not in shard.numbers:
+            shard = next(remaining)
+        if not isinstance(row, BadLine):
+            row = {"uid": f"{file.path}:{number - 1}", **row}
+        kind = plan.kind or (None if isinstance(row, BadLine) else kind_of(row))
+        samples = samples_in_row(table.folder, number, row, kind, table.unit)
+        for prompt, sample in zip(count(), samples):
+            yield ShardRow(shard, number - 1, prompt, sample)
+
+
+def output_digest(row: SampleRow) -> bytes | None:
+    """SHA-256 of the file that is judged; None of a contest, and where there is none that can be read."""
+    if isinstance(row.sample, Contest) or "output" not in row.sample.images:
+        return None
+    output = row.sample.images["output"]
+    if isinstance(output.source, bytes):
+        return hashlib.sha256(output.source).digest()
+    try:
+        return bytes.fromhex(digest(output))
+    except VievalError:
+        return None

@@ -1,0 +1,241 @@
+"""The schema of a file of verdicts on a shard, which follows from the judge and never from the rows.
+
+A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, named by a hash. Each row is a verdict:
+
+| column | type | what it holds |
+|---|---|---|
+| `file` | string | the input file, relative to the plan's root |
+| `row` | int64 | the row in that file, or the sample in that tar, from 0; with `file` and `prompt` it is the key |
+| `prompt` | int32 | which prompt of the row, of a row whose prompt is a list; else 0 |
+| `uid`, `image_model`, `kind`, `category` | string | as the row has them; without a uid, `FILE:ROW` |
+| `draw` | int32 | which of the images that the image model made of the same conditions |
+| `digest` | binary(32) | SHA-256 of the output's file; null of a contest, and where there is none |
+| `status` | string | `ok`, `api_error`, ... as `Status` has them |
+| `reason` | string | why there is no score; empty where there is one |
+| `scores` | struct of doubles | a field an aspect, then the judge's further scores; null where not rated |
+| `bounds` | struct of double pairs | the ends of a score that is known to an interval; only of judges with such |
+| `sub_scores` | map of string to doubles | what each question of the judge gave, by its name |
+| `choice` | struct | of a contest `votes` and `preferences` by order and the `scores` of each candidate; else null |
+| `rationale` | string | the judge's words |
+| `findings` | list of strings | what is counted over a run |
+| `calls` | int32 | answers of a model that it took |
+| `tokens` | struct of int64 | `input` and `output`, as far as the server told |
+| `seconds` | double | from its first question to the verdict |
+| `trace` | string | on request: the steps, as JSON in the form of a verdict's line |
+
+The file's metadata has, under the key `vieval`, a JSON object: `version` of VIEval, `run` (the hash of what an answer
+depends on), `provenance`, `shard` (`name`, `file`, `group`, `first`, `rows`), `verdicts`, `statuses` by number,
+`reasons` of failures by status and number, `calls`, `tokens`, and `began` and `ended` in seconds since 1970. In a file
+that `vieval shards --compact` made, it has `shards` instead: a list of such objects, a shard each.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.protocol import Choice, Verdict
+from vieval_plugin.readers.samples import SampleRow
+from vieval_plugin.records import Provenance, verdict_document
+from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.yaml_json import read_json
+
+if TYPE_CHECKING:
+    from vieval_plugin.run.prepare import PreparedJudge
+
+METADATA = b"vieval"
+"""The key of a file's metadata that VIEval's own stand under."""
+COSTS = ("calls", "tokens", "seconds")
+"""Columns that differ between two runs of the same."""
+_MOST_REASONS = 20  # of a shard, in its metadata
+_LONGEST_REASON = 200
+
+
+@dataclass(frozen=True)
+class VerdictSchema:
+    """The columns of a judge's verdicts: the names of its scores, whether they may be intervals, and whether traces are kept."""
+
+    scores: tuple[str, ...]
+    intervals: bool = False
+    trace: bool = False
+
+    def arrow(self) -> Any:
+        """The schema in Arrow's terms; VievalError where pyarrow is not installed."""
+        pyarrow = arrow()
+        text, number = pyarrow.string(), pyarrow.float64()
+        scores = pyarrow.struct([(name, number) for name in self.scores])
+        choice = {
+            "votes": pyarrow.map_(text, text),
+            "preferences": pyarrow.map_(text, number),
+            "scores": pyarrow.list_(scores),
+        }
+        columns = {
+            **{"file": text, "row": pyarrow.int64(), "prompt": pyarrow.int32()},
+            **dict.fromkeys(("uid", "image_model", "kind", "category"), text),
+            **{"draw": pyarrow.int32(), "digest": pyarrow.binary(32), "status": text, "reason": text, "scores": scores},
+            **(
+                {"bounds": pyarrow.struct([(name, pyarrow.list_(number)) for name in self.scores])}
+                if self.intervals
+                else {}
+            ),
+            "sub_scores": pyarrow.map_(text, pyarrow.list_(number)),
+            "choice": pyarrow.struct(list(choice.items())),
+            **{"rationale": text, "findings": pyarrow.list_(text), "calls": pyarrow.int32()},
+            "tokens": pyarrow.struct([("input", pyarrow.int64()), ("output", pyarrow.int64())]),
+            "seconds": number,
+            **({"trace": text} if self.trace else {}),
+        }
+        return pyarrow.schema(list(columns.items()))
+
+
+def schema_of(prepared: PreparedJudge, judge_options: Any, trace: bool) -> VerdictSchema:
+    """The schema of a judge's verdicts."""
+    spec = prepared.spec
+    scores = dict.fromkeys((*spec.aspects, *spec.dimensions, *spec.grades(judge_options)))
+    return VerdictSchema(tuple(scores), spec.intervals, trace)
+
+
+@dataclass
+class Tally:
+    """Counts over the verdicts of a shard, for its metadata."""
+
+    verdicts: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, Counter[str]] = field(default_factory=dict)
+    calls: int = 0
+    tokens: Counter[str] = field(default_factory=Counter)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count a verdict in the form of `verdict_row`."""
+        self.verdicts += 1
+        self.statuses[row["status"]] += 1
+        if row["reason"]:
+            self.reasons.setdefault(row["status"], Counter())[row["reason"][:_LONGEST_REASON]] += 1
+        self.calls += row["calls"]
+        self.tokens.update(row["tokens"])
+
+    def document(self) -> dict[str, Any]:
+        """The counts as JSON values; of the reasons those that are there most often."""
+        reasons = {status: dict(of.most_common(_MOST_REASONS)) for status, of in self.reasons.items()}
+        return {**asdict(self), "statuses": dict(self.statuses), "reasons": reasons, "tokens": dict(self.tokens)}
+
+
+def verdict_row(
+    file: str, number: int, prompt: int, row: SampleRow, digest: bytes | None, outcome: Outcome, schema: VerdictSchema
+) -> dict[str, Any]:
+    """A verdict as the columns of its file have it."""
+    judged, verdict = row.sample, outcome.verdict
+    document = verdict_document(verdict)
+    texts = {
+        **{"file": file, "uid": judged.id.uid, "image_model": judged.id.image_model, "kind": judged.kind},
+        "category": "" if isinstance(judged, Contest) else judged.category,
+        **{"status": str(verdict.status), "reason": _reason_of(document), "rationale": document["rationale"]},
+        **({"trace": json.dumps(document["trace"], allow_nan=False)} if schema.trace else {}),
+    }
+    return {
+        **{name: _encodable(text) for name, text in texts.items()},
+        "row": number,
+        "prompt": prompt,
+        "draw": judged.id.draw,
+        "digest": digest,
+        "scores": dict(verdict.scores),
+        "bounds": {name: list(ends) for name, ends in verdict.bounds.items()},
+        "sub_scores": _sub_scores(verdict, schema),
+        "choice": _choice(verdict.choice),
+        "findings": [_encodable(text) for text in dict.fromkeys((*document["findings"], *row.findings))],
+        "calls": outcome.calls,
+        "tokens": {"input": outcome.input_tokens, "output": outcome.output_tokens},
+        "seconds": outcome.seconds,
+    }
+
+
+def encoded(rows: Sequence[Mapping[str, Any]], schema: VerdictSchema, metadata: Mapping[str, Any]) -> bytes:
+    """A file of verdicts, with what its metadata is to say."""
+    return encoded_table(arrow().Table.from_pylist(list(rows), schema=schema.arrow()), metadata)
+
+
+def encoded_table(table: Any, metadata: Mapping[str, Any]) -> bytes:
+    """A file of the verdicts in a table, with what its metadata is to say."""
+    pyarrow = arrow()
+    sink = pyarrow.BufferOutputStream()
+    described = table.replace_schema_metadata({METADATA: json.dumps(metadata, allow_nan=False).encode()})
+    pyarrow.parquet.write_table(described, sink, compression="zstd")
+    return bytes(sink.getvalue())
+
+
+def shard_metadata(
+    shard: Mapping[str, Any], run: str, provenance: Provenance, tally: Tally, began: float, ended: float
+) -> dict[str, Any]:
+    """The metadata of a shard's file."""
+    return {
+        "version": version(),
+        "run": run,
+        "provenance": asdict(provenance),
+        "shard": dict(shard),
+        **tally.document(),
+        "began": began,
+        "ended": ended,
+    }
+
+
+def metadata_of(schema: Any) -> dict[str, Any] | None:
+    """The metadata under an Arrow schema's own key; None where it is no file of verdicts."""
+    try:
+        document = read_json((schema.metadata or {})[METADATA])
+    except (KeyError, ValueError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def version() -> str:
+    """The version of VIEval; empty in a checkout that is not installed."""
+    try:
+        return importlib.metadata.version("vieval")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def arrow() -> Any:
+    """pyarrow with its parquet files; VievalError where it is not installed."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise VievalError('a folder of shards needs pyarrow; run: pip install "vieval[tables]"') from None
+    return pyarrow
+
+
+def _reason_of(document: Mapping[str, Any]) -> str:
+    """`Verdict.reason` of a document, which has no secrets."""
+    if document["status"] in ("ok", "repaired"):
+        return ""
+    steps = (step for step in document["trace"] if step["status"] == document["status"] and step["reason"])
+    step = next(steps, None)
+    return " ".join(step["reason"].split()) if step else ""
+
+
+def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> dict[str, list[float]]:
+    steps = {step.label: list(step.scores) for step in verdict.trace if step.scores}
+    further = {name: [score] for name, score in verdict.scores.items() if name not in schema.scores}
+    return {_encodable(name): scores for name, scores in {**steps, **further}.items()}
+
+
+def _choice(choice: Choice | None) -> dict[str, Any] | None:
+    if choice is None:
+        return None
+    return {
+        "votes": dict(choice.votes),
+        "preferences": dict(choice.preferences),
+        "scores": [dict(scores) for scores in choice.scores],
+    }
+
+
+def _encodable(text: str) -> str:
+    """A text less halves of characters, which no file of texts can hold."""
+    return text if text.isascii() else text.encode(errors="replace").decode()

@@ -1,0 +1,195 @@
+"""The beginning of a run of shards: its plan, made or found, and what is left of it to be judged."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import platformdirs
+
+from vieval_plugin.config import Backbone, Config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.readers.columns import ColumnMap, fields_of, require_columns
+from vieval_plugin.readers.samples import SampleSource
+from vieval_plugin.run.evaluate import provenance_of
+from vieval_plugin.run.prepare import PreparedJudge, prepare
+from vieval_plugin.run.shards.folder import ShardFolder
+from vieval_plugin.run.shards.inputs import (
+    InputFile,
+    footer_digest,
+    input_files,
+    input_paths,
+    root_of,
+    table_of,
+    with_limit,
+)
+from vieval_plugin.run.shards.passes import PassQueue, passes_over
+from vieval_plugin.run.shards.plan import (
+    ROWS_PER_SHARD,
+    Plan,
+    extended,
+    new_plan,
+    require_same_run,
+)
+from vieval_plugin.run.shards.rows import rows_of_shards
+from vieval_plugin.run.shards.schema import schema_of
+from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
+from vieval_plugin.run.strict import require_texts
+
+MOST_STORED = 100_000
+"""Rows above which replies are not kept, unless the options say so."""
+_LOOKED_AT = 16  # rows that are looked at before a plan is made
+
+
+@dataclass(frozen=True)
+class ShardRequest:
+    """What a user asks for: a data set, a folder for its verdicts, and who judges.
+
+    `rows_per_shard` is None for that of the plan, or the default. `hosts` are those whose images are fetched.
+    """
+
+    named: Sequence[str]
+    folder: Path
+    judge: str
+    setting: str | None
+    options: Config
+    backbone: Backbone | None = None
+    label: str = ""
+    kind: str | None = None
+    columns: Mapping[str, str] | None = None
+    rows_per_shard: int | None = None
+    limit: int | None = None
+    trace: bool = False
+    extend: bool = False
+    most_failures: float = MOST_FAILURES
+    budget: int | None = None
+    hosts: tuple[str, ...] = ()
+    own_store: bool = False
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A run of shards that may be launched: what workers are told, the plan, and lines for the user."""
+
+    run: ShardRun
+    plan: Plan
+    notes: tuple[str, ...]
+
+
+def begin(request: ShardRequest) -> Begun:
+    """Make the plan of a run, or find that it goes on with the plan that is there.
+
+    Raises:
+        VievalError: the inputs cannot be read, differ from the plan's, or another judge or other options are named;
+            nothing has been asked then.
+    """
+    folder = ShardFolder(request.folder.absolute())
+    prepared = prepare(request.judge, request.setting, request.options, request.backbone)
+    paths = input_paths(request.named)
+    folder.prepare()
+    begun = folder.plan()
+    root = _root(begun, paths)
+    files = _files(begun, paths, root, folder.indexes)
+    planned = begun.by_path if begun else {}
+    fields = _fields(request, files, [file for file in files if file.path not in planned], root, folder.indexes)
+    if request.limit is not None:
+        files = list(with_limit(files, request.limit))
+    now = new_plan(
+        root,
+        files,
+        request.rows_per_shard or (begun.rows_per_shard if begun else ROWS_PER_SHARD),
+        fields.columns,
+        request.kind,
+        replace(provenance_of(prepared, request.options, request.backbone), label=request.label),
+        schema_of(prepared, request.options.judges.of(prepared.spec), request.trace),
+    )
+    if begun is None:
+        _require_readable(now, root, folder, fields, prepared)
+        begun = folder.create_plan(now)
+    require_same_run(begun, now, str(request.folder))
+    plan = extended(begun, now, str(request.folder), request.extend)
+    if plan is not begun:
+        folder.replace_plan(plan)
+    options = with_store(request.options, plan.rows, request.own_store)
+    run = ShardRun(
+        *(str(folder.path), str(root), request.judge, request.setting, options, request.backbone),
+        *(request.most_failures, request.budget, request.hosts),
+    )
+    return Begun(run, plan, fields.notes)
+
+
+def passes_left(begun: Begun, part: tuple[int, int] = (0, 1)) -> tuple[PassQueue, int]:
+    """The passes that are not done, or one part of several of them, and the number of their rows.
+
+    `part` is its number from 0 and how many there are. Which part a row group belongs to does not depend on what is done.
+    """
+    number, of = part
+    done = ShardFolder(Path(begun.run.folder)).names()
+    every = list(passes_over(begun.plan.shards(), ()))[number::of]
+    left = [work for mine in every for work in passes_over(mine.shards, done)]
+    return PassQueue(left), sum(shard.rows for work in left for shard in work.shards)
+
+
+def with_store(options: Config, rows: int, own: bool) -> Config:
+    """The options with the store that suits a run: none for very many rows, and one a host where there may be several.
+
+    Args:
+        options: those in force, whose own word on the store holds.
+        rows: of the whole run.
+        own: whether other hosts may work beside this one, with whom no file of SQLite can be shared.
+    """
+    store = options.store
+    if rows > MOST_STORED and "use" not in store.model_fields_set:
+        store = store.model_copy(update={"use": False})
+    if own and store.use:
+        path = store.path or Path(platformdirs.user_cache_dir("vieval")) / "replies.sqlite"
+        store = store.model_copy(update={"path": path.with_stem(f"{path.stem}-{socket.gethostname()}")})
+    return options.model_copy(update={"store": store})
+
+
+def _root(begun: Plan | None, paths: Sequence[Path]) -> Path:
+    """The folder that paths of the plan start at: that of the plan, unless its files lie elsewhere on this machine."""
+    if begun and (Path(begun.root) / begun.files[0].path).exists():
+        return Path(begun.root)
+    return root_of(paths)
+
+
+def _files(begun: Plan | None, paths: Sequence[Path], root: Path, indexes: Path) -> list[InputFile]:
+    """The files as they are now; one that is as the plan has it is not read again."""
+    known = {root / file.path: file for file in begun.files} if begun else {}
+    unchanged = {path for path in paths if path in known and _is_unchanged(path, known[path])}
+    read = iter(input_files([path for path in paths if path not in unchanged], root, indexes))
+    return [known[path] if path in unchanged else next(read) for path in paths]
+
+
+def _is_unchanged(path: Path, file: InputFile) -> bool:
+    """Return whether a file is as the plan has it; of a tar, whose headers are looked at when it is read, by its size."""
+    return os.path.getsize(path) == file.size and (file.is_tar or footer_digest(path) == file.digest)
+
+
+def _fields(
+    request: ShardRequest, files: Sequence[InputFile], new: Sequence[InputFile], root: Path, indexes: Path
+) -> ColumnMap:
+    """What the columns are, by the first file; VievalError where one that is new lacks one of them."""
+    table = table_of(files[0], root, indexes)
+    fields = fields_of(table, request.columns or {})
+    for file in new:
+        require_columns(table_of(file, root, indexes), fields.columns.values())
+    return fields
+
+
+def _require_readable(plan: Plan, root: Path, folder: ShardFolder, fields: ColumnMap, prepared: PreparedJudge) -> None:
+    """VievalError where there are no rows, or the first have no text that the judge needs."""
+    first = next(plan.shards(), None)
+    if first is None:
+        raise VievalError(f"{root / plan.files[0].path}: no rows in it; each has an image and what it was made of")
+    if fields.no_text:
+        try:
+            rows = [row.row for row in islice(rows_of_shards(plan, root, folder.indexes, [first]), _LOOKED_AT)]
+        except VievalError:
+            return  # its shards say so
+        require_texts(SampleSource(first.path, lambda: iter(rows), "", no_text=fields.no_text), prepared.spec)

@@ -1,0 +1,112 @@
+"""Verification of a folder of shards: each input row has its verdict once, and was the row that is there now."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.run.shards.folder import ShardFolder, read_shards, shard_files
+from vieval_plugin.run.shards.inputs import require_same
+from vieval_plugin.run.shards.plan import Plan, Shard
+from vieval_plugin.run.shards.rows import output_digest, rows_of_shards
+
+_DIGESTS = 32
+"""Images whose digests are computed again, each of another shard."""
+_IDENTITY = ("uid", "image_model", "kind", "draw")
+
+
+@dataclass
+class Verified:
+    """Findings on a folder: `problems` are those that make it incomplete or wrong, `notes` what is as it was given."""
+
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    digests: int = 0
+    identities: list[NDArray[np.int64]] = field(default_factory=list)
+
+
+def verify(folder: ShardFolder, plan: Plan, seed: int = 0) -> Verified:
+    """Compare a folder with its plan and its inputs.
+
+    Args:
+        folder: whose files are read.
+        plan: its plan.
+        seed: of the sample of images whose digests are computed again.
+
+    Raises:
+        VievalError: a file of verdicts cannot be read.
+    """
+    found, planned = Verified(), {shard.name: shard for shard in plan.shards()}
+    draw = random.Random(seed)
+    looked_at = set(draw.sample(sorted(planned), min(_DIGESTS, len(planned))))
+    changed = set(_changed_files(found, plan))
+    done: set[str] = set()
+    for file, names in shard_files(folder):
+        for document, table in read_shards(file, ["row", "prompt", "digest", *_IDENTITY]):
+            name = document["shard"]["name"]
+            if name not in planned:
+                found.problems.append(f"{file}: the plan has no such shard; remove it")
+            elif name in names:
+                done.add(name)
+                _check_rows(found, file, planned[name], table)
+                if name in looked_at and planned[name].path not in changed:
+                    _check_digest(found, folder, plan, planned[name], table, draw)
+    if lacking := [shard for name, shard in planned.items() if name not in done]:
+        first = lacking[0]
+        place = f"{first.path}, rows {first.first} to {first.first + first.rows - 1}"
+        found.problems.append(f"{len(lacking):,} of {len(planned):,} shards have no verdicts, the first: {place}")
+    _note_duplicates(found)
+    return found
+
+
+def _changed_files(found: Verified, plan: Plan) -> Iterator[str]:
+    for file in plan.files:
+        try:
+            require_same(file, Path(plan.root))
+        except VievalError as error:
+            found.problems.append(str(error))
+            yield file.path
+
+
+def _check_rows(found: Verified, file: Path, shard: Shard, table: Any) -> None:
+    rows, prompts = (table.column(name).to_numpy() for name in ("row", "prompt"))
+    if not np.array_equal(np.unique(rows), np.arange(shard.first, shard.first + shard.rows)):
+        found.problems.append(f"{file}: it has not each of its rows {shard.first} to {shard.first + shard.rows - 1}")
+    if len(np.unique(np.stack([rows, prompts]), axis=1).T) != len(rows):
+        found.problems.append(f"{file}: it has a row twice")
+    identities = zip(*(table.column(name).to_pylist() for name in _IDENTITY), strict=True)
+    found.identities.append(np.fromiter(map(hash, identities), np.int64, len(rows)))
+
+
+def _check_digest(
+    found: Verified, folder: ShardFolder, plan: Plan, shard: Shard, table: Any, draw: random.Random
+) -> None:
+    """Compute the digest of one image of a shard again."""
+    verdict = table.slice(draw.randrange(max(table.num_rows, 1)), 1).to_pylist()[0]
+    only = replace(shard, first=verdict["row"], rows=1)
+    rows = [
+        row for row in rows_of_shards(plan, Path(plan.root), folder.indexes, [only]) if row.prompt == verdict["prompt"]
+    ]
+    if verdict["digest"] is None or not rows or rows[0].row.addresses:
+        return
+    found.digests += 1
+    if output_digest(rows[0].row) != verdict["digest"]:
+        found.problems.append(f"{shard.path}: row {verdict['row']} has another image than when it was judged")
+
+
+def _note_duplicates(found: Verified) -> None:
+    """Note how many samples are called as others are: rows tell them apart."""
+    if not found.identities:
+        return
+    _, counts = np.unique(np.concatenate(found.identities), return_counts=True)
+    if repeated := int(counts[counts > 1].sum()):
+        found.notes.append(
+            f"{repeated:,} rows share their uid, image model, kind and draw with another row; both are kept"
+        )

@@ -1,0 +1,312 @@
+"""The worker that every launcher starts: passes in, files of verdicts out, with the next shard always open.
+
+Rows are read in a thread and begin as slots free up, those of the next shard while the last ones of a shard are under
+way, so that no server waits for a shard to end. At most three shards are open, and one bound on requests holds for all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from vieval_plugin.config import Backbone, Config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.readers.samples import SampleRow
+from vieval_plugin.run.prepare import PreparedJudge, prepare
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.session import Session
+from vieval_plugin.run.shards.budget import CallBudget
+from vieval_plugin.run.shards.folder import ShardFolder, kept_verdicts
+from vieval_plugin.run.shards.inputs import require_same
+from vieval_plugin.run.shards.isolated import IsolatedJudge
+from vieval_plugin.run.shards.passes import Pass
+from vieval_plugin.run.shards.plan import Plan, Shard
+from vieval_plugin.run.shards.read_ahead import ReadAhead
+from vieval_plugin.run.shards.reports import NotWritten, ShardReport, Written
+from vieval_plugin.run.shards.rows import ShardRow, output_digest, rows_of_shards
+from vieval_plugin.run.shards.schema import Tally, encoded, shard_metadata, verdict_row
+from vieval_plugin.run.shards.under_way import RowsUnderWay, forget_deaths, is_open, suspects
+
+MOST_OPEN = 3
+"""Shards that a worker has open at once."""
+MOST_FAILURES = 0.2
+_IN_A_ROW = 3  # shards with too many failures, after which a worker stops
+_FAILURES = (Status.API_ERROR, Status.TOOL_ERROR)
+
+
+@dataclass(frozen=True)
+class ShardRun:
+    """All that a worker is told, wherever it runs; no key is in it, as each takes its own from its environment.
+
+    `root` is where the paths of the plan start on this machine. `budget` is the number of calls that this worker may
+    make; `most_failures` the share of failed rows above which a shard is not written; `hosts` are those whose images
+    are fetched. With `rejudge`, shards that are done are judged again, but only their rows of these statuses.
+    """
+
+    folder: str
+    root: str
+    judge: str
+    setting: str | None
+    options: Config
+    backbone: Backbone | None
+    most_failures: float = MOST_FAILURES
+    budget: int | None = None
+    hosts: tuple[str, ...] = ()
+    rejudge: tuple[str, ...] = ()
+
+
+@dataclass
+class OpenShard:
+    """A shard under way: its verdicts so far, how many are awaited, and whether all its rows were read.
+
+    `kept` are verdicts of an earlier run that stay, by row and prompt. `problem` says why its rows end too early.
+    """
+
+    shard: Shard
+    note: RowsUnderWay
+    suspects: set[int]
+    kept: Mapping[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
+    pending: int = 0
+    is_read: bool = False
+    problem: str = ""
+    began: float = field(default_factory=time.time)
+
+
+@dataclass(frozen=True)
+class _Unread:
+    """The end of an open shard's rows."""
+
+    of: OpenShard
+
+
+@dataclass(frozen=True)
+class _Row:
+    of: OpenShard
+    row: ShardRow
+
+
+_Event: TypeAlias = _Row | _Unread | ShardReport
+
+
+class ShardWorker:
+    """Judges shards as passes are handed to it.
+
+    Args:
+        run: what is judged, and by whom.
+        report: called in the event loop with each shard that ends.
+        on_row: called there with each row that has its verdict.
+    """
+
+    def __init__(
+        self, run: ShardRun, report: Callable[[ShardReport], None], on_row: Callable[[], None] = lambda: None
+    ) -> None:
+        self._run, self._report, self._on_row = run, report, on_row
+        self._folder, self._root = ShardFolder(Path(run.folder)), Path(run.root)
+        plan = self._folder.plan()
+        if plan is None:
+            raise VievalError(f"{run.folder}: no plan there; name a folder that all workers see")
+        self._plan: Plan = plan
+        self.progress = Progress()
+        self._prepared: PreparedJudge = prepare(run.judge, run.setting, run.options, run.backbone)
+        self._budget = CallBudget(run.budget, self.progress.usage, self._prepared.calls)
+        self._isolated = IsolatedJudge(run)
+        self._slots, self._stopped = threading.Semaphore(MOST_OPEN), False
+        self._open: dict[str, OpenShard] = {}
+        self._bad_in_a_row = 0
+
+    async def work(self, passes: Iterable[Pass]) -> None:
+        """Judge all passes, which are taken in a thread of their own: each when the one before it is read.
+
+        Raises:
+            VievalError: the run cannot go on; files that were written stay.
+        """
+        ahead = ReadAhead(self._events(passes), _size_of)
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                await self._judge(ahead)
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+        finally:
+            self._stopped = True
+            ahead.close()
+            self._slots.release(MOST_OPEN)  # the thread may wait for one
+            self._isolated.close()
+            for opened in self._open.values():
+                opened.note.close()
+
+    async def _judge(self, ahead: ReadAhead[_Event]) -> None:
+        under_way: dict[int, _Row] = {}
+
+        async def rows() -> AsyncIterator[tuple[int, SampleRow]]:
+            async for event in ahead:
+                if asked := self._take(event):
+                    under_way[id(asked)] = asked
+                    yield id(asked), asked.row.row
+
+        def settle(number: int, _: SampleRow, outcome: Outcome) -> None:
+            self._settle(under_way.pop(number), outcome)
+
+        async with Session(self._run.options, self._run.backbone, self.progress) as session:
+            await session.judge_stream(rows(), self._prepared, settle)
+
+    def _events(self, passes: Iterable[Pass]) -> Iterator[_Event]:
+        """Open shards and read their rows, in a thread."""
+        checked: set[str] = set()
+        for work in passes:
+            path = work.shards[0].path
+            if path not in checked:
+                require_same(self._plan.by_path[path], self._root)
+                checked.add(path)
+            yield from self._events_of(work)
+
+    def _events_of(self, work: Pass) -> Iterator[_Event]:
+        """The rows of a pass. Rows that cannot be read end their shard, and those of the row group after it."""
+        waiting = list(work.shards)
+        current: OpenShard | None = None
+        problem = "its rows are fewer than when the plan was made"
+        try:
+            for row in rows_of_shards(self._plan, self._root, self._folder.indexes, work.shards):
+                if waiting and row.shard is waiting[0]:
+                    if current:
+                        yield _Unread(current)
+                    opened = self._opened(waiting.pop(0), work.is_last)
+                    if self._stopped:
+                        return
+                    current = opened if isinstance(opened, OpenShard) else None
+                    if isinstance(opened, (Written, NotWritten)):
+                        yield opened
+                if current:
+                    yield _Row(current, replace(row, digest=output_digest(row.row)))
+        except VievalError as error:
+            problem = str(error)
+            if current:
+                current.problem = problem
+        if current:
+            yield _Unread(current)
+        for shard in waiting:
+            yield NotWritten(shard, problem)
+
+    def _opened(self, shard: Shard, is_last: bool) -> OpenShard | ShardReport:
+        """A shard that is open now, once fewer than three are; or why it is not."""
+        self._slots.acquire()
+        opened: OpenShard | ShardReport
+        if not self._run.rejudge and self._folder.holds(shard.name):
+            opened = Written(shard)
+        elif not is_last and is_open(self._folder.under_way, shard.name):
+            opened = NotWritten(shard, "another worker has it open", is_open_elsewhere=True)
+        elif not self._budget.allows(shard.rows):
+            opened = NotWritten(shard, f"its calls would be more than --budget leaves of {self._run.budget}")
+        elif self._stopped:
+            opened = NotWritten(shard, "the run was ended")
+        else:
+            tried_alone = suspects(self._folder.under_way, shard.name)
+            note = RowsUnderWay(self._folder.under_way, shard.name)
+            kept = kept_verdicts(self._folder, shard.name, self._run.rejudge) if self._run.rejudge else {}
+            self._open[shard.name] = opened = OpenShard(shard, note, tried_alone, kept)
+            self._budget.opened += shard.rows
+            return opened
+        self._slots.release()
+        return opened
+
+    def _take(self, event: _Event) -> _Row | None:
+        """Take note of what was read; a row that the judge is to be asked about."""
+        if isinstance(event, (Written, NotWritten)):
+            self._report(event)
+            return None
+        opened = event.of
+        if isinstance(event, _Unread):
+            opened.is_read = True
+            self._end_if_whole(opened)
+            return None
+        opened.pending += 1
+        if kept := opened.kept.get((event.row.number, event.row.prompt)):
+            self._keep(opened, kept)
+            return None
+        decided = event.row.row.verdict
+        if decided:
+            self.progress.count([Outcome(decided)])
+            self._settle(event, Outcome(decided), noted=False)
+        elif event.row.number in opened.suspects:
+            self._tasks.create_task(self._try_alone(event))
+        else:
+            opened.note.begin(event.row.number)
+            return event
+        return None
+
+    async def _try_alone(self, event: _Row) -> None:
+        outcome = await self._isolated.judge(event.row.row.sample)
+        self.progress.count([outcome], self._prepared.spec.name)
+        self._settle(event, outcome, noted=False)
+
+    def _settle(self, event: _Row, outcome: Outcome, noted: bool = True) -> None:
+        opened, row = event.of, event.row
+        if noted:
+            opened.note.end(row.number)
+        schema = self._plan.schema
+        self._keep(opened, verdict_row(row.shard.path, row.number, row.prompt, row.row, row.digest, outcome, schema))
+
+    def _keep(self, opened: OpenShard, verdict: dict[str, Any]) -> None:
+        opened.verdicts.append(verdict)
+        opened.pending -= 1
+        self._budget.ended += 1
+        self._on_row()
+        self._end_if_whole(opened)
+
+    def _end_if_whole(self, opened: OpenShard) -> None:
+        if opened.is_read and not opened.pending:
+            self._tasks.create_task(self._end(opened))
+
+    async def _end(self, opened: OpenShard) -> None:
+        """Write a shard all of whose rows have their verdicts, unless too many of them failed."""
+        shard, tally = opened.shard, Tally()
+        for row in opened.verdicts:
+            tally.add(row)
+        failures = sum(tally.statuses[status] for status in _FAILURES)
+        problem = opened.problem
+        if not problem and failures > self._run.most_failures * len(opened.verdicts):
+            problem = _too_many(tally, failures, self._run.most_failures)
+            self._bad_in_a_row += 1
+        else:
+            self._bad_in_a_row = 0
+        if not problem:
+            await asyncio.to_thread(self._write, opened, tally)
+            forget_deaths(self._folder.under_way, shard.name)
+        opened.note.close()
+        del self._open[shard.name]
+        self._slots.release()
+        self._report(NotWritten(shard, problem) if problem else Written(shard, dict(tally.statuses), tally.calls))
+        if self._bad_in_a_row == _IN_A_ROW:
+            raise VievalError(
+                f"{_IN_A_ROW} shards in a row were not written: {problem}; put that right, and the same command goes on"
+            )
+
+    def _write(self, opened: OpenShard, tally: Tally) -> None:
+        """Write the file of a shard; in a thread."""
+        plan = self._plan
+        opened.verdicts.sort(key=_place)
+        described: Mapping[str, Any] = asdict(opened.shard)
+        metadata = shard_metadata(described, plan.run, plan.provenance, tally, opened.began, time.time())
+        self._folder.write(opened.shard.name, encoded(opened.verdicts, plan.schema, metadata))
+
+
+def _size_of(event: _Event) -> int:
+    return event.row.size if isinstance(event, _Row) else 0
+
+
+def _place(verdict: Mapping[str, Any]) -> tuple[int, int]:
+    return verdict["row"], verdict["prompt"]
+
+
+def _too_many(tally: Tally, failures: int, most: float) -> str:
+    """The line on a shard with too many failures: how many, and the reason of most of them."""
+    reasons = [reason for status in _FAILURES for reason in tally.reasons.get(status, {})]
+    often = max(reasons, key=lambda reason: max(of[reason] for of in tally.reasons.values()), default="")
+    return f"{failures} of {tally.verdicts} rows failed, more than --max-failures {most:g} ({often})"
