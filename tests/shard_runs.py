@@ -125,14 +125,13 @@ def metadata(path):
 
 FATAL = '''
 """A judge that ends its process at rows that VIEVAL_FATAL names, as a tool with a fault in C would."""
+import ctypes
 import os
-import signal
 from dataclasses import replace
 
-from vieval_plugin.judges import registry
-from vieval_plugin.judges.auto_metrics import SPECS
+from vieval_plugin.judges import auto_metrics
 
-sharpness = next(spec for spec in SPECS if spec.name == "sharpness")
+sharpness = next(spec for spec in auto_metrics.SPECS if spec.name == "sharpness")
 
 
 def build(options, pack, setting):
@@ -140,7 +139,7 @@ def build(options, pack, setting):
 
     def fatal(sample):
         if sample.id.uid in os.environ["VIEVAL_FATAL"].split(","):
-            os.kill(os.getpid(), signal.SIGSEGV)
+            ctypes.string_at(0)
         return (yield from judge(sample))
 
     return fatal

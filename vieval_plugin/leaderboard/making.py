@@ -63,9 +63,7 @@ def _board(
         benchmark, runs, baselines, options, lambda: (made.append(1), on_step(f"{benchmark.title}: table {len(made)}"))
     )
     names = (*published_judges(benchmark.name), *published_baselines(benchmark.name))
-    printed = compare_printed(
-        benchmark, [*runs, *baselines], {judge.name: judge.title for judge in names}, options
-    )
+    printed = compare_printed(benchmark, [*runs, *baselines], {judge.name: judge.title for judge in names}, options)
     described = descriptions()[benchmark.name]
     return Board(
         benchmark.name,

@@ -175,6 +175,8 @@ def _judge_row(row: LeaderboardRow) -> BoardRow:
 
 
 def _row(label: str, kind: str, estimate: Estimate) -> BoardRow:
-    value, low, high = (None if math.isnan(end) else float(end) for end in (estimate.value, estimate.low, estimate.high))
+    value, low, high = (
+        None if math.isnan(end) else float(end) for end in (estimate.value, estimate.low, estimate.high)
+    )
     notes = (f"on {estimate.coverage}",) if estimate.defined and str(estimate.coverage) else ()
     return BoardRow(label, kind, "", value, low, high, estimate.n, notes)

@@ -106,6 +106,7 @@ async def fetch_all(
     label: str = "fetching",
     hosts: Collection[str] = (),
     public: bool = False,
+    per_host: int = 0,
 ) -> list[Failed]:
     """Fetches the files that are not there yet and returns those that could not be had, in the order of `jobs`.
 
@@ -114,7 +115,8 @@ async def fetch_all(
     64 MiB. `concurrency` is the number of requests in flight, `timeout` the seconds without a byte after which an
     attempt is given up, twenty times that what one may take in all. Once eight jobs in a row got no answer at all from
     a host, its other files are not tried. A redirect is followed to the hosts of the jobs and of the addresses in
-    `hosts`, and to no others; with `public`, a host's name must lead to a public address. Raises VievalError without
+    `hosts`, and to no others; with `public`, a host's name must lead to a public address; `per_host` bounds the requests
+    in flight to one host, 0 for no bound of its own. Raises VievalError without
     aiohttp and where a file cannot be written, ValueError where two jobs share a path.
     """
     if len({job.path for job in jobs}) != len(jobs):
@@ -132,7 +134,7 @@ async def fetch_all(
     known = frozenset(map(_host, [*(job.url for job in jobs), *hosts])) - {""}
     # A compressed body has a Content-Length of its own, which says nothing of the file's.
     headers = {"User-Agent": "vieval", "Accept-Encoding": "identity"}
-    connector = public_connector() if public else None
+    connector = public_connector(per_host) if public else aiohttp.TCPConnector(limit_per_host=per_host)
     async with aiohttp.ClientSession(timeout=limits, headers=headers, trust_env=True, connector=connector) as session:
         with tqdm(total=len(todo), desc=label, unit="file", disable=None if progress else True) as bar:
             failed = await _fetch_side_by_side(_Run(session, retries, timeout, known), todo, concurrency, bar)
@@ -275,7 +277,7 @@ class NoPublicAddress(Exception):
     """A host's name leads to no public address."""
 
 
-def public_connector() -> aiohttp.TCPConnector:
+def public_connector(per_host: int = 0) -> aiohttp.TCPConnector:
     """Connections to the public addresses of a name; an address that is given instead of a name is taken as it is."""
     import aiohttp
 
@@ -287,7 +289,20 @@ def public_connector() -> aiohttp.TCPConnector:
                 raise NoPublicAddress(f"{host} leads to a private address; name the address itself if that is meant")
             return public
 
-    return aiohttp.TCPConnector(resolver=Public())
+    return aiohttp.TCPConnector(resolver=Public(), limit_per_host=per_host)
+
+
+def is_private(host: str) -> bool:
+    """Return whether a host is given as an IP address that is none of the public network.
+
+    >>> is_private("127.0.0.1"), is_private("8.8.8.8"), is_private("localhost")
+    (True, False, False)
+    """
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return not is_public(host)
 
 
 def is_public(address: str) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import platformdirs
 
@@ -15,7 +16,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image, Sample, Status
 from vieval_plugin.readers.absent_images import absent_image
-from vieval_plugin.readers.download import Download, fetch_all
+from vieval_plugin.readers.download import Download, fetch_all, is_private
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import unjudged
 from vieval_plugin.text.redaction import redacted
@@ -23,6 +24,10 @@ from vieval_plugin.text.untrusted import PORTS, address_of
 
 _HOST = re.compile(r"[^\s/?#@]+")
 _MOST_CHARACTERS = 200
+_AT_ONCE, _PER_HOST = 32, 8
+ANY = "*"
+"""Any host with a public address."""
+Hosts: TypeAlias = Set[tuple[str, int | None]]
 
 
 def fetched(source: SampleSource, hosts: Sequence[str], anew: bool = False) -> SampleSource:
@@ -38,29 +43,42 @@ def fetched(source: SampleSource, hosts: Sequence[str], anew: bool = False) -> S
     Raises:
         VievalError: for a host that is no name of one, and where files cannot be kept.
     """
-    allowed = {_host(host) for host in hosts}
+    folder, allowed = Path(platformdirs.user_cache_dir("vieval")) / "fetched", allowed_hosts(hosts)
+    reasons = _fetch(source, allowed, folder, anew, label="Fetching")
+    return replace(source, read=lambda: (_with_files(row, allowed, folder, reasons) for row in source))
+
+
+def fetched_rows(rows: Sequence[SampleRow], allowed: Hosts, folder: Path) -> list[SampleRow]:
+    """Rows whose images, as far as they are addresses of hosts that are allowed, are fetched into a folder."""
+    reasons = _fetch(rows, allowed, folder, progress=False, concurrency=_AT_ONCE, per_host=_PER_HOST)
+    return [_with_files(row, allowed, folder, reasons) for row in rows]
+
+
+def _fetch(
+    rows: Iterable[SampleRow], allowed: Hosts, folder: Path, anew: bool = False, **options: Any
+) -> dict[Path, str]:
+    """Fetch the images of rows into a folder; the reasons why some could not be had, by their files."""
     addresses = {
-        _file(address): address
-        for row in source
+        _file(folder, address): address
+        for row in rows
         if all(_allowed(address, allowed) for address in row.addresses.values())
         for address in row.addresses.values()
     }
     for path in addresses if anew else ():
         path.unlink(missing_ok=True)
     downloads = [Download(address, path, _require_image) for path, address in addresses.items()]
-    failed = asyncio.run(fetch_all(downloads, label="Fetching", public=True)) if downloads else []
-    reasons = {failure.path: failure.reason for failure in failed}
-    return replace(source, read=lambda: (_with_files(row, allowed, reasons) for row in source))
+    failed = asyncio.run(fetch_all(downloads, public=True, **options)) if downloads else []
+    return {failure.path: failure.reason for failure in failed}
 
 
-def _with_files(row: SampleRow, allowed: Set[tuple[str, int | None]], reasons: Mapping[Path, str]) -> SampleRow:
+def _with_files(row: SampleRow, allowed: Hosts, folder: Path, reasons: Mapping[Path, str]) -> SampleRow:
     """A row with its fetched images; `reasons` say why some could not be had."""
     if not row.addresses or not isinstance(row.sample, Sample):
         return row
     if not all(_allowed(address, allowed) for address in row.addresses.values()):
         reason = f"{row.verdict.reason if row.verdict else ''}; --allow-urls HOST has the images of a host fetched"
         return replace(row, verdict=unjudged(Status.TOOL_ERROR, reason))
-    files = {role: _file(address) for role, address in row.addresses.items()}
+    files = {role: _file(folder, address) for role, address in row.addresses.items()}
     problems = (
         f"the image {role} cannot be had from {redacted(row.addresses[role])[:_MOST_CHARACTERS]}: {reasons[path]}"
         for role, path in files.items()
@@ -72,8 +90,15 @@ def _with_files(row: SampleRow, allowed: Set[tuple[str, int | None]], reasons: M
     return replace(row, sample=sample, verdict=unjudged(Status.TOOL_ERROR, reason) if reason else None)
 
 
+def allowed_hosts(named: Sequence[str]) -> Hosts:
+    """The hosts that the user allows, each with its port where that is not the usual one; VievalError for what is none."""
+    return frozenset(_host(host) for host in named)
+
+
 def _host(named: str) -> tuple[str, int | None]:
-    """A host's name and port as the user gives them."""
+    """A host's name and port as the user gives them; `*` is any host with a public address."""
+    if named == ANY:
+        return ANY, None
     address = address_of(f"//{named}")
     if address is None or not _HOST.fullmatch(named):
         raise VievalError(
@@ -82,16 +107,17 @@ def _host(named: str) -> tuple[str, int | None]:
     return address.host, address.port
 
 
-def _allowed(text: str, allowed: Set[tuple[str, int | None]]) -> bool:
+def _allowed(text: str, allowed: Hosts) -> bool:
     address = address_of(text)
     if address is None or address.scheme not in PORTS:
         return False
+    if (ANY, None) in allowed and not is_private(address.host):  # names that lead to private ones are refused later
+        return True
     usual = address.port == PORTS[address.scheme]
     return (address.host, address.port) in allowed or (usual and (address.host, None) in allowed)
 
 
-def _file(address: str) -> Path:
-    folder = Path(platformdirs.user_cache_dir("vieval")) / "fetched"
+def _file(folder: Path, address: str) -> Path:
     return folder / hashlib.sha256(address.encode(errors="replace")).hexdigest()[:32]
 
 

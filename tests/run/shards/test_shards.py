@@ -3,10 +3,12 @@
 import os
 import resource
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.fake_server import FakeServer, Fault
+from tests.local_site import answering
 from tests.shard_runs import (
     arguments,
     ended,
@@ -387,3 +389,39 @@ def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(vieval, s
     assert server.stats()["requests"] - asked <= 2 * (120 - len(before)) + 2
     assert len(verdicts(out)) == 120
     vieval("shards", out, "--verify")
+
+
+def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(vieval, server, tmp_path):
+    fetched = []
+
+    def answer(path, body, headers):
+        fetched.append(path)
+        number = int(path.strip("/").partition(".")[0])
+        return (404, {}, b"") if number == 5 else (200, {}, picture(number))
+
+    (tmp_path / "data").mkdir()
+    with answering(answer) as host:
+        table = {
+            "uid": [f"u{number}" for number in range(24)],
+            "prompt": [f"a thing {number}" for number in range(24)],
+            "image": [f"http://{host}/{number}.jpg" for number in range(24)],
+        }
+        parquet.write_table(pyarrow.table(table), tmp_path / "data" / "part-0.parquet")
+        command = arguments(tmp_path / "data", tmp_path / "out", server, *SMALL, "--max-failures", "1")
+        vieval(*command, "--allow-urls", host)
+        found = verdicts(tmp_path / "out")
+        assert len(fetched) == 24
+        failed = {row["row"]: row["reason"] for row in found if row["status"] != "ok"}
+        assert [*failed] == [5]
+        assert "404" in failed[5]
+        assert not list(Path(os.environ["XDG_CACHE_HOME"]).rglob("fetched"))
+        command[command.index("--out") + 1] = tmp_path / "private"
+        vieval(*command, "--allow-urls", "*")
+        assert {row["status"] for row in verdicts(tmp_path / "private")} == {"tool_error"}
+        assert len(fetched) == 24
+    write_parquet(tmp_path / "bytes", 1, 24)
+    vieval(*arguments(tmp_path / "bytes", tmp_path / "same", server, *SMALL))
+    pairs = zip(found, verdicts(tmp_path / "same"), strict=True)
+    assert all(
+        one["digest"] == two["digest"] and one["scores"] == two["scores"] for one, two in pairs if one["row"] != 5
+    )

@@ -69,6 +69,7 @@ def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> in
     from vieval_plugin.errors import VievalError
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.run.shards.compact import drop_outdated
+    from vieval_plugin.run.shards.launchers.this_process import work_here
     from vieval_plugin.run.shards.rejudge import options_of, passes_again, run_again
 
     statuses = tuple(status.strip() for status in options.rejudge.split(","))
@@ -77,6 +78,6 @@ def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> in
     stored = config.read(str(options.config)) if options.config else config.current()
     current = options_of(plan, stored)
     run = run_again(folder, plan, current, named_backbone(options, current), statuses)
-    code = judged(run, *passes_again(folder, plan, statuses))
+    code = judged(run, *passes_again(folder, plan, statuses), work_here)
     drop_outdated(folder)
     return code

@@ -8,14 +8,19 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.run.shards.passes import PassQueue
     from vieval_plugin.run.shards.start import Begun, ShardRequest
     from vieval_plugin.run.shards.worker import ShardRun
 
+    Launcher: TypeAlias = Callable[[ShardRun, PassQueue, Callable[[int], None]], list[str]]
+
 _FILES = (".jsonl", ".csv", ".parquet")
 _NAMED = 10  # shards that were not written
-_OF_SHARDS = ("rows_per_shard", "extend", "trace", "max_failures", "budget", "processes", "part")
+_OF_SHARDS = ("rows_per_shard", "extend", "trace", "max_failures", "budget", "processes", "part", "ray", "workers")
 _OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "json", "strict")
 
 
@@ -33,6 +38,14 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
     )
     shards.add_argument("--budget", type=int, metavar="CALLS", help="open no shard that would need more calls in all")
     shards.add_argument("--processes", type=int, metavar="N", help="workers on this machine (default: this process)")
+    shards.add_argument(
+        "--ray",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="workers on a Ray cluster (default: the one that runs here, or a new one)",
+    )
+    shards.add_argument("--workers", type=int, metavar="N", help="workers on Ray (default: one a node, or one a GPU)")
     shards.add_argument(
         "--part",
         metavar="I/N",
@@ -79,7 +92,14 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
         )
     if len(options.judge or []) > 1:
         raise VievalError("a folder of shards has one judge; run the others with an --out of their own")
-    for name, least in (("rows_per_shard", 1), ("limit", 1), ("budget", 1), ("processes", 1), ("max_failures", 0)):
+    for name, least in (
+        ("rows_per_shard", 1),
+        ("limit", 1),
+        ("budget", 1),
+        ("processes", 1),
+        ("workers", 1),
+        ("max_failures", 0),
+    ):
         if (value := getattr(options, name)) is not None and value < least:
             raise VievalError(f"--{name.replace('_', '-')} {value:g} is less than {least}")
     return ShardRequest(
@@ -99,7 +119,7 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
         most_failures=MOST_FAILURES if options.max_failures is None else options.max_failures,
         budget=options.budget,
         hosts=tuple(options.allow_urls),
-        own_store=bool(options.part),
+        own_store=bool(options.part) or options.ray is not None,
     )
 
 
@@ -115,7 +135,7 @@ def _launch(options: argparse.Namespace, begun: Begun) -> int:
 
     queue, rows = passes_left(begun, part_of(options.part, os.environ) if options.part else (0, 1))
     say(f"vieval: {rows:,} of {begun.plan.rows:,} rows are to be judged", file=sys.stderr)
-    code = judged(begun.run, queue, rows, options.processes)
+    code = judged(begun.run, queue, rows, _launcher(options))
     progress = progress_of(ShardFolder(Path(begun.run.folder)), begun.plan)
     say(*progress.lines())
     if code:
@@ -125,12 +145,23 @@ def _launch(options: argparse.Namespace, begun: Begun) -> int:
     return code
 
 
-def judged(run: ShardRun, queue: PassQueue, rows: int, processes: int | None = None) -> int:
+def _launcher(options: argparse.Namespace) -> Launcher:
+    """Who starts workers: this process, several, or Ray."""
+    from functools import partial
+
+    from vieval_plugin.run.shards.launchers.processes import work_in_processes
+    from vieval_plugin.run.shards.launchers.ray import Cluster, work_on_ray
+    from vieval_plugin.run.shards.launchers.this_process import work_here
+
+    if options.ray is not None:
+        return partial(work_on_ray, cluster=Cluster(options.ray, options.workers))
+    return partial(work_in_processes, processes=options.processes) if options.processes else work_here
+
+
+def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> int:
     """Have the passes of a queue judged; the exit code, 1 where a shard was not written, each of which has a line."""
     from tqdm.auto import tqdm
 
-    from vieval_plugin.run.shards.launchers.processes import work_in_processes
-    from vieval_plugin.run.shards.launchers.this_process import work_here
     from vieval_plugin.text.escaping import say
 
     with tqdm(total=rows, desc="Judging", unit="row") as bar:
@@ -138,8 +169,8 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, processes: int | None = N
         def on_rows(number: int) -> None:
             bar.update(number)
 
-        lines = work_in_processes(run, queue, on_rows, processes) if processes else work_here(run, queue, on_rows)
-    say(*lines, file=sys.stderr)
+        lines = launcher(run, queue, on_rows)
+    say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
     for left in queue.not_written[:_NAMED]:
         shard = left.shard
         place = f"{shard.path}: row group {shard.group}, rows {shard.first} to {shard.first + shard.rows - 1}"

@@ -39,8 +39,7 @@ class PassQueue:
     """
 
     def __init__(self, passes: Iterable[Pass]) -> None:
-        self._waiting = iter(passes)
-        self._returned: deque[Pass] = deque()
+        self._waiting = deque(passes)
         self._later: list[Shard] = []
         self._taken: set[str] = set()
         self._closed, self._change = False, threading.Condition()
@@ -49,13 +48,13 @@ class PassQueue:
     def take(self) -> Pass | None:
         """The next pass; None where none waits."""
         with self._change:
-            work = self._returned.popleft() if self._returned else next(self._waiting, None)
-            if work is None and self._later:
-                self._returned.extend(Pass(of.shards, is_last=True) for of in passes_over(self._later, ()))
+            if not self._waiting and self._later:
+                self._waiting.extend(Pass(of.shards, is_last=True) for of in passes_over(self._later, ()))
                 self._later.clear()
-                work = self._returned.popleft()
-            if work is not None:
-                self._taken |= {shard.name for shard in work.shards}
+            if not self._waiting:
+                return None
+            work = self._waiting.popleft()
+            self._taken |= {shard.name for shard in work.shards}
             return work
 
     def note(self, report: ShardReport) -> None:
@@ -75,13 +74,13 @@ class PassQueue:
             left = tuple(shard for shard in work.shards if shard.name in self._taken)
             self._taken -= {shard.name for shard in left}
             if left:
-                self._returned.append(Pass(left, work.is_last))
+                self._waiting.appendleft(Pass(left, work.is_last))
             self._change.notify_all()
 
     @property
     def is_done(self) -> bool:
-        """Return whether nothing waits and nothing is under way; only of a queue that `take` has found empty."""
-        return not (self._returned or self._later or self._taken)
+        """Return whether nothing waits and nothing is under way."""
+        return not (self._waiting or self._later or self._taken)
 
     @property
     def is_closed(self) -> bool:
@@ -103,5 +102,5 @@ class PassQueue:
             with self._change:
                 if self.is_done:
                     return
-                if not (self._returned or self._later or self._closed):
+                if not (self._waiting or self._later or self._closed):
                     self._change.wait()

@@ -118,6 +118,7 @@ def begin(request: ShardRequest) -> Begun:
     run = ShardRun(
         *(str(folder.path), str(root), request.judge, request.setting, options, request.backbone),
         *(request.most_failures, request.budget, request.hosts),
+        measures=prepared.spec.scored,
     )
     return Begun(run, plan, fields.notes)
 

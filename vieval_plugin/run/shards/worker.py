@@ -23,6 +23,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
 from vieval_plugin.run.shards.budget import CallBudget
+from vieval_plugin.run.shards.fetch import with_fetched
 from vieval_plugin.run.shards.folder import ShardFolder, kept_verdicts
 from vieval_plugin.run.shards.inputs import require_same
 from vieval_plugin.run.shards.isolated import IsolatedJudge
@@ -47,7 +48,7 @@ class ShardRun:
 
     `root` is where the paths of the plan start on this machine. `budget` is the number of calls that this worker may
     make; `most_failures` the share of failed rows above which a shard is not written; `hosts` are those whose images
-    are fetched. With `rejudge`, shards that are done are judged again, but only their rows of these statuses.
+    are fetched. `measures`: the judge is a network in the worker's own process. With `rejudge`, shards that are done are judged again, but only their rows of these statuses.
     """
 
     folder: str
@@ -60,6 +61,7 @@ class ShardRun:
     budget: int | None = None
     hosts: tuple[str, ...] = ()
     rejudge: tuple[str, ...] = ()
+    measures: bool = False
 
 
 @dataclass
@@ -173,7 +175,8 @@ class ShardWorker:
         current: OpenShard | None = None
         problem = "its rows are fewer than when the plan was made"
         try:
-            for row in rows_of_shards(self._plan, self._root, self._folder.indexes, work.shards):
+            rows = rows_of_shards(self._plan, self._root, self._folder.indexes, work.shards)
+            for row in with_fetched(rows, self._run.hosts) if self._run.hosts else rows:
                 if waiting and row.shard is waiting[0]:
                     if current:
                         yield _Unread(current)

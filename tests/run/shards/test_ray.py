@@ -1,0 +1,128 @@
+"""Workers on a Ray cluster of two nodes: workers, drivers and nodes are killed, and no row is lost or there twice."""
+
+import os
+import pickle
+import signal
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.extras import needs
+from tests.fake_server import FakeServer
+from tests.shard_runs import (
+    arguments,
+    ended,
+    fatal_judge,
+    files_in,
+    kill_all,
+    less_costs,
+    start,
+    verdicts,
+    wait_until,
+    write_parquet,
+)
+
+pytestmark = [needs("ray"), pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")]
+
+MARK = "VIEVAL_TEST_CLUSTER"
+SMALL = ("--rows-per-shard", "8", "--num-concurrent", "4", "--workers", "2")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two nodes with a processor each, and their mark in the environment of all their processes."""
+    from ray.cluster_utils import Cluster
+
+    folder = tmp_path_factory.mktemp("cluster")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            **fatal_judge(folder, "u33"),
+            **{MARK: uuid.uuid4().hex, "RAY_USAGE_STATS_ENABLED": "0", "OPENAI_API_KEY": "a-key-of-the-nodes-alone"},
+        }.items():
+            patch.setenv(name, value)
+        head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 100 << 20}
+        running = Cluster(initialize_head=True, head_node_args=head)
+        running.mark = os.environ[MARK]
+        running.second = running.add_node(num_cpus=1, object_store_memory=100 << 20)
+    yield running
+    running.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def no_store(tmp_path, monkeypatch):
+    """Options without a store, so that all that is asked is counted."""
+    (tmp_path / "options.yaml").write_text("store: {use: false}\n")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_parquet(tmp_path / "data")
+
+
+def actors(cluster):
+    """The processes of the cluster's workers."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = f"{MARK}={cluster.mark}".encode() in (folder / "environ").read_bytes()
+            if ours and b"ray::ShardActor" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
+    with FakeServer(latency=0.02, api_key="a-key-of-the-nodes-alone") as server:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENAI_API_KEY", "a-key-of-the-nodes-alone")
+            vieval(*arguments(data, tmp_path / "undisturbed", server, *SMALL[:4]))
+        server.reset_stats()
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--ray", cluster.address)
+        driver = start(*command)
+        wait_until(lambda: len(files_in(tmp_path / "out")) >= 4)
+        os.kill(actors(cluster)[0], signal.SIGKILL)
+        wait_until(lambda: len(files_in(tmp_path / "out")) >= 10)
+        kill_all(driver)
+        wait_until(lambda: not actors(cluster))
+        assert "18 of 18 done" in ended(start(*command))
+        asked = server.stats()["requests"]
+    assert less_costs(verdicts(tmp_path / "out")) == less_costs(verdicts(tmp_path / "undisturbed"))
+    assert asked <= 2 * (120 + 3 * 3 * 8) + 12
+
+
+@pytest.mark.slow
+def test_a_row_that_ends_its_workers_is_the_only_one_without_a_verdict(cluster, data, tmp_path, monkeypatch):
+    for name, value in fatal_judge(tmp_path / "plugin", "u33").items():
+        monkeypatch.setenv(name, value)
+    command = ["score", data, "--judge", "fatal", "--out", tmp_path / "out", *SMALL[:2], "--ray", cluster.address]
+    assert "workers died and were started again" in ended(start(*command))
+    found = verdicts(tmp_path / "out")
+    assert len(found) == 120
+    assert [(row["uid"], row["status"]) for row in found if row["status"] != "ok"] == [("u33", "tool_error")]
+
+
+@pytest.mark.slow
+def test_a_node_is_lost_and_the_other_finishes(cluster, data, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-the-nodes-alone")
+    with FakeServer(latency=0.05) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--ray", cluster.address)
+        driver = start(*command)
+        wait_until(lambda: len(actors(cluster)) == 2 and len(files_in(tmp_path / "out")) >= 3)
+        cluster.remove_node(cluster.second, allow_graceful=False)
+        assert "18 of 18 done" in ended(driver)
+    assert {row["status"] for row in verdicts(tmp_path / "out")} == {"ok"}
+    assert len(verdicts(tmp_path / "out")) == 120
+
+
+def test_what_workers_are_told_holds_no_key(data, tmp_path, server, monkeypatch):
+    from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.run.shards.start import ShardRequest, begin
+
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-somebody")
+    backbone = Backbone(model="fake", base_url=server.base_url)
+    begun = begin(ShardRequest([str(data)], tmp_path / "out", "viescore", None, Config(), backbone))
+    assert b"a-key-of-somebody" not in pickle.dumps(begun.run)
