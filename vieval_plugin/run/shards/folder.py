@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,11 @@ def read_metadata(file: Path) -> list[dict[str, Any]]:
 
 def joined_shards(file: Path) -> set[str]:
     """The names of the shards in a file that holds several."""
-    return {document["shard"]["name"] for document in read_metadata(file)}
+    return set(_names_in(file))
+
+
+def _names_in(file: Path) -> list[str]:
+    return [document["shard"]["name"] for document in read_metadata(file)]
 
 
 def shard_files(folder: ShardFolder) -> Iterator[tuple[Path, set[str]]]:
@@ -160,16 +165,36 @@ def shard_files(folder: ShardFolder) -> Iterator[tuple[Path, set[str]]]:
 
 def read_shards(file: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
     """The metadata and the table of each shard in a file, in their order; VievalError where it cannot be read."""
-    documents = read_metadata(file)
-    try:
-        table = arrow().parquet.read_table(file, columns=columns)
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise VievalError(f"{file}: cannot be read ({reason}); remove it, and its rows are judged again") from None
-    start = 0
-    for document in documents:
-        yield document, table.slice(start, document["verdicts"])
-        start += document["verdicts"]
+    read = shard_reader()
+    for number, document in enumerate(read_metadata(file)):
+        yield document, read(file, number, columns)
+
+
+def shard_reader() -> Callable[[Path, int, Sequence[str] | None], Any]:
+    """A function that reads the table of the n-th shard of a file; VievalError where it cannot.
+
+    The last file stays open, as a joined one has many shards.
+    """
+    opened = lru_cache(maxsize=1)(arrow().parquet.ParquetFile)
+
+    def read(file: Path, number: int, columns: Sequence[str] | None) -> Any:
+        try:
+            return opened(file).read_row_group(number, columns=columns)
+        except (OSError, ValueError, IndexError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise VievalError(f"{file}: cannot be read ({reason}); remove it, and its rows are judged again") from None
+
+    return read
+
+
+def shard_places(folder: ShardFolder) -> dict[str, tuple[Path, int]]:
+    """The file of each shard that is done, and its number in that file."""
+    return {
+        name: (file, number)
+        for file, counted in shard_files(folder)
+        for number, name in enumerate(_names_in(file) if file.name.startswith(JOINED) else [file.stem])
+        if name in counted
+    }
 
 
 def kept_verdicts(
