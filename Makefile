@@ -17,7 +17,10 @@ STEPS := 2
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo demo-light demo-page test test-fast test-page test-vllm test-vlmevalkit test-attack train-adiee-demo train-small lint docs tasks clean
+# folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
+PUBLISHED ?=
+
+.PHONY: demo demo-light demo-page leaderboard test test-fast test-page test-vllm test-vlmevalkit test-attack train-adiee-demo train-small lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -73,6 +76,11 @@ demo: demo-light
 # the page of the demo and its picture for the README, which are part of the documentation; the picture needs chromium
 demo-page: demo
 	$(BIN)/python docs/make_demo_page.py $(OUT)/demo-report/report.html
+
+# the page of published judges, its data and its picture, which are part of the documentation; the picture needs chromium
+leaderboard: $(ENV)/ready
+	$(BIN)/vieval leaderboard make --out docs/leaderboard $(if $(PUBLISHED),--published $(PUBLISHED))
+	$(BIN)/python docs/make_leaderboard_picture.py
 
 test: $(ENV)/ready lint
 	@echo "== tests (those on public data need ../shared/data beside this checkout)"

@@ -109,10 +109,18 @@ def main() -> None:
     print(said[1] if said else "The page does not say what it shows.")
     header = ("verdicts", "CPU s to make", "peak MiB", "MB", "cards", "CPU s to open", "of an empty page")
     verdicts = given.photographs * MODELS * given.judges
-    row = (f"{verdicts:,}", f"{cost.cpu:.0f}", f"{cost.peak:.0f}", f"{megabytes:.1f}", str(text.count("<article")))
+    row: tuple[str, ...] = (
+        f"{verdicts:,}",
+        f"{cost.cpu:.0f}",
+        f"{cost.peak:.0f}",
+        f"{megabytes:.1f}",
+        str(text.count("<article")),
+    )
     table(header, [(*row, *(f"{value:.2f}" for value in seconds))])
     assert megabytes <= MOST_MEGABYTES, f"the page has {megabytes:.1f} MB"
-    assert seconds[0] <= MOST_SECONDS, f"the browser takes {seconds[0]:.1f} s"
+    assert seconds[0] - seconds[1] <= MOST_SECONDS, (
+        f"the browser takes {seconds[0] - seconds[1]:.1f} s for the page alone"
+    )
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ LAYERS = (  # from below; docs/architecture.md says why in this order
     *({"prompts"}, {"judges"}, {"images"}, {"records"}, {"readers"}),
     *({"config"}, {"backends"}, {"generation"}, {"run"}),
     *({"meta_evaluation"}, {"benchmarks"}, {"tasks"}, {"importers"}),
-    *({"results"}, {"published"}, {"report"}, {"audit"}, {"card"}, {"labelling"}, {"training"}),
-    *({"api"}, {"hosts"}, {"cli"}),
+    *({"results"}, {"published"}, {"report"}, {"audit"}, {"card"}, {"leaderboard"}, {"labelling"}, {"training"}),
+    *({"api"}, {"rewards"}, {"serve"}, {"hosts"}, {"cli"}),
 )
 RESOURCES = {"prompt_templates", "task_configs"}
 
@@ -162,6 +162,8 @@ def test_judges_and_benchmarks_are_named_where_they_are_described():
         (PACKAGE / "hosts" / "vlmevalkit" / "generation.py", "viescore"),
         # a judge of contests in a file asks as it does
         (JUDGES / "in_file.py", "pairwise"),
+        # a type of numbers in Prometheus's format
+        (PACKAGE / "serve" / "metrics.py", "histogram"),
         # the statistic of that name
         (PACKAGE / "meta_evaluation" / "label_statistics.py", "pairwise"),
     }

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ class InputRow:
     the SHA-256 of the output's file, `traced` says whether answers were kept.
     """
 
-    folder: Path
+    folder: str
     file: str
     row: int
     prompt: int
@@ -189,6 +190,21 @@ def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Recor
         category="" if isinstance(judged, Contest) else judged.category,
         sample=judged,
     )
+
+
+def rated_record(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:
+    """The record of a benchmark's sample or contest, with what people said of it.
+
+    Args:
+        judged: the benchmark's.
+        verdict: on it.
+        provenance: of the verdict.
+    """
+    common = partial(Record, judged.id, verdict, provenance, tags=judged.tags, kind=judged.kind, group=judged.group)
+    if isinstance(judged, Contest):
+        candidates = tuple(candidate.id for candidate in judged.candidates)
+        return common(ratings={}, votes=judged.votes, candidates=candidates)
+    return common(ratings=judged.ratings, place=judged.place, category=judged.category)
 
 
 def fingerprint(judged: Judged) -> str:

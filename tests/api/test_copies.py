@@ -43,7 +43,7 @@ def test_all_that_a_judge_was_made_with_is_kept(monkeypatch):
     assert copied.options == judge.options
     names = ("_fresh", "_format", "_bar")
     assert [getattr(copied, name) for name in names] == [getattr(judge, name) for name in names]
-    assert copied._prepared.provenance == judge._prepared.provenance
+    assert copied.prepared.provenance == judge.prepared.provenance
 
 
 def test_weights_stay_those_that_were_named():

@@ -376,9 +376,9 @@ def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(write, tm
     report = (tmp_path / "report" / "report.md").read_text()
     assert "## signs" in report
     said = capsys.readouterr().out
-    assert re.search(r"human ceiling: +1.000 \[1.000, 1.000\]", said)
+    assert re.search(r"human ceiling +1.000 \[1.000, 1.000\]", said)
     assert "best constant: always second" in report
-    assert "signs: Spearman's correlation with people on SC" in said
+    assert "signs: Spearman's correlation with the ratings on SC" in said
     assert "human ceiling: each rater with the others" in report
     assert "best constant: the same score for all" in report
     assert main(["compare", "pairs.jsonl", "chosen.jsonl", *of]) == 0

@@ -98,9 +98,9 @@ def published(verdicts: Callable[[Sample], Verdict]) -> Callable[[Sample, str], 
     """The answers of a published log, played again."""
 
     def answer(sample: Sample, aspect: str) -> str:
-        step = next(step for step in verdicts(sample).trace if step.path == (aspect,))
-        if step.scores:
+        step = next((step for step in verdicts(sample).trace if step.path == (aspect,)), None)
+        if step and step.scores:
             return json.dumps({"score": list(step.scores), "reasoning": step.reason})
-        return step.answer or "I cannot say."
+        return (step and step.answer) or "I cannot say."
 
     return answer

@@ -66,7 +66,7 @@ def test_judges_are_ranked_and_their_differences_tested(tmp_path, capsys):
     lines = shown.splitlines()
     assert lines[:2] == [
         "vieval_demo/tie, SC: alike is significantly better than poor; right is significantly better than poor",
-        "Spearman's correlation with people, Fisher's average over image models; Holm over 3 pairs",
+        "Spearman's correlation with the ratings, Fisher's average over image models; Holm over 3 pairs",
     ]
     assert lines[3] == "in all rows: n = 80"  # and nothing of marks, which no judge has
     table = [line.split() for line in lines[5:8]]
@@ -207,7 +207,7 @@ def test_gpt4v_is_worse_with_an_example_and_no_different_from_itself(gpt4v, tmp_
     parts = "cig, mcic, mie, sdie, sdig, tie, tig"
     for aspect in ("SC", "PQ", "O"):
         assert (
-            f"imagenhub, {aspect}: gpt4v_0shot is significantly better than gpt4v_1shot\nSpearman's correlation with people, "
+            f"imagenhub, {aspect}: gpt4v_0shot is significantly better than gpt4v_1shot\nSpearman's correlation with the ratings, "
             f"Fisher's average over image models and parts ({parts}); Holm over 1 pair\n"
         ) in shown
     assert len(re.findall(r"^gpt4v_0shot - gpt4v_1shot +2497 ", shown, re.MULTILINE)) == 3

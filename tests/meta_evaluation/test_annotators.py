@@ -314,9 +314,9 @@ def test_the_report_has_table_1_with_the_annotators_among_themselves(run, tmp_pa
     assert list(whole) == [
         "annotators with the mean of all",
         "annotators with the mean of the others",
-        "fake t2i_eval framework",
-        "fake viescore 0shot",
-        "fake vqascore first_token",
+        "fake (T2I-Eval)",
+        "fake (VIEScore)",
+        "fake (VQAScore)",
     ]
     assert [(row["n"], row["failed"]) for row in whole.values()] == [
         *(("30", ""), ("30", "")),
@@ -330,14 +330,14 @@ def test_the_report_has_table_1_with_the_annotators_among_themselves(run, tmp_pa
     )
     assert with_all["manual avg rho"] == ""
     looks = table(tmp_path / "t2i_eval_bench_appearance.csv")
-    assert list(looks)[2:] == ["fake t2i_eval framework"]
-    assert all(float(value) > 0.5 for name, value in looks["fake t2i_eval framework"].items() if "manual" in name)
+    assert list(looks)[2:] == ["fake (T2I-Eval)"]
+    assert all(float(value) > 0.5 for name, value in looks["fake (T2I-Eval)"].items() if "manual" in name)
     cells = {
         (c["judge"], c["statistic"]): c["value"] for c in json.loads((tmp_path / "cells.json").read_text())[0]["cells"]
     }
-    shown = whole["fake t2i_eval framework"]["manual avg rho"]
-    assert f"{cells['fake t2i_eval framework', 'overall_manual_avg_spearman']:.4f}" == shown
-    assert re.search(r"\| fake vqascore first_token \| overall \| manual 3 \| -?0\.\d{4} \[-?0\.\d{4}, ",
+    shown = whole["fake (T2I-Eval)"]["manual avg rho"]
+    assert f"{cells['fake (T2I-Eval)', 'overall_manual_avg_spearman']:.4f}" == shown
+    assert re.search(r"\| fake \(VQAScore\) \| overall \| manual 3 \| -?0\.\d{4} \[-?0\.\d{4}, ",
                      (tmp_path / "report.md").read_text())  # fmt: skip
 
 

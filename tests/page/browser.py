@@ -63,9 +63,14 @@ class Browser:
         return answer["found"]
 
     def open(self, file, width=1280, height=800, scheme="light", touch=False):
-        """Open a local HTML file in a window of that many CSS pixels, `light` or `dark`, without a network."""
-        self._address = Path(file).absolute().as_uri()
-        self._do("open", address=self._address, width=width, height=height, scheme=scheme, touch=touch)
+        """Open a local HTML file in a window of that many CSS pixels, `light` or `dark`, without a network.
+
+        A page of a server on this machine is opened by its address, `http://127.0.0.1:...`.
+        """
+        served = str(file).startswith("http://127.0.0.1:")
+        self._address = str(file) if served else Path(file).absolute().as_uri()
+        window = {"width": width, "height": height, "scheme": scheme, "touch": touch}
+        self._do("open", address=self._address, offline=not served, **window)
 
     def open_on_phone(self, file, scheme="light"):
         """Open a file as a phone shows it: 390 by 844 pixels, touched and not clicked."""
@@ -104,6 +109,10 @@ class Browser:
     def screenshot(self, file, whole=False):
         """Write a PNG of the window, or of the whole page."""
         self._do("screenshot", file=str(file), whole=whole)
+
+    def media(self, media):
+        """Show the page as on the `screen`, or as in `print`."""
+        self._do("media", media=media)
 
     def print(self, file):
         """Write the page as a PDF, as the browser prints it."""

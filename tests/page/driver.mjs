@@ -33,12 +33,12 @@ async function goTo (address) {
 }
 
 const can = {
-  async open ({ address, width, height, scheme, touch }) {
+  async open ({ address, width, height, scheme, touch, offline }) {
     await context?.close()
     requested = []
     complaints = []
     context = await browser.newContext({
-      viewport: { width, height }, colorScheme: scheme, hasTouch: touch, isMobile: touch, offline: true, acceptDownloads: true,
+      viewport: { width, height }, colorScheme: scheme, hasTouch: touch, isMobile: touch, offline, acceptDownloads: true,
       reducedMotion: 'reduce',
     })
     page = await context.newPage()
@@ -81,6 +81,7 @@ const can = {
     return violations.map(({ id, impact, help, nodes }) => ({ id, impact, help, where: nodes.map(node => node.target.join(' ')) }))
   },
   async screenshot ({ file, whole }) { await page.screenshot({ path: file, fullPage: whole }) },
+  async media ({ media }) { await page.emulateMedia({ media }) },
   async print ({ file }) { await page.pdf({ path: file }) },
   // of all of the browser's processes
   async cpu () {

@@ -59,6 +59,7 @@ class Judge:
         fresh: ask anew at each call whatever the store holds, for a model that is being trained under one name.
         image_format: how pictures and arrays are written for a server: "png", which loses nothing, or "jpeg" of quality 95.
         bar: whether calls show a progress bar.
+        attempts: how often a question is asked in all until its answer can be read; the store does not answer it again.
         backbone: further fields of the backbone, such as `num_concurrent=64`, `temperature=0.0`, `api_key_env="NAME"`.
 
     Raises:
@@ -84,6 +85,7 @@ class Judge:
         fresh: bool = False,
         image_format: Format = "png",
         bar: bool = False,
+        attempts: int = 1,
         **backbone: Any,
     ) -> None:
         require(name, str, "Judge(name)", "the name of a judge; `vieval tasks` lists them")
@@ -93,31 +95,33 @@ class Judge:
             require(switch, bool, f"Judge({argument})", "True or False")
         if image_format not in ("png", "jpeg"):
             raise VievalError(f'image_format is "png" or "jpeg", not {image_format!r}')
+        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
+            raise VievalError(f"Judge(attempts) is a whole number from 1, not {attempts!r}")
         named = {"model": model, "base_url": base_url, **backbone}
         arguments = [argument for argument in inspect.signature(Judge).parameters if argument != "backbone"]
         self.options = with_backbone(options, named, arguments)
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
-        self._prepared = prepare(name, setting, self.options)
-        if scorer is not None and not self._prepared.spec.scored:
+        self.prepared = prepare(name, setting, self.options)
+        if scorer is not None and not self.prepared.spec.scored:
             raise VievalError(f"{name} measures with no network, so there is nothing that Judge(scorer) could replace")
-        self.aspects = self._prepared.spec.aspects
+        self.aspects = self.prepared.spec.aspects
         self.progress = Progress()
         self.last = Verdicts((), (), self.aspects)
-        self._fresh, self._format, self._bar = fresh, image_format, bar
+        self._fresh, self._format, self._bar, self._attempts = fresh, image_format, bar, attempts
         self._open: Opened | None = None
         self._opening = threading.Lock()
 
     def __repr__(self) -> str:
-        spec, backbone = self._prepared.spec, self.options.backbones.get("judge")
+        spec, backbone = self.prepared.spec, self.options.backbones.get("judge")
         return f"<Judge {spec.name}{f' by {backbone.model}' if backbone and not spec.scored else ''}>"
 
     def __reduce__(self) -> tuple[Callable[[], Judge], tuple[()]]:
         """Open again where a copy is used, or in the process that it is sent to; keys stay in the environment."""
-        spec, setting = self._prepared.spec, self._prepared.setting
+        spec, setting = self.prepared.spec, self.prepared.setting
         judge = str(spec.file.path) if spec.file else spec.name
         again = partial(type(self), judge, setting=setting, options=self.options, fresh=self._fresh, bar=self._bar)
-        return partial(again, image_format=self._format), ()
+        return partial(again, image_format=self._format, attempts=self._attempts), ()
 
     def __enter__(self) -> Judge:
         return self
@@ -259,7 +263,7 @@ class Judge:
 
     def _require_prompted(self) -> None:
         """VievalError for a judge that rates no images made from a prompt alone."""
-        spec = self._prepared.spec
+        spec = self.prepared.spec
         if spec.rates == "sample" and not spec.kinds([_TIG]):
             raise VievalError(
                 f"{spec.name} judges no images made from a prompt alone ({_TIG}), but {', '.join(spec.needs)}; "
@@ -275,7 +279,7 @@ class Judge:
             session = await opened.session()
             if self._fresh:
                 session.ask_anew()
-            await session.judge(samples, self._prepared, outcomes, self._bar)
+            await session.judge(samples, self.prepared, outcomes, self._bar, attempts=self._attempts)
         except BaseException as error:
             ending = str(error) if isinstance(error, VievalError) else INTERRUPTED
             if opened.loop.closing:

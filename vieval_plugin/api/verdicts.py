@@ -89,7 +89,7 @@ class Verdicts(Sequence[Verdict]):
             raise no_aspect(aspect, self.aspects)
         if self.samples and not any(isinstance(judged, Contest) for judged in self.samples):
             raise VievalError("preferences are between candidates, and these are verdicts on samples: use scores")
-        return np.array([_preference(verdict, aspect or main_aspect(self.aspects)) for verdict in self], dtype=float)
+        return np.array([preference(verdict, aspect or main_aspect(self.aspects)) for verdict in self], dtype=float)
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with a row a sample: uid, image_model, kind, texts, scores or votes, status, reason, findings.
@@ -107,7 +107,7 @@ class Verdicts(Sequence[Verdict]):
             scores = {aspect: verdict.scores.get(aspect, math.nan) for aspect in self.aspects}
             votes = verdict.choice.votes if verdict.choice else {}
             preferred = (
-                {**votes, "preference": _preference(verdict, main_aspect(self.aspects))} if verdict.choice else {}
+                {**votes, "preference": preference(verdict, main_aspect(self.aspects))} if verdict.choice else {}
             )
             ends = {"status": str(verdict.status), "reason": verdict.reason, "rationale": verdict.rationale}
             ends["findings"] = ", ".join(verdict.findings)
@@ -145,7 +145,8 @@ def no_aspect(aspect: str, known: Sequence[str]) -> VievalError:
     return VievalError(f"no aspect {aspect!r}; the judge rates {', '.join(known)}")
 
 
-def _preference(verdict: Verdict, aspect: str) -> float:
+def preference(verdict: Verdict, aspect: str) -> float:
+    """Preference of a verdict for the first of two candidates, in [-1, 1], as `Verdicts.preferences`; NaN for none."""
     choice = verdict.choice
     if choice is None:
         return math.nan

@@ -10,7 +10,7 @@ from itertools import chain, combinations
 import numpy as np
 
 from vieval_plugin.audit.anchor import answer_of, score_of
-from vieval_plugin.card.card import Number, number_of
+from vieval_plugin.card.card import CardNumber, number_of
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, TIE
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed, computed_mean
 from vieval_plugin.records import Record
@@ -60,7 +60,7 @@ def round_share(records: Iterable[Record]) -> float | None:
 
 def agreement_of_repeats(
     records: Sequence[Record], benchmark: str, options: StatisticsOptions
-) -> tuple[Number, Number]:
+) -> tuple[CardNumber, CardNumber]:
     """The share of pairs of repeats with the same answer, and the mean difference of two repeats, with intervals.
 
     Args:
@@ -89,6 +89,6 @@ def _spread(repeats: Sequence[Record]) -> float:
     return float(np.mean([abs(first - second) for first, second in combinations(scores, 2)]))
 
 
-def _number(rows: Sequence[tuple[str, float]], bootstrap: Bootstrap) -> Number:
+def _number(rows: Sequence[tuple[str, float]], bootstrap: Bootstrap) -> CardNumber:
     computed: Computed = computed_mean([value for _, value in rows], [group for group, _ in rows], "no repeats")
     return number_of(bootstrap.estimate(computed))

@@ -17,7 +17,7 @@ FLAGGED = "FLAGGED"
 
 
 @dataclass(frozen=True)
-class Number:
+class CardNumber:
     """A number with its 95% interval, on `n` samples; None where there is none, and then `note` says why.
 
     Of an average over less than everything, `note` says what it rests on.
@@ -36,21 +36,21 @@ class Number:
         return f"{self.value:.3f}{interval}{f' on {self.note}' if self.note else ''}"
 
 
-def number_of(estimate: Estimate) -> Number:
+def number_of(estimate: Estimate) -> CardNumber:
     """An estimate as a card keeps it.
 
     >>> str(number_of(Estimate(0.5, 0.25, 0.75))), str(number_of(Estimate(float("nan"), reasons=("no score",))))
     ('0.500 [0.250, 0.750]', 'undefined (no score)')
     """
     value, low, high = (None if end != end else float(end) for end in (estimate.value, estimate.low, estimate.high))
-    return Number(value, low, high, estimate.n, str(estimate.coverage) if estimate.defined else estimate.reason)
+    return CardNumber(value, low, high, estimate.n, str(estimate.coverage) if estimate.defined else estimate.reason)
 
 
 @dataclass(frozen=True)
 class Difference:
     """The card's judge less a published one, on the samples that both scored, with the adjusted p of the test."""
 
-    number: Number
+    number: CardNumber
     p: float | None
 
     @property
@@ -62,23 +62,23 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PublishedPlace:
     """A published judge on the samples of a card: its number, its range of ranks, and how far the card's judge is ahead.
 
     `unranked` says why it has no rank. `words` and `differences` are by task type or part.
     """
 
     label: str
-    number: Number
+    number: CardNumber
     ranks: tuple[int, int] | None
     unranked: str
     difference: Difference | None
-    words: Mapping[str, Number]
+    words: Mapping[str, CardNumber]
     differences: Mapping[str, Difference]
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswerHabits:
     """The ways in which a judge answers, each None where it has none.
 
     `ties` is the share of pairs of samples, or of votes, that are level; `round_numbers` the share of sub-scores that
@@ -88,12 +88,12 @@ class Answers:
 
     ties: float | None
     round_numbers: float | None
-    consistent: Number | None
+    consistent: CardNumber | None
     same: str = ""
 
 
 @dataclass(frozen=True)
-class Spent:
+class EntryCost:
     """Verdicts and what they took: `failed` by status; tokens and seconds of calls are None where nobody says."""
 
     verdicts: int
@@ -132,20 +132,20 @@ class CardEntry:
     sample_digest: str
     aspect: str
     statistic: str
-    number: Number
-    statistics: Mapping[str, Number]
+    number: CardNumber
+    statistics: Mapping[str, CardNumber]
     ranks: tuple[int, int] | None
     ranked: int
     unranked: str
-    published: tuple[Placed, ...]
-    references: Mapping[str, Number]
+    published: tuple[PublishedPlace, ...]
+    references: Mapping[str, CardNumber]
     ceiling: str
     above_constant: bool
     heading: str
-    words: Mapping[str, Number]
+    words: Mapping[str, CardNumber]
     useless: tuple[str, ...]
-    answers: Answers
-    spent: Spent
+    answers: AnswerHabits
+    spent: EntryCost
     files: Mapping[str, str]
 
 
@@ -159,8 +159,8 @@ class SelfAgreement:
     judge: str
     benchmark: str
     repeats: int
-    same: Number
-    spread: Number
+    same: CardNumber
+    spread: CardNumber
     files: Mapping[str, str]
 
 
@@ -170,7 +170,7 @@ class AuditRow:
 
     change: str
     aspect: str
-    difference: Number
+    difference: CardNumber
     finding: str
 
 

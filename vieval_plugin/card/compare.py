@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from vieval_plugin.card.card import Card, CardEntry
+from vieval_plugin.card.card import Card, CardEntry, Difference, number_of
+from vieval_plugin.card.placement import placement_of
 from vieval_plugin.card.read import read_card, runs_of
 from vieval_plugin.errors import VievalError
+from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.results.runs import Results
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.tables import text_table
 
 
 def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
@@ -39,6 +44,31 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
         )
     runs = chain.from_iterable(runs_of(card, path, name) for card, path, name in zip(cards, paths, names, strict=True))
     return Results(tuple(run for run in runs if (run.benchmark, run.judge) in common))
+
+
+def lines(results: Results, options: StatisticsOptions) -> list[str]:
+    """A table of the numbers of two cards and their difference, by benchmark and judge; none of more than two."""
+    labels = list(dict.fromkeys(run.label for run in results.runs))
+    if len(labels) != 2:
+        return []
+    header = ("benchmark and judge", *labels, f"{labels[0]} is ahead by [95%]", "n", "p (Holm)")
+    rows = []
+    for benchmark, runs in benchmarks_with_runs(results.runs):
+        for first in (run for run in runs if run.label == labels[0]):
+            others = [run for run in runs if run.label == labels[1] and run.judge == first.judge]
+            placement = placement_of(benchmark, first, others, options)
+            if placement and placement.published:
+                [other] = placement.published
+                number = number_of(placement.headline.estimates[first.label])
+                difference, p, n = _told(other.difference)
+                rows.append((f"{benchmark.name} {first.judge}", str(number), str(other.number), difference, n, p))
+    return [*text_table([header, *rows]), ""] if rows else []
+
+
+def _told(difference: Difference | None) -> tuple[str, str, str]:
+    if difference is None or difference.p is None:
+        return "not compared", "", ""
+    return str(difference.number), p_text(difference.p), str(difference.number.n)
 
 
 def _key(entry: CardEntry) -> tuple[str, str]:

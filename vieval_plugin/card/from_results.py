@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -22,42 +22,63 @@ from vieval_plugin.stats.options import StatisticsOptions
 LEFT_OUT = "made from results, which do not tell whether the model agrees with itself when it is asked again, nor what it is fooled by"
 
 
-def card_from_results(
-    results: Sequence[Path], model: str | None, published: Path, out: Path, options: StatisticsOptions
-) -> Card:
-    """The card of the one model that answered in some results; their files are copied beside it.
+@dataclass(frozen=True)
+class ModelResults:
+    """Files of verdicts, and the runs of one model in them."""
+
+    files: tuple[Path, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.runs[0].model
+
+
+def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults:
+    """The results of one model.
 
     Args:
         results: folders or files of verdicts on benchmarks that people rated or voted on.
         model: the name of the one that is meant, None where there is one only.
+
+    Raises:
+        VievalError: results cannot be read, or are of several models.
+    """
+    files = dict.fromkeys(file for result in results for file in samples_files(result))
+    loaded = load_results(list(files))
+    if loaded.unreadable:
+        raise VievalError(loaded.unreadable[0])
+    return ModelResults(tuple(files), tuple(_runs_of_model(loaded.runs, model)))
+
+
+def card_from_results(results: ModelResults, published: Path, out: Path, options: StatisticsOptions) -> Card:
+    """The card of a model from its results, whose files are copied beside it.
+
+    Args:
+        results: the model's.
         published: the folder of published verdicts.
         out: the folder of the card.
         options: what failed verdicts are, number of resamples, the seed.
 
     Raises:
-        VievalError: results cannot be read, are of several models, or of nothing that people rated.
+        VievalError: nothing of it is on samples that people rated.
     """
-    files = [file for result in results for file in samples_files(result)]
-    loaded = load_results(files)
-    if loaded.unreadable:
-        raise VievalError(loaded.unreadable[0])
-    runs = _runs_of_model(loaded.runs, model)
-    copies = _copied(files, out)
-    name = runs[0].model
+    copies = _copied(results.files, out)
     entries, left_out = [], [LEFT_OUT]
-    for run in runs:
+    for run in results.runs:
         records = chain.from_iterable(chain.from_iterable(run.records.values()))
         ids = {(record.id, record.provenance) for record in records}
         of_run = [copy for copy, held in copies.items() if held & ids]
         beside = [file for copy in of_run if (file := run_file(copy)).exists()]
         try:
-            material = Material(replace(run, label=name), (*of_run, *beside))
+            material = Material(replace(run, label=results.model), (*of_run, *beside))
             entries.append(entry_of(material, published, out, options))
         except VievalError as error:
             left_out.append(str(error))
     if not entries:
         raise VievalError("; ".join(left_out[1:]))
-    return card_of(name, "results", entries, [], [], left_out, options)
+    return card_of(results.model, "results", entries, [], [], left_out, options)
 
 
 def _runs_of_model(runs: Sequence[Run], model: str | None) -> list[Run]:

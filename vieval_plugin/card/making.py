@@ -17,14 +17,14 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.card.answers import agreement_of_repeats, round_share, tie_share
 from vieval_plugin.card.card import (
     VERSION,
-    Answers,
+    AnswerHabits,
     AuditRow,
     Card,
     CardAudit,
     CardEntry,
-    Number,
+    CardNumber,
+    EntryCost,
     SelfAgreement,
-    Spent,
     number_of,
 )
 from vieval_plugin.card.placement import Placement, placement_of, published_runs
@@ -34,6 +34,8 @@ from vieval_plugin.meta_evaluation.comparison import Standing
 from vieval_plugin.meta_evaluation.headline import Headline, preferred
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, Summary, combine, summary_of
+from vieval_plugin.published.files import NAME as PUBLISHED
+from vieval_plugin.published.judges import published_judges
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.headlines.costs import cost_of
 from vieval_plugin.report.headlines.one_answer import one_answer
@@ -107,13 +109,13 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
         heading=placement.heading,
         words=placement.words,
         useless=_useless(by_part, placement.words),
-        answers=Answers(
+        answers=AnswerHabits(
             tie_share(records, headline.aspect),
             round_share(records),
             number_of(summary.estimates[_CONSISTENT]) if _CONSISTENT in summary.estimates else None,
             one_answer(records, headline.aspect),
         ),
-        spent=Spent(cost.verdicts, dict(cost.statuses), cost.calls, cost.tokens, material.seconds),
+        spent=EntryCost(cost.verdicts, dict(cost.statuses), cost.calls, cost.tokens, material.seconds),
         files=digests(material.files, out),
     )
 
@@ -139,7 +141,7 @@ def _ceiling(headline: Headline, label: str) -> str:
     return position_to_reference(headline.estimates[label], people) if people.defined else ""
 
 
-def _useless(by_part: Mapping[str, Summary], words: Mapping[str, Number]) -> tuple[str, ...]:
+def _useless(by_part: Mapping[str, Summary], words: Mapping[str, CardNumber]) -> tuple[str, ...]:
     """The parts with a number of their own on which a judge is not shown to be above an answer that never looks."""
     return tuple(part for part, summary in by_part.items() if part in words and not _is_above_constant(summary))
 
@@ -196,9 +198,17 @@ def card_of(
         options: those that numbers were made with.
     """
     date = datetime.now(UTC).date().isoformat()
-    parts = (tuple(entries), tuple(repeats), tuple(audits), tuple(left_out))
+    alone = [_alone(entry) for entry in entries if not entry.published]
+    parts = (tuple(entries), tuple(repeats), tuple(audits), (*left_out, *dict.fromkeys(alone)))
     card = Card(VERSION, model, made_from, "", *parts, asdict(options), options.seed, date, _versions())
     return replace(card, sentence=sentence(card))
+
+
+def _alone(entry: CardEntry) -> str:
+    """Why no published judge stands beside an entry."""
+    if published_judges(entry.benchmark):
+        return f"published verdicts on {entry.title} are not there; run: vieval prepare {PUBLISHED}"
+    return f"no published verdicts on {entry.title} are known, so there is no place among them"
 
 
 def digests(files: Sequence[Path], out: Path) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.card.card import Difference, Number, Placed, number_of
+from vieval_plugin.card.card import CardNumber, Difference, PublishedPlace, number_of
 from vieval_plugin.config import Config
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, Comparison, compare_systems
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, preferred
@@ -24,9 +24,9 @@ class Placement:
 
     headline: Headline
     comparison: Comparison
-    published: tuple[Placed, ...]
+    published: tuple[PublishedPlace, ...]
     heading: str
-    words: Mapping[str, Number]
+    words: Mapping[str, CardNumber]
 
 
 def published_runs(own: Run, root: Path) -> list[Run]:
@@ -69,17 +69,16 @@ def placement_of(
     headline = headlines[0]
     comparison = compare_systems(headline.compared(options), benchmark.name, options)
     heading, by_word = next(iter(headline.breakdowns.items()), ("", {}))
-    differences = _differences_by_part(benchmark, headline, own, published, options)
     standings = {standing.system.label: standing for standing in comparison.standings}
     placed = [
-        Placed(
+        PublishedPlace(
             run.label,
             number_of(headline.estimates[run.label]),
             standings[run.label].ranks,
             standings[run.label].system.undefined or standings[run.label].system.unranked,
             _difference(comparison, own.label, run.label),
             _words(by_word, run.label),
-            differences[run.label],
+            _differences_by_part(benchmark, headline, own, run, options),
         )
         for run in published
         if run.label in headline.estimates
@@ -88,7 +87,7 @@ def placement_of(
     return Placement(headline, comparison, tuple(placed), heading, _words(by_word, own.label))
 
 
-def _words(by_word: Breakdown, label: str) -> dict[str, Number]:
+def _words(by_word: Breakdown, label: str) -> dict[str, CardNumber]:
     return {word: number_of(estimates[label]) for word, estimates in by_word.items() if label in estimates}
 
 
@@ -102,22 +101,19 @@ def _difference(comparison: Comparison, own: str, other: str) -> Difference | No
 
 
 def _differences_by_part(
-    benchmark: Benchmark, headline: Headline, own: Run, published: Sequence[Run], options: StatisticsOptions
-) -> dict[str, dict[str, Difference]]:
-    """By published judge and part, how far the own judge is ahead there; p is adjusted over all of these."""
-    found: dict[tuple[str, str], Difference] = {}
+    benchmark: Benchmark, headline: Headline, own: Run, other: Run, options: StatisticsOptions
+) -> dict[str, Difference]:
+    """By part, how far the own judge is ahead of another there; p is adjusted over these parts."""
+    found: dict[str, Difference] = {}
     for part in own.records if len(own.records) > 1 else ():
-        for other in (run for run in published if part in run.records):
+        if part in other.records:
             of_part = [replace(run, records={part: run.records[part]}) for run in (own, other)]
             compared = benchmark.report.compared(benchmark.name, (part,), of_part, options)
             comparison = compare_systems(_like(compared, headline), benchmark.name, options)
             if difference := _difference(comparison, own.label, other.label):
-                found[other.label, part] = difference
+                found[part] = difference
     adjusted = holm([difference.p for difference in found.values() if difference.p is not None]).tolist()
-    by_judge: dict[str, dict[str, Difference]] = {run.label: {} for run in published}
-    for ((label, part), difference), p in zip(found.items(), adjusted, strict=True):
-        by_judge[label][part] = replace(difference, p=p)
-    return by_judge
+    return {part: replace(of, p=p) for (part, of), p in zip(found.items(), adjusted, strict=True)}
 
 
 def _like(compared: Sequence[ComparedStatistic], headline: Headline) -> ComparedStatistic:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vieval_plugin.card.card import Card, CardEntry, Difference, Placed
+from vieval_plugin.card.card import Card, CardEntry, Difference, PublishedPlace
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.headlines.costs import WARNED
 from vieval_plugin.report.headlines.words import heading_words, task_type
 
-_NAMED = 6
+_NAMED = 4
 """Judges that a sentence names; of more it says how many there are."""
 
 
@@ -51,40 +51,54 @@ def sentence(card: Card) -> str:
 def _areas_by_use(card: Card, entry: CardEntry) -> dict[str, list[str]]:
     """The task types or parts of an entry in words, the best first, by what is shown of them; all of one kind together."""
     numbers = entry.words or {"": entry.number}
-    found: dict[str, list[tuple[float, str]]] = {"useful": [], "useless": [], "unknown": []}
-    for word, number in numbers.items():
+    found: dict[str, list[tuple[str, float | None]]] = {"useful": [], "useless": [], "unknown": []}
+    for word, number in sorted(numbers.items(), key=lambda item: -(item[1].value or 0.0)):
         low = word in entry.useless if word else not entry.above_constant
         use = "unknown" if number.value is None else "useless" if low else "useful"
-        found[use].append((number.value or 0.0, word))
-    return {use: _areas(card, entry, sorted(several, reverse=True)) for use, several in found.items()}
+        found[use].append((word, number.value))
+    return {use: _areas(card, entry, several) for use, several in found.items()}
 
 
-def _areas(card: Card, entry: CardEntry, numbers: Sequence[tuple[float, str]]) -> list[str]:
-    several = len(card.entries) > 1
+def _areas(card: Card, entry: CardEntry, numbers: Sequence[tuple[str, float | None]]) -> list[str]:
     judges = {other.judge for other in card.entries if other.benchmark == entry.benchmark}
     of = f"{entry.title} by {entry.judge}" if len(judges) > 1 else entry.title
-    known = entry.number.value is not None
-    if not numbers or not numbers[0][1]:
-        return [f"{of} ({value:.2f})" if known else of for value, _ in numbers]
+    several = f" of {of}" if len(card.entries) > 1 else ""
     if len(numbers) == len(entry.words) > 2:
-        range_text = f" ({entry.aspect} {numbers[-1][0]:.2f} to {numbers[0][0]:.2f})" if known else ""
-        units = f"{heading_words(entry.heading)}s"
-        return [f"all {len(numbers)} {units} of {of}{range_text}"]
-    return [f"{task_type(word)}{f' of {of}' if several else ''} ({value:.2f})" for value, word in numbers]
+        values = [value for _, value in numbers if value is not None]
+        span = f" ({entry.aspect} {min(values):.2f} to {max(values):.2f})" if values else ""
+        return [f"all {len(numbers)} {heading_words(entry.heading)}s of {of}{span}"]
+    return [
+        f"{f'{task_type(word)}{several}' if word else of}{'' if value is None else f' ({value:.2f})'}"
+        for word, value in numbers
+    ]
 
 
-def beside(entry: CardEntry, judge: Placed) -> str:
+def beside(entry: CardEntry, judge: PublishedPlace) -> str:
     """A sentence on where the card's judge is better and worse than a published one, by task type or part."""
     if not judge.differences:
         return ""
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     for word, difference in judge.differences.items():
-        by_outcome[difference.outcome].append(task_type(word))
-    said = [f"{name} on {_listed(words)}" for name, words in by_outcome.items() if name and words]
-    level = len(by_outcome[""])
+        ahead = f" ({difference.number})" if difference.outcome else ""
+        by_outcome[difference.outcome].append(f"{task_type(word)}{ahead}")
+    said = [f"{outcome} on {_listed(words)}" for outcome, words in by_outcome.items() if outcome and words]
     units = heading_words(entry.heading) or "part"
-    rest = f"neither is shown on {'the other ' if said else ''}{level} {units}{'s' * (level > 1)}" if level else ""
-    return f"Beside {judge.label}, by {units}: {'; '.join([*said, *filter(None, [rest])])}."
+    level = len(by_outcome[""])
+    others = f"the other {f'{level} {units}s' if level > 1 else units}" if said else f"any {units}"
+    rest = [f"no difference is shown on {others}"] if level else []
+    behind = [] if by_outcome["worse"] else _furthest_behind(judge)
+    return f"Beside {judge.label}, by {units}: {'; '.join([*said, *rest, *behind])}."
+
+
+def _furthest_behind(judge: PublishedPlace) -> list[str]:
+    """The task type or part on which the card's judge is furthest behind, if it is behind on any."""
+    known = [
+        (of.number.value, task_type(word), of.number)
+        for word, of in judge.differences.items()
+        if of.number.value is not None
+    ]
+    value, word, number = min(known, key=lambda row: row[0], default=(0.0, "", None))
+    return [f"furthest behind on {word} ({number})"] if value < 0 else []
 
 
 def limits(card: Card) -> list[str]:
@@ -116,18 +130,18 @@ def _place(model: str, entry: CardEntry) -> str:
     if entry.number.value is None:
         return f"{model} has no number on {entry.title}: {entry.number.note}."
     if not entry.published:
-        return f"{model} agrees with people on {entry.title} by {number}; no published judge stands beside it."
+        return f"{model} agrees with people on {entry.title} by {number}; no published judge stands beside it there."
     ranked = [judge for judge in entry.published if judge.ranks] if entry.ranks else entry.published
-    relations = "; ".join(_relations(ranked))
+    relations = f": {'; '.join(_relations(ranked))}" if ranked else ""
     if entry.ranks is None:
         why = f" ({entry.unranked})" if entry.unranked else ""
-        return f"{model} has no rank among the published judges on {entry.title}{why}, with {number}: {relations}."
+        return f"{model} has no rank among the published judges on {entry.title}{why}, with {number}{relations}."
     best, worst = entry.ranks
     place = f"{best}" if best == worst else f"{best} to {worst}"
-    return f"{model} is number {place} of {entry.ranked} ranked judges on {entry.title} ({number}): {relations}."
+    return f"{model} is number {place} of {entry.ranked} ranked judges on {entry.title} ({number}){relations}."
 
 
-def _relations(published: Sequence[Placed]) -> list[str]:
+def _relations(published: Sequence[PublishedPlace]) -> list[str]:
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": [], "untested": []}
     for judge in published:
         outcome = judge.difference.outcome if judge.difference else "untested"
@@ -138,7 +152,7 @@ def _relations(published: Sequence[Placed]) -> list[str]:
         "": "not shown to differ from",
         "untested": "not compared with",
     }
-    return [f"{words[name]} {_listed(by_outcome[name])}" for name in words if by_outcome[name]]
+    return [f"{words[name]} {_judges(by_outcome[name])}" for name in words if by_outcome[name]]
 
 
 def _by(difference: Difference | None) -> str:

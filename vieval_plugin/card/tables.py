@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from vieval_plugin.card.card import FLAGGED, Card, CardEntry, Difference, Number
+from vieval_plugin.card.card import FLAGGED, Card, CardEntry, CardNumber, Difference
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text
 from vieval_plugin.report.headlines.words import heading_words, task_type
@@ -20,19 +21,15 @@ def place_table(card: Card, entry: CardEntry) -> Table:
         difference, p = ("", "") if judge.difference is None else _difference(judge.difference)
         rows.append((judge.number, _rank(judge.ranks), judge.label, difference, p, judge.unranked))
     rows.sort(key=lambda row: (row[0].value is None, -(row[0].value or 0)))
-    cells = [(rank, name, str(number), str(number.n), *more) for number, rank, name, *more in rows]
-    cells += [("", label, str(number), str(number.n or ""), "", "", "") for label, number in entry.references.items()]
-    header = (
-        "rank",
-        "judge",
-        f"{entry.aspect} [95%]",
-        "n",
-        f"{card.model} is ahead by [95%]",
-        "p (Holm)",
-        "not ranked",
-    )
+    rows += [(number, "", label, "", "", "") for label, number in entry.references.items()]
+    cells = [
+        (rank, name, _plain(number), str(number.n or ""), ahead, p, "; ".join(filter(None, (_on(number), unranked))))
+        for number, rank, name, ahead, p, unranked in rows
+    ]
+    header = ("rank", "judge", f"{entry.aspect} [95%]", "n", f"{card.model} is ahead by [95%]", "p (Holm)", "notes")
     among = "among the published judges on the same samples" if entry.published else "alone"
-    return Table("place", f"{entry.statistic}: {entry.judge} {among}", header, tuple(cells))
+    title = f"{entry.statistic.replace('kinds', 'task types')}: {entry.judge} {among}"
+    return Table("place", title, header, tuple(cells))
 
 
 def words_table(card: Card, entry: CardEntry) -> Table | None:
@@ -51,7 +48,9 @@ def words_table(card: Card, entry: CardEntry) -> Table | None:
         for word, number in entry.words.items()
     ]
     header = (units, f"{card.model} [95%]", "n", *(f"ahead of {judge.label}" for judge in published))
-    title = f"{entry.aspect} by {units}; better and worse where p, adjusted over this table, is at most {LEVEL}"
+    title = (
+        f"{entry.aspect} by {units}; better and worse where p, adjusted over the rows of a column, is at most {LEVEL}"
+    )
     return Table("words", title, header, tuple(rows))
 
 
@@ -122,6 +121,15 @@ def origin_table(card: Card) -> Table:
     return Table("origin", "How it was made", ("", ""), tuple(rows))
 
 
+def _plain(number: CardNumber) -> str:
+    """A number without what it rests on; why there is none stays."""
+    return str(number) if number.value is None else str(replace(number, note=""))
+
+
+def _on(number: CardNumber) -> str:
+    return f"on {number.note}" if number.note and number.value is not None else ""
+
+
 def _rank(ranks: tuple[int, int] | None) -> str:
     if ranks is None:
         return ""
@@ -138,7 +146,7 @@ def _ahead(difference: Difference | None) -> str:
     return " ".join(filter(None, (_signed(difference.number), difference.outcome)))
 
 
-def _signed(number: Number) -> str:
+def _signed(number: CardNumber) -> str:
     text = str(number)
     return f"+{text}" if number.value is not None and number.value >= 0 else text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from vieval_plugin.card.card import CARD_HTML, CARD_JSON, CARD_MD, Card, CardEntry, Number
+from vieval_plugin.card.card import CARD_HTML, CARD_JSON, CARD_MD, Card, CardEntry, CardNumber
 from vieval_plugin.card.read import json_text
 from vieval_plugin.card.sentences import beside, limits, places, title
 from vieval_plugin.card.tables import answers_table, audit_tables, origin_table, place_table, spent_table, words_table
@@ -40,7 +40,7 @@ def write_card(card: Card, out: Path) -> None:
 
 
 def answers(card: Card) -> list[str]:
-    """The first sentences of a card, of which the first is its title: the place, where the best others are better, and the use."""
+    """The first sentences of a card: its title, where the best others are better and worse, and what it is of use for."""
     closest = [text for entry in card.entries for judge in entry.published[:_CLOSEST] if (text := beside(entry, judge))]
     return [title(card), *closest, card.sentence, *places(card)]
 
@@ -100,6 +100,6 @@ def _chart(card: Card, entry: CardEntry) -> Markup:
     return forest(estimates, references, (-1.0, 1.0), f"Intervals: {entry.statistic}")
 
 
-def _estimate(number: Number) -> Estimate:
+def _estimate(number: CardNumber) -> Estimate:
     value, low, high = (math.nan if end is None else end for end in (number.value, number.low, number.high))
     return Estimate(value, low, high, n=number.n)

@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from vieval_plugin.card.card import CARD_JSON
-    from vieval_plugin.card.from_results import card_from_results
+    from vieval_plugin.card.from_results import card_from_results, results_of_model
     from vieval_plugin.card.sentences import limits
     from vieval_plugin.card.writing import answers, write_card
     from vieval_plugin.errors import VievalError
@@ -78,9 +78,10 @@ def _run(options: argparse.Namespace) -> int:
             f"--published {published}: no such folder; `vieval prepare {NAME}` fetches published verdicts"
         )
     if options.results:
-        out = options.out or Path("card-results")
-        require_writable(out / CARD_JSON)
-        card, failed = card_from_results(options.results, options.model, published, out, statistics), False
+        results = results_of_model(options.results, options.model)
+        out = options.out or _folder_of(results.model)
+        require_writable(out / CARD_JSON, reads=results.files)
+        card, failed = card_from_results(results, published, out, statistics), False
     else:
         made = _judged(options, current, published, statistics)
         if made is None:
@@ -90,6 +91,10 @@ def _run(options: argparse.Namespace) -> int:
     say(*answers(card), *limits(card), *(f"note: {line}" for line in card.left_out))
     say(f"wrote {out / 'card.html'} (open it in a browser), card.md and card.json (seed {seed})")
     return int(failed)
+
+
+def _folder_of(model: str) -> Path:
+    return Path(f"card-{re.sub(r'[^A-Za-z0-9_.-]+', '-', model.rpartition('/')[2])}")
 
 
 def _require_numbers(options: argparse.Namespace) -> None:
@@ -118,7 +123,7 @@ def _judged(
     backbone = named_backbone(options, current)
     judges = _prepared(options, current, backbone)
     model = provenance_of(judges[0], current, backbone).backbone
-    out = options.out or Path(f"card-{re.sub(r'[^A-Za-z0-9_.-]+', '-', model.rpartition('/')[2])}")
+    out = options.out or _folder_of(model)
     judging = Judging(current, backbone, Progress())
     request = CardRequest(
         *(model, options.benchmark or BENCHMARKS, judges, options.samples, options.repeats, options.audit),

@@ -49,6 +49,7 @@ def _number_between(least: int, most: int | None = None) -> Callable[[str], int]
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks import registry as benchmark_registry
+    from vieval_plugin.card.compare import lines as lines_of_cards
     from vieval_plugin.card.compare import results_of_cards
     from vieval_plugin.card.read import is_card
     from vieval_plugin.media.files import require_writable
@@ -64,6 +65,7 @@ def _run(options: argparse.Namespace) -> int:
         benchmark_registry.benchmark(folder)
     if all(map(is_card, options.results)):
         results = results_of_cards(options.results, options.label)
+        say(*lines_of_cards(results, statistics))
     else:
         results = load_results(options.results, options.label, options.partial)
     comparison = compare_results(results, statistics)

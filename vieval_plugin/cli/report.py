@@ -34,6 +34,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
     parser.add_argument(
         "--training-record",
+        metavar="FOLDER",
         nargs="*",
         type=Path,
         default=[],

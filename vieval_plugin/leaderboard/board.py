@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+ALL_PARTS = "all"
 JUDGE, BASELINE, REFERENCE = "judge", "baseline", "reference"
 """The kinds of rows: judges, which are ranked; metrics and random answers; constants and the human ceiling."""
 
@@ -47,7 +48,8 @@ class BoardView:
 class BoardJudge:
     """A judge of a leaderboard: `source` says where its verdicts are from, `absent` that they are not here.
 
-    `version` is the exact model, empty where nobody says it, and `date` when the verdicts were published.
+    `version` is the exact model, empty where nobody says it, and `date` when the verdicts were published, or made for a
+    judge that was `submitted`.
     """
 
     label: str
@@ -57,6 +59,7 @@ class BoardJudge:
     date: str
     source: str
     absent: bool = False
+    submitted: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class PrintedNumber:
     image_model: str
     aspect: str
     printed: float
-    computed: float | None
+    computed: float | None = None
     reason: str = ""
 
     @property
@@ -84,7 +87,11 @@ class PrintedNumber:
 
 @dataclass(frozen=True)
 class Board:
-    """The leaderboard of a benchmark; the first of `views` is shown first. `method` says how ranks came about."""
+    """The leaderboard of a benchmark; the first of `views` is shown first. `method` says how ranks came about.
+
+    `missing_parts` are those of the benchmark of which no judge's logs are here; `leader` says who leads, in words that
+    follow the benchmark's name.
+    """
 
     benchmark: str
     title: str
@@ -94,7 +101,7 @@ class Board:
     printed_source: str
     method: str
     leader: str
-    """Who leads, in words that follow the name of the benchmark."""
+    missing_parts: tuple[str, ...] = ()
 
     @property
     def errata(self) -> list[PrintedNumber]:
@@ -106,14 +113,13 @@ class Board:
         """The judges whose logs are not here."""
         return [judge for judge in self.judges if judge.absent]
 
-    def printed_of(self, view: BoardView, label: str) -> PrintedNumber | None:
-        """The printed number of a judge's average that a table is about, whatever its failure policy."""
+    def printed_of(self, view: BoardView, label: str) -> list[PrintedNumber]:
+        """The printed numbers of a judge's average that a table is about, by part where none of all parts was printed."""
         aspect = view.aspect if any(number.aspect for number in self.printed) else ""
-        return next(
-            (
-                number
-                for number in self.printed
-                if (number.label, number.task, number.aspect, number.image_model) == (label, view.part, aspect, "")
-            ),
-            None,
-        )
+        averages = [
+            number
+            for number in self.printed
+            if (number.label, number.aspect, number.image_model) == (label, aspect, "")
+        ]
+        whole = [number for number in averages if number.task == view.part]
+        return whole or [number for number in averages if view.part == ALL_PARTS]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -12,6 +11,8 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.leaderboard.board import Board, BoardJudge
 from vieval_plugin.leaderboard.printed import compare_printed
+from vieval_plugin.leaderboard.sources import Sources, judged_of
+from vieval_plugin.leaderboard.submissions import Submission, run_of_submission
 from vieval_plugin.leaderboard.views import leader_of, views_of
 from vieval_plugin.published.files import descriptions
 from vieval_plugin.published.judges import PublishedJudge, present, published_baselines, published_judges, run_of
@@ -19,48 +20,51 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 
-@dataclass(frozen=True)
-class Sources:
-    """Folders that leaderboards are made from: published verdicts, the data folder with people's ratings and votes.
-
-    A benchmark without data there is read from the published logs where these hold people's votes.
-    """
-
-    published: Path
-    data: Path
-
-
 def make_boards(
-    sources: Sources, options: StatisticsOptions, on_step: Callable[[str], object] = lambda line: None
+    sources: Sources,
+    submissions: Sequence[Submission],
+    options: StatisticsOptions,
+    on_step: Callable[[str], object] = lambda line: None,
 ) -> list[Board]:
     """Make the leaderboard of each benchmark of which verdicts were published.
 
     Args:
         sources: the folders.
+        submissions: judges beside the published ones.
         options: number of resamples, the seed.
         on_step: is told in a line what is done.
 
     Raises:
         VievalError: no logs are there, people's ratings or votes are not, or a log is not the published one.
     """
-    return [_board(benchmark_registry.benchmark(name), sources, options, on_step) for name in descriptions()]
+    return [
+        _board(benchmark_registry.benchmark(name), sources, submissions, options, on_step) for name in descriptions()
+    ]
 
 
 def _board(
-    benchmark: Benchmark, sources: Sources, options: StatisticsOptions, on_step: Callable[[str], object]
+    benchmark: Benchmark,
+    sources: Sources,
+    submissions: Sequence[Submission],
+    options: StatisticsOptions,
+    on_step: Callable[[str], object],
 ) -> Board:
     judges = present(benchmark.name, sources.published)
     if not judges:
         raise VievalError(
             f"{sources.published}: no published logs of {benchmark.title}; run `vieval prepare published_verdicts`"
         )
-    judged = judged_of(benchmark, sources)
+    judged = judged_of(benchmark, benchmark.parts, sources)
     on_step(f"{benchmark.title}: reading the logs of {len(judges)} judges")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
+    submitted = list(_submitted(benchmark, submissions, judged))
     baselines = _baselines(benchmark, sources.published, judged)
-    made: list[int] = []
     views, method = views_of(
-        benchmark, runs, baselines, options, lambda: (made.append(1), on_step(f"{benchmark.title}: table {len(made)}"))
+        benchmark,
+        [*runs, *(run for run, _ in submitted)],
+        baselines,
+        options,
+        lambda number: on_step(f"{benchmark.title}: table {number}"),
     )
     names = (*published_judges(benchmark.name), *published_baselines(benchmark.name))
     printed = compare_printed(benchmark, [*runs, *baselines], {judge.name: judge.title for judge in names}, options)
@@ -69,28 +73,30 @@ def _board(
         benchmark.name,
         described["title"],
         tuple(views),
-        tuple(_judge(judge, judge in judges) for judge in published_judges(benchmark.name)),
+        (*(_judge(judge, judge in judges) for judge in published_judges(benchmark.name)), *(of for _, of in submitted)),
         printed,
         described["printed"],
         method,
         leader_of(views[0]),
+        tuple(part for part in benchmark.parts if not any(part in run.records for run in runs)),
     )
 
 
-def judged_of(benchmark: Benchmark, sources: Sources) -> list[Judged]:
-    """The samples or contests of a benchmark, with what people said of them.
-
-    Raises:
-        VievalError: they are neither in the data folder nor, without images, in the published logs.
-    """
-    try:
-        return [judged for part in benchmark.parts for judged in benchmark.load(sources.data, part)]
-    except VievalError:
-        try:
-            return [judged for part in benchmark.parts for judged in benchmark.load(sources.published, part)]
-        except VievalError:
-            pass
-        raise
+def _submitted(
+    benchmark: Benchmark, submissions: Sequence[Submission], judged: Sequence[Judged]
+) -> Iterator[tuple[Run, BoardJudge]]:
+    """The runs of submissions on a benchmark, each under a name of its own."""
+    labels = {judge.title for judge in (*published_judges(benchmark.name), *published_baselines(benchmark.name))}
+    for submission in submissions:
+        for submitted in (run for run in submission.runs if run.benchmark == benchmark.name):
+            names = (submission.model, submitted.judge, *submitted.settings, submission.date)
+            label = next(name for count in range(1, 9) if (name := " ".join(names[:count])) not in labels or count > 4)
+            labels.add(label)
+            setting = " ".join(submitted.settings)
+            about = BoardJudge(
+                label, submitted.judge, setting, submission.model, submission.date, "submitted", submitted=True
+            )
+            yield run_of_submission(submitted, label, judged), about
 
 
 def _baselines(benchmark: Benchmark, published: Path, judged: Sequence[Judged]) -> list[Run]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import vieval_plugin.published
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.leaderboard.board import PrintedNumber
+from vieval_plugin.leaderboard.board import ALL_PARTS, PrintedNumber
+from vieval_plugin.meta_evaluation.image_model_cells import HUMAN
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Run
 from vieval_plugin.stats.correlation import paper_mean
@@ -24,27 +25,19 @@ from vieval_plugin.stats.options import StatisticsOptions
 DIGITS = 4
 """Decimals of all printed numbers, of correlations and of percent."""
 _STATISTICS = ("spearman", "accuracy_paper")
-_ALL = "all"
-
-
-@dataclass(frozen=True)
-class PrintedCell:
-    """A number that a paper or a repository prints of a judge, by the name that the repository has for it."""
-
-    judge: str
-    table: str
-    task: str
-    image_model: str
-    aspect: str
-    printed: float
 
 
 @cache
-def printed_cells(benchmark: str) -> tuple[PrintedCell, ...]:
-    """Return the printed numbers of a benchmark."""
+def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
+    """Return the printed numbers of a benchmark, with the names that the authors' repository has for judges."""
     with (Path(vieval_plugin.published.__file__).parent / "printed.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row.pop("benchmark") == benchmark]
-    return tuple(PrintedCell(**{**row, "printed": float(row["printed"])}) for row in rows)  # type: ignore[arg-type]
+        rows = [row for row in csv.DictReader(file) if row["benchmark"] == benchmark]
+    return tuple(
+        PrintedNumber(
+            row["judge"], row["table"], row["task"], row["image_model"], row["aspect"], printed=float(row["printed"])
+        )
+        for row in rows
+    )
 
 
 def compare_printed(
@@ -60,7 +53,8 @@ def compare_printed(
     """
     as_printed = replace(options, policy="as_recorded", draws=2)
     cells = benchmark.report.tables(benchmark.name, tuple(benchmark.parts), runs, as_printed).cells if runs else {}
-    numbers = [_beside(cell, labels.get(cell.judge, cell.judge), cells) for cell in printed_cells(benchmark.name)]
+    whole = {run.label for run in runs if set(benchmark.parts) <= run.records.keys()}
+    numbers = [_beside(of, labels.get(of.label, of.label), cells, whole) for of in printed_numbers(benchmark.name)]
     return tuple(replace(number, reason=_reason(number, numbers)) for number in numbers)
 
 
@@ -73,10 +67,12 @@ def differs(printed: float, computed: float) -> bool:
     return math.isnan(computed) or abs(round((round(computed, DIGITS) - printed) * 10**DIGITS)) > 1
 
 
-def _beside(cell: PrintedCell, label: str, cells: Mapping[Key, float]) -> PrintedNumber:
-    keys = (Key(cell.table, cell.task, cell.image_model, label, name, cell.aspect) for name in _STATISTICS)
+def _beside(number: PrintedNumber, label: str, cells: Mapping[Key, float], whole: Collection[str]) -> PrintedNumber:
+    """The number under its label, with the recomputed one; an average over all parts needs the logs of all."""
+    keys = (Key(number.table, number.task, number.image_model, label, name, number.aspect) for name in _STATISTICS)
     computed = next((cells[key] for key in keys if key in cells), None)
-    return PrintedNumber(label, cell.table, cell.task, cell.image_model, cell.aspect, cell.printed, computed)
+    is_whole = number.task != ALL_PARTS or label in whole or (label == HUMAN and bool(whole))
+    return replace(number, label=label, computed=computed if is_whole else None)
 
 
 def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
@@ -100,20 +96,20 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
     """The reason of a number by image model: the row of another one, or of other answers than the published ones."""
     of_part = [other for other in alike if other.task == number.task]
     for other in of_part:
-        if other.image_model not in ("", number.image_model) and other.computed is not None:
-            if not differs(number.printed, other.computed):
-                return f"It is the number of {other.image_model}, another row of the table."
+        is_another = other.image_model not in ("", number.image_model)
+        if is_another and other.computed is not None and not differs(number.printed, other.computed):
+            return f"It is the number of {other.image_model}, another row of the table."
     average = next((other for other in of_part if not other.image_model), None)
     if average and average.computed is not None and not differs(average.printed, average.computed):
         return (
-            f"The answers behind it are not the published ones: these give the paper's own average of the task, "
-            f"{average.printed:.{DIGITS}f}, and the printed rows do not."
+            f"The published answers give the paper's own average of the task, {average.printed:.{DIGITS}f}, and not this row: "
+            "it is of other answers."
         )
     return _UNKNOWN
 
 
 def _is_part_of(number: PrintedNumber, average: PrintedNumber) -> bool:
     """Tell whether a number is one of those that an average is made of."""
-    if average.task == _ALL:
-        return number.task != _ALL and not number.image_model
+    if average.task == ALL_PARTS:
+        return number.task != ALL_PARTS and not number.image_model
     return number.task == average.task and bool(number.image_model)

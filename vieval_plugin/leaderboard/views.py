@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.leaderboard.board import BASELINE, JUDGE, REFERENCE, BoardRow, BoardView
+from vieval_plugin.leaderboard.board import ALL_PARTS, BASELINE, JUDGE, REFERENCE, BoardRow, BoardView
 from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, ComparedStatistic
 from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS
@@ -18,7 +18,6 @@ from vieval_plugin.report.headlines.sentences import sentences
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 
-ALL = "all"
 POLICIES: Mapping[Policy, str] = {
     "drop": "left out",
     "worst": "the lowest score",
@@ -44,7 +43,7 @@ def views_of(
     judges: Sequence[Run],
     baselines: Sequence[Run],
     options: StatisticsOptions,
-    on_view: Callable[[], object] = lambda: None,
+    on_view: Callable[[int], object] = lambda number: None,
 ) -> tuple[list[BoardView], str]:
     """Make a table for each choice, the default first, and say how ranks come about.
 
@@ -53,7 +52,7 @@ def views_of(
         judges: the runs that are ranked, labels all different.
         baselines: runs that stand beside them.
         options: number of resamples, the seed.
-        on_view: is told of each table.
+        on_view: is told the number of each table that is made.
     """
     chosen = _by_votes if isinstance(benchmark.report, ByVotes) else _by_ratings
     views, method = list[BoardView](), ""
@@ -61,7 +60,7 @@ def views_of(
         [board] = leaderboards([_of_judges(choice)], benchmark.name, judges, choice.options, {})
         method = method or board.method
         views.append(_view(choice, board))
-        on_view()
+        on_view(len(views))
     return views, method
 
 
@@ -81,7 +80,7 @@ def _by_ratings(
     benchmark: Benchmark, judges: Sequence[Run], baselines: Sequence[Run], options: StatisticsOptions
 ) -> Iterator[_Chosen]:
     """A choice for each failure policy, aspect and setting of judges."""
-    settings = {ALL: [run.label for run in judges]}
+    settings = {ALL_PARTS: [run.label for run in judges]}
     for setting in dict.fromkeys(run.setting for run in judges):
         settings[setting] = [run.label for run in judges if run.setting == setting]
     parts = tuple(benchmark.parts)
@@ -90,9 +89,9 @@ def _by_ratings(
         tables = benchmark.report.tables(benchmark.name, parts, [*judges, *baselines], under)
         for headline in tables.headlines:
             for setting, labels in settings.items():
-                if len(labels) > 1 or setting == ALL:
+                if len(labels) > 1 or setting == ALL_PARTS:
                     choice = {"aspect": headline.aspect, "failures": policy, "setting": setting}
-                    yield _Chosen(choice, ALL, headline, labels, [run.label for run in baselines], under)
+                    yield _Chosen(choice, ALL_PARTS, headline, labels, [run.label for run in baselines], under)
 
 
 def _by_votes(
@@ -102,8 +101,8 @@ def _by_votes(
     report = benchmark.report
     assert isinstance(report, ByVotes)
     for tie_handling in TIE_HANDLINGS[report.scheme]:
-        for part in (ALL, *benchmark.parts):
-            parts = tuple(benchmark.parts) if part == ALL else (part,)
+        for part in (ALL_PARTS, *benchmark.parts):
+            parts = tuple(benchmark.parts) if part == ALL_PARTS else (part,)
             of_part = [_restricted(run, parts) for run in (*judges, *baselines)]
             runs = [run for run in of_part if run.records]
             counted = replace(report, tie_handling=tie_handling)

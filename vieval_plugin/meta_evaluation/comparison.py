@@ -310,7 +310,8 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
         return CommonSamplesStatistic(sum(samples.n for samples in common), AveragedDifference(paired, weights))
 
     described = "; ".join(
-        f"{benchmark}: {parts[0].aspect}, {parts[0].statistic}" for benchmark, parts in comparisons.items()
+        f"{benchmark}: {parts[0].aspect}, {parts[0].statistic.partition(',')[0]}"
+        for benchmark, parts in comparisons.items()
     )
     statistic = f"mean over {len(comparisons)} benchmarks ({described})"
     return ComparedStatistic(OVER_BENCHMARKS, "", statistic, systems, pair)

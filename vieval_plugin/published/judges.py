@@ -11,10 +11,10 @@ from typing import Any
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.published.files import NAME, PublishedFile, descriptions, files_below
-from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.records import Run, rated_record
 from vieval_plugin.results import logs
 from vieval_plugin.results.replay import Recording, replayed
 from vieval_plugin.results.runs import results_of
@@ -121,24 +121,16 @@ def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged]) -> Run:
         VievalError: as `verdicts_of`, and where the judge has verdicts on none of these.
     """
     recording = verdicts_of(judge, root)
-    records = [
-        _record(sample, *replayed(recording, sample.id, 0, judge.judge, judge.setting, judge.backbone, Config()), judge)
-        for sample in judged
-        if f"{sample.id.benchmark}/{sample.id.part}" in recording.covered
-    ]
+    records = []
+    for sample in judged:
+        if f"{sample.id.benchmark}/{sample.id.part}" in recording.covered:
+            judge_and_model = (judge.judge, judge.setting, judge.backbone)
+            verdict, provenance = replayed(recording, sample.id, 0, *judge_and_model, Config())
+            records.append(rated_record(sample, verdict, replace(provenance, label=judge.title)))
     if not records:
         raise VievalError(f"{root}: {judge.title} has no verdicts on these samples of {judge.benchmark}")
     [run] = results_of(records).runs
     return run
-
-
-def _record(judged: Judged, verdict: Verdict, provenance: Provenance, judge: PublishedJudge) -> Record:
-    labelled = replace(provenance, label=judge.title)
-    common = partial(Record, judged.id, verdict, labelled, tags=judged.tags, kind=judged.kind, group=judged.group)
-    if isinstance(judged, Contest):
-        candidates = tuple(candidate.id for candidate in judged.candidates)
-        return common(ratings={}, votes=judged.votes, candidates=candidates)
-    return common(ratings=judged.ratings)
 
 
 def _described(benchmark: str, of: str) -> tuple[PublishedJudge, ...]:

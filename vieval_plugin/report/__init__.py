@@ -14,14 +14,15 @@ from vieval_plugin.media.files import write_folder
 from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_against
-from vieval_plugin.meta_evaluation.tables import Tables, printed_tables
+from vieval_plugin.meta_evaluation.tables import Table, Tables, printed_tables
 from vieval_plugin.records import OWN, Run
 from vieval_plugin.report.folder_totals import totals_tables
 from vieval_plugin.report.headlines.costs import durations
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow, leaderboards
 from vieval_plugin.report.headlines.sentences import format_estimate, sentences
+from vieval_plugin.report.headlines.tables import headline_lines
 from vieval_plugin.report.inputs import rated_runs, read_order
-from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
+from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables, rounded
 from vieval_plugin.report.own_samples import benchmarks_with_runs, win_rate_answers
 from vieval_plugin.report.page import PageSection, page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
@@ -101,7 +102,7 @@ def write_report(
     parts += [markdown(rater_table(ratings))] if ratings else []
     files: dict[str, str] = {}
     if judges:
-        parts += ["## Which judge is better\n", f"{NOTE}\n", *map(markdown, judges)]
+        parts += ["## Which judge is better\n", f"{NOTE}\n", *(markdown(rounded(table)) for table in judges)]
         parts += [f"Note: {escaping.markdown(note)}\n" for note in judge_notes]
         files |= {f"{table.name}.csv": csv_text(table) for table in judges}
     for section in sections:
@@ -119,7 +120,7 @@ def write_report(
         for section in sections
     ]
     files["report.md"] = "\n".join(parts)
-    over_benchmarks = judges[0] if len(judges) > 1 else None
+    over_benchmarks = rounded(judges[0]) if len(judges) > 1 else None
     # of one answer the page says above it whose scores it is of
     files[PAGE] = page(
         answers if len(answers) > 1 else titles,
@@ -149,14 +150,18 @@ def _boards(section: PageSection) -> Sequence[Leaderboard]:
 def _first_lines(section: PageSection) -> list[str]:
     """Lines for a terminal: a benchmark's first headline as a table and in words, and the others in a line each."""
     if not section.boards:
-        return []
+        return [line for table in section.tables.tables[:1] for line in _titled(table)]
     if len(section.boards) > 1 and section.boards[0].headline.judge:
         return _lines_of_judges(section)
     board, [table, *_] = section.boards[0], section.headlines
-    rows = [table.header, *table.rows]
     other_lines = [f"{_name(other.headline)}: {', '.join(map(_in_line, other.rows))}" for other in section.boards[1:]]
-    named = f"{section.benchmark.name}: {board.headline.title}"
-    return [*sentences(board), "", named, "", *text_table(rows, _ELSEWHERE), *other_lines, *section.mark_notes, ""]
+    named = f"{section.benchmark.name}: {section.words(board.headline.title)}"
+    shown = headline_lines(board, table, _ELSEWHERE)
+    return [*sentences(board), "", named, "", *shown, *other_lines, *section.mark_notes, ""]
+
+
+def _titled(table: Table) -> list[str]:
+    return ["", table.title, "", *text_table([table.header, *table.rows], _ELSEWHERE), ""]
 
 
 def _in_line(row: LeaderboardRow) -> str:
@@ -168,7 +173,7 @@ def _lines_of_judges(section: PageSection) -> list[str]:
     """Lines for a terminal where generators are judged: a block a judge, with the answer and a table."""
     lines: list[str] = []
     for board, table in zip(section.boards, section.headlines, strict=True):
-        lines += [*sentences(board), "", *text_table([table.header, *table.rows], _ELSEWHERE), ""]
+        lines += [*sentences(board), "", *headline_lines(board, table, _ELSEWHERE), ""]
     return lines
 
 

@@ -13,7 +13,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, SystemPair, compare_systems
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
-from vieval_plugin.records import Run
+from vieval_plugin.records import OWN, Run
 from vieval_plugin.report.headlines.leaderboards import NOT_ABOVE_CONSTANT
 from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.report.rendering import csv_text
@@ -65,9 +65,15 @@ def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions
     text: list[str] = []
     for of_benchmark in comparisons:
         if len(of_benchmark.judges) < 2:
-            text.append(f"{of_benchmark.benchmark}: two judges are needed, and there is {of_benchmark.judges[0]}")
+            where = "your images" if of_benchmark.benchmark == OWN else of_benchmark.benchmark
+            text.append(f"{where}: two judges are needed, and there is {of_benchmark.judges[0]}")
+        elif not of_benchmark.comparisons and of_benchmark.benchmark == OWN:
+            text.append(
+                "your images: nobody rated them, so no judge can be shown to be better; `vieval rank` compares the "
+                "generators, and `vieval label` makes a page to rate some images"
+            )
         elif not of_benchmark.comparisons:
-            text.append(f"{of_benchmark.benchmark}: its report compares no judges")
+            text.append(f"{of_benchmark.benchmark}: none of its statistics has a test of two judges")
         for comparison in of_benchmark.comparisons:
             more = _lines(of_benchmark.benchmark, comparison)
             text += more if more != text[-1:] else []  # one judge alone is told of once

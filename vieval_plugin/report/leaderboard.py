@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems, over_benchmarks
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
+from vieval_plugin.report.headlines.words import reason_words
 from vieval_plugin.stats.options import StatisticsOptions
 
 NOTE = (
@@ -58,6 +60,16 @@ def leaderboard_tables(
         )
         lines += [f"over benchmarks: {line}" for line in (*overall.warnings(), *overall.compared.notes)]
     return tables, list(dict.fromkeys(lines))
+
+
+def rounded(table: Table) -> Table:
+    """A table of judges for readers: numbers with two decimals, and task types in words."""
+    value = table.header.index("value")
+    rows = [
+        tuple(f"{float(cell):.2f}" if place == value and cell else reason_words(cell) for place, cell in enumerate(row))
+        for row in table.rows
+    ]
+    return replace(table, rows=tuple(rows))
 
 
 def _rows(benchmark: str, comparison: Comparison, marks: Mapping[str, str]) -> list[tuple[str, ...]]:

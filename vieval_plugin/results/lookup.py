@@ -73,7 +73,7 @@ class Lookup:
                 f"{record.id}: what was asked and answered was not kept; score into a folder with --trace"
             )
         source = record.provenance
-        prepared = _judge_of(source)
+        prepared = judge_of(source)
         now = prepared.provenance
         if (now.settings, now.pack_hash) != (source.settings, source.pack_hash):
             remedy = "restore that pack" if source.options else f"name the run's options file in {config.FILE_VARIABLE}"
@@ -110,7 +110,7 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
     """
     records, notes = list[Record](), list[str]()
     for result in results:
-        if not exists(result):
+        if not (is_shards(result) or exists(result)):
             raise VievalError(
                 f"{result}: no such file or folder; pass a run's --output_path, or what vieval score wrote"
             )
@@ -135,7 +135,8 @@ def find_record(result: Path, name: str, judge: str | None = None, partial: bool
     return open_results([result], partial).find(name, judge)
 
 
-def _judge_of(source: Provenance) -> PreparedJudge:
+def judge_of(source: Provenance) -> PreparedJudge:
+    """The judge of a verdict, prepared with the options of its run."""
     key = repr(source)
     if key not in _prepared:
         options = config.from_document(source.options)
@@ -157,29 +158,44 @@ def conversation(judge: Callable[[Judged], Program], judged: Judged, verdict: Ve
     Nothing is known of a program that broke, and a sample that the judge was not asked about
     has none. VievalError where the judge now asks something else, because its pack or its options are not those of the run.
     """
-    if any(step.path in (BROKEN, UNJUDGED) for step in verdict.trace):
+    if not was_asked(verdict):
         return []
+    exchanges, again = rerun(judge, judged, verdict)
+    if dict(again.scores) != dict(verdict.scores) or again.choice != verdict.choice:
+        raise VievalError(
+            f"{judged.id}: the recorded answers give other scores now; use the options of the run that made it"
+        )
+    return exchanges
+
+
+def was_asked(verdict: Verdict) -> bool:
+    """Tell whether a verdict is what the judge's program returned: it was asked, and did not break."""
+    return not any(step.path in (BROKEN, UNJUDGED) for step in verdict.trace)
+
+
+def rerun(judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict) -> tuple[list[Exchange], Verdict]:
+    """Run a judge's program again on the answers in a verdict's trace: every question with its answer, and its verdict now.
+
+    Raises:
+        VievalError: the judge now asks something that was not asked.
+    """
     steps = {(step.path, step.attempt): step for step in verdict.trace}
     asks_by_path: Counter[StepPath] = Counter()
     exchanges: list[Exchange] = []
     program = judge(judged)
     replies: list[Reply] | None = None
-    try:
-        while True:
+    while True:
+        try:
             asks = next(program) if replies is None else program.send(replies)
-            replies = []
-            for ask in asks:
-                attempt, asks_by_path[ask.path] = asks_by_path[ask.path], asks_by_path[ask.path] + 1
-                step = steps.get((ask.path, attempt))
-                if step is None:
-                    raise VievalError(
-                        f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use the options of the run that made it"
-                    )
-                replies.append(recorded_reply(ask, step))
-                exchanges.append(Exchange(ask, replies[-1], step))
-    except StopIteration as end:
-        if dict(end.value.scores) != dict(verdict.scores) or end.value.choice != verdict.choice:
-            raise VievalError(
-                f"{judged.id}: the recorded answers give other scores now; use the options of the run that made it"
-            ) from None
-    return exchanges
+        except StopIteration as end:
+            return exchanges, end.value
+        replies = []
+        for ask in asks:
+            attempt, asks_by_path[ask.path] = asks_by_path[ask.path], asks_by_path[ask.path] + 1
+            step = steps.get((ask.path, attempt))
+            if step is None:
+                raise VievalError(
+                    f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use the options of the run that made it"
+                )
+            replies.append(recorded_reply(ask, step))
+            exchanges.append(Exchange(ask, replies[-1], step))

@@ -164,10 +164,10 @@ def _notes(opened: VerdictFolder, totals: FolderTotals, draw: _Draw, seed: int, 
         yield f"{opened.note}, and numbers of all may differ"
     if not draw.is_all:
         yield (
-            f"{opened.folder.path}: {totals.verdicts:,} verdicts are counted; intervals, tests and pictures are of those on "
+            f"{opened.folder.name}: {totals.verdicts:,} verdicts are counted; intervals, tests and pictures are of those on "
             f"{draw.prompts:,} prompts drawn at random, seed {seed}"
         )
     if repeated:
         yield (
-            f"{opened.folder.path}: {repeated:,} verdicts are called as another before them, and are told apart by their row"
+            f"{opened.folder.name}: {repeated:,} verdicts are called as another before them, and are told apart by their row"
         )

@@ -16,11 +16,12 @@ from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Step
 from vieval_plugin.readers.table_cells import with_cells
 from vieval_plugin.records import OWN, InputRow, Record
 from vieval_plugin.results.documents import plain
-from vieval_plugin.run.shards.folder import PLAN, ShardFolder, shard_places, shard_reader
+from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import ShardRow, rows_of_shards
 from vieval_plugin.run.shards.schema import arrow
+from vieval_plugin.run.shards.storage import location_of
 from vieval_plugin.text.untrusted import isfile
 
 _STEPS = TypeAdapter(tuple[Step, ...])
@@ -33,7 +34,7 @@ class VerdictFolder:
 
     folder: ShardFolder
     plan: Plan
-    places: Mapping[str, tuple[Path, int]]
+    places: Mapping[str, tuple[str, int]]
 
     @property
     def note(self) -> str:
@@ -41,12 +42,13 @@ class VerdictFolder:
         rows = sum(shard.rows for shard in self.plan.shards() if shard.name in self.places)
         if rows == self.plan.rows:
             return ""
-        return f"{self.folder.path} is of a run that is not complete: {rows:,} of {self.plan.rows:,} rows have verdicts"
+        return f"{self.folder.name} is of a run that is not complete: {rows:,} of {self.plan.rows:,} rows have verdicts"
 
 
 def is_shards(path: Path) -> bool:
-    """Return whether a folder is one of shards."""
-    return isfile(path / PLAN)
+    """Return whether a folder is one of shards; whatever is in object storage is."""
+    location = location_of(path)
+    return "://" in location or isfile(Path(location) / PLAN)
 
 
 def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
@@ -59,8 +61,8 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
     Raises:
         VievalError: it is none, holds no verdicts, or is of a run that is not complete, unless `partial` is given.
     """
-    folder = ShardFolder(path)
-    opened = VerdictFolder(folder, _plan_of(folder), shard_places(folder))
+    folder = open_folder(path)
+    opened = VerdictFolder(folder, _plan_of(folder), folder.places())
     if (note := opened.note) and not partial:
         raise VievalError(f"{note}; the command that began it goes on, or read it as it is with --partial")
     if not opened.places:
@@ -71,7 +73,7 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
 def _plan_of(folder: ShardFolder) -> Plan:
     plan = folder.plan()
     if plan is None:
-        raise VievalError(f"{folder.path}: no folder of shards; name the folder that vieval score was given with --out")
+        raise VievalError(f"{folder.name}: no folder of shards; name the folder that vieval score was given with --out")
     return plan
 
 
@@ -83,7 +85,7 @@ def verdict_tables(
     Raises:
         VievalError: a file cannot be read.
     """
-    read = shard_reader()
+    read = opened.folder.reader()
     for shard in opened.plan.shards(files):
         if shard.name in opened.places:
             yield shard, read(*opened.places[shard.name], columns)
@@ -131,12 +133,12 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
             category=row["category"],
             votes=Votes() if choice else None,
             tokens=sum(row["tokens"].values()),
-            row=InputRow(opened.folder.path, row["file"], row["row"], row["prompt"], digest, plan.schema.trace),
+            row=InputRow(opened.folder.location, row["file"], row["row"], row["prompt"], digest, plan.schema.trace),
         )
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         reason = " ".join(str(error).split())[:200]
         place = f"{row.get('file')}:{row.get('row')}"
-        raise VievalError(f"{opened.folder.path}: the verdict on {place} cannot be read ({reason})") from None
+        raise VievalError(f"{opened.folder.name}: the verdict on {place} cannot be read ({reason})") from None
     return plain(record)
 
 
@@ -176,17 +178,17 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
     for shard, table in verdict_tables(opened, [column], files):
         found = compute.indices_nonzero(compute.is_in(table[column], arrow().array(values)))
         if len(found):
-            whole = shard_reader()(*opened.places[shard.name], None)
+            whole = opened.folder.reader()(*opened.places[shard.name], None)
             records += [record_of_row(row, opened) for row in whole.take(found).to_pylist()]
         if len(records) > _NAMED:
             break
     if column == "uid":
         records = [record for record in records if record.id.uid == name or f"/{record.id}".endswith(f"/{name}")]
     if not records:
-        raise VievalError(f"{opened.folder.path}: no verdict on {name!r}; name a uid, or FILE:ROW with rows from 0")
+        raise VievalError(f"{opened.folder.name}: no verdict on {name!r}; name a uid, or FILE:ROW with rows from 0")
     if len(records) > 1:
         like = ", ".join(f"{of.id.uid} at {of.row.file}:{of.row.row}" for of in records[:_NAMED] if of.row)
-        raise VievalError(f"{opened.folder.path}: several verdicts are on {name!r}; name one ({like})")
+        raise VievalError(f"{opened.folder.name}: several verdicts are on {name!r}; name one ({like})")
     return records[0]
 
 
@@ -209,8 +211,8 @@ def input_sample(row: InputRow) -> Judged:
 class _InputRows:
     """The inputs of a folder of shards: rows that follow each other are read in one pass."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = ShardFolder(folder)
+    def __init__(self, folder: str) -> None:
+        self._folder = open_folder(folder)
         self._plan = _plan_of(self._folder)
         self._rows: Iterator[ShardRow] = iter(())
         self._last = ("", -1, -1, -1)

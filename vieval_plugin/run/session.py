@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Program, Reply, Status, Verdict
+from vieval_plugin.judges.protocol import Path, Program, Reply, Status, Verdict
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import unjudged
@@ -59,6 +60,17 @@ async def count_of(
         if len(known) < len(asks):
             return
         replies = known
+
+
+_ASKED_AGAIN = (Status.PARSE_FAILURE, Status.REFUSAL, Status.API_ERROR)
+
+
+def unanswered(verdict: Verdict) -> list[Path]:
+    """The paths of a failed verdict's questions that came to nothing and may be asked again."""
+    if verdict.status not in _ASKED_AGAIN:
+        return []
+    last = {step.path: step.status for step in verdict.trace}
+    return [path for path, status in last.items() if status in _ASKED_AGAIN]
 
 
 MEASURED_AT_ONCE = 128
@@ -108,11 +120,12 @@ class Session:
         outcomes: dict[int, Outcome],
         bar: bool,
         decided: Mapping[int, Verdict] | None = None,
+        attempts: int = 1,
     ) -> None:
         """Judge samples or contests; their outcomes are put into `outcomes` as they come, by number.
 
-        `decided` has the verdicts that are known before, by number. A sample with an image file that is not there is
-        not asked about.
+        `decided` has the verdicts that are known before, by number; `attempts` is as for `outcome`. A sample with an
+        image file that is not there is not asked about.
         """
         known = {number: Outcome(verdict) for number, verdict in (decided or {}).items()}
         for number, sample in enumerate(samples):
@@ -131,9 +144,44 @@ class Session:
             self._backbones.answer,
             self._progress,
             keep_outcome,
-            live=self._live(prepared),
+            live=self.live(prepared),
             bar=bar,
         )
+        failed = [number for number in unjudged_numbers if unanswered(outcomes[number].verdict)]
+        if attempts > 1 and failed:
+            again = await gather_or_cancel(self.outcome(samples[number], prepared, attempts) for number in failed)
+            outcomes |= zip(failed, again, strict=True)
+
+    async def outcome(
+        self, judged: Judged, prepared: PreparedJudge, attempts: int = 1, repeat: int = 0, repeats: int = 1
+    ) -> Outcome:
+        """Judge one sample or contest, beside whatever else is under way.
+
+        Args:
+            judged: with images that are there.
+            prepared: the judge.
+            attempts: how often a question is asked in all until it is answered. The store does not answer it again:
+                what could not be read the first time is kept under a key of its own.
+            repeat: number of this verdict among those on the same, from 0, each with answers of its own.
+            repeats: how many of these there are.
+
+        Raises:
+            VievalError: its server is away, or the judge cannot run.
+        """
+        asked_again: Counter[Path] = Counter()
+        outcomes: list[Outcome] = []
+
+        async def answer(question: Question, number: int) -> Reply:
+            return await self._backbones.answer(question, number + repeats * asked_again[question.path])
+
+        for _ in range(attempts):
+            job = Job(judged, prepared, repeat)
+            await run_jobs(self._router, [job], answer, lambda _, outcome: outcomes.append(outcome), live=1)
+            if not (failed := unanswered(outcomes[-1].verdict)):
+                break
+            asked_again.update(failed)
+        tokens = (sum(outcome.input_tokens for outcome in outcomes), sum(outcome.output_tokens for outcome in outcomes))
+        return Outcome(outcomes[-1].verdict, *tokens)
 
     async def judge_stream(
         self,
@@ -157,9 +205,9 @@ class Session:
             self._progress.count([outcome], prepared.spec.name)
             on_outcome(*under_way.pop(place), outcome)
 
-        await run_jobs(self._router, jobs(), self._backbones.answer, hand_on, live=self._live(prepared))
+        await run_jobs(self._router, jobs(), self._backbones.answer, hand_on, live=self.live(prepared))
 
-    def _live(self, prepared: PreparedJudge) -> int:
+    def live(self, prepared: PreparedJudge) -> int:
         """The number of samples under way at once."""
         asks_server = JUDGE in self._named and not prepared.spec.scored
         return self._named[JUDGE].num_concurrent if asks_server else MEASURED_AT_ONCE

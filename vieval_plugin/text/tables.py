@@ -12,6 +12,8 @@ from vieval_plugin.text.escaping import console
 
 MOST_COLUMNS = 100
 """The widest that a table is, and its width where no terminal says how wide it is, as in a pipe."""
+UNKNOWN = "not known"
+"""Cell of which a column is left out where no row has another."""
 _FEWEST_COLUMNS = 20
 _LONGEST_CELL = 300
 _NARROWEST = 12
@@ -25,7 +27,10 @@ _IS_NUMBER = re.compile(rf"{_NUMBER}|-|undefined|nan")
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of a table; `least` is its width at which no word, and `broken` that at which no number, is cut."""
+    """A column of a table; `least` is its width at which no word, and `broken` that at which no number, is cut.
+
+    `compared` is the number of rows, from the first, that decide whether all say the same.
+    """
 
     name: str
     cells: tuple[str, ...]
@@ -33,14 +38,16 @@ class _Column:
     least: int
     broken: int
     of_numbers: bool
+    compared: int
 
     @property
     def same(self) -> bool:
-        """True where two rows or more say the same."""
-        return len(self.cells) > 1 and len(set(self.cells)) == 1
+        """True where two rows or more say the same, or where none knows what to say."""
+        compared, others = {*self.cells[: self.compared]}, {*self.cells[self.compared :]}
+        return compared == {UNKNOWN} or (self.compared > 1 and len(compared) == 1 and others <= {"", *compared})
 
 
-def text_table(rows: Iterable[Sequence[str]], elsewhere: str = "") -> list[str]:
+def text_table(rows: Iterable[Sequence[str]], elsewhere: str = "", references: int = 0) -> list[str]:
     """Rows of equal length in columns that fit the window; numbers are set to the right and never cut.
 
     A column that is the same in all rows is a line above them. Columns of words are wrapped where there is no room, and
@@ -49,14 +56,20 @@ def text_table(rows: Iterable[Sequence[str]], elsewhere: str = "") -> list[str]:
     Args:
         rows: the header first.
         elsewhere: where columns that are left out can be read, such as `report.md has them`.
+        references: number of rows at the end that others stand beside, and that may be empty where those are all the same.
 
     >>> text_table([("judge", "n", "aspect"), ("metric", "48", "SC"), ("other", "9", "SC")])
     ['in all rows: aspect = SC', 'judge    n', 'metric  48', 'other    9']
     """
     header, *body = [[_short(console(cell)) for cell in row] for row in rows]
-    columns = [_column(name, [row[place] for row in body]) for place, name in enumerate(header)]
+    compared = len(body) - references
+    columns = [_column(name, [row[place] for row in body], compared) for place, name in enumerate(header)]
     room = max(_FEWEST_COLUMNS, min(MOST_COLUMNS, shutil.get_terminal_size((MOST_COLUMNS, 24)).columns))
-    shared = [f"{column.name} = {column.cells[0]}" for column in columns if column.same and column.cells[0]]
+    shared = [
+        f"{column.name} = {column.cells[0]}"
+        for column in columns
+        if column.same and column.cells[0] not in ("", UNKNOWN)
+    ]
     differing = [column for column in columns if not column.same] or columns[:1]
     fitting = differing
     while len(fitting) > 1 and sum(_widths(fitting, 0)) + len(_GAP) * (len(fitting) - 1) > room:
@@ -71,7 +84,7 @@ def text_table(rows: Iterable[Sequence[str]], elsewhere: str = "") -> list[str]:
     return lines
 
 
-def _column(name: str, cells: Sequence[str]) -> _Column:
+def _column(name: str, cells: Sequence[str], compared: int) -> _Column:
     texts = (name, *cells)
     units = [unit for text in texts for unit in _UNBROKEN.findall(text)]
     longest = max(map(_width, units), default=0)
@@ -79,9 +92,8 @@ def _column(name: str, cells: Sequence[str]) -> _Column:
         (len(unit) for unit in units if len(unit) < _LONGEST_NUMBER and _IS_NUMBER.fullmatch(unit)), default=0
     )
     of_numbers = any(cells) and all(_IS_NUMBER.fullmatch(cell) for cell in cells if cell)
-    return _Column(
-        name, tuple(cells), max(map(_width, texts)), longest, max(numbers, min(longest, _NARROWEST)), of_numbers
-    )
+    broken = max(numbers, min(longest, _NARROWEST))
+    return _Column(name, tuple(cells), max(map(_width, texts)), longest, broken, of_numbers, compared)
 
 
 def _widths(columns: Sequence[_Column], room: int) -> list[int]:

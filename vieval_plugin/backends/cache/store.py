@@ -194,6 +194,15 @@ class Store:
         self._write("VACUUM")
         return deleted
 
+    def keep_newest(self, most: int) -> None:
+        """Delete the oldest replies above so many, a few at a time, so that nobody else is held up."""
+        rows = self._rows("SELECT stored FROM replies ORDER BY stored DESC LIMIT 1 OFFSET ?", (most,))
+        while rows and self._write(
+            "DELETE FROM replies WHERE key IN (SELECT key FROM replies WHERE stored <= :stored LIMIT 1000)",
+            {"stored": rows[0][0]},
+        ):
+            pass
+
     def close(self) -> None:
         try:
             self._locked_until = -math.inf

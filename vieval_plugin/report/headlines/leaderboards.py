@@ -183,7 +183,8 @@ def _leaderboard(
     place = {label: number for number, label in enumerate(standings)}
     records = {label: _records(headline, runs, label) for label in headline.estimates}
     costs = {label: cost_of(judged) for label, judged in records.items()}
-    failed = several and any(cost.failed for cost in costs.values())
+    known = any(estimate.defined for estimate in headline.estimates.values())
+    failed = several and known and any(cost.failed for cost in costs.values())
     places = _places(headline, compared, options) if failed else {}
     not_above = comparison.not_above_constant if comparison else not_above_constant(compared, benchmark, options)
     rows = [

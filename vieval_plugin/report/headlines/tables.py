@@ -6,11 +6,12 @@ from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
 from vieval_plugin.report.headlines.sentences import format_estimate
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.text.tables import UNKNOWN, text_table
 
 
 def headline_table(board: Leaderboard, name: str) -> Table:
     """A leaderboard as a table; `name` is the stem of its CSV."""
-    kinds = ("kinds",) if board.kinds_differ else ()
+    kinds = ("task types",) if board.kinds_differ else ()
     marks = ("marks",) if board.mark_notes else ()
     header = (
         *("rank", board.headline.entrant, *kinds, f"{board.headline.aspect} [95%]", "n", *marks),
@@ -21,13 +22,20 @@ def headline_table(board: Leaderboard, name: str) -> Table:
     return Table(name, f"Headline: {board.headline.title}", header, tuple(rows))
 
 
+def headline_lines(board: Leaderboard, table: Table, elsewhere: str) -> list[str]:
+    """Lines of `headline_table` for a terminal, references by their names alone; see `text_table`."""
+    own = table.rows[: len(board.rows)]
+    references = [(rank, label.split(": ")[0], *cells) for rank, label, *cells in table.rows[len(board.rows) :]]
+    return text_table([table.header, *own, *references], elsewhere, len(references))
+
+
 def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
     cost = row.cost
     kinds = (board.kinds_text(row.label),) if board.kinds_differ else ()
     failures = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else "0"
     failures += " (!)" if row.warning else ""
-    tokens = "not known" if cost.tokens is None else str(cost.tokens)
-    seconds = "replay" if cost.recorded else row.seconds or "not known"
+    tokens = UNKNOWN if cost.tokens is None else str(cost.tokens)
+    seconds = "replay" if cost.recorded else row.seconds or UNKNOWN
     marks = ("; ".join(row.marks),) if board.mark_notes else ()
     number = (format_estimate(row.estimate), str(row.estimate.n), *marks)
     return (row.rank, row.label, *kinds, *number, failures, str(cost.calls), tokens, seconds)

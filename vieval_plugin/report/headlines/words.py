@@ -41,9 +41,12 @@ def heading_words(heading: str) -> str:
 def statistic_words(name: str) -> str:
     """A statistic in words, coefficients by the names of those who made them.
 
-    >>> statistic_words("spearman"), statistic_words("auroc"), statistic_words("pairwise accuracy")
-    ('Spearman', 'AUROC', 'pairwise accuracy')
+    >>> statistic_words("spearman"), statistic_words("auroc"), statistic_words("mean SC")
+    ('Spearman', 'AUROC', 'mean semantic consistency (SC)')
     """
+    code = name.removeprefix("mean ")
+    if code != name and code in ASPECTS:
+        return f"mean {'overall score' if code == 'O' else ASPECTS[code]} ({code})"
     return {"auroc": "AUROC", "spearman": "Spearman", "pearson": "Pearson", "kendall": "Kendall"}.get(name, name)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -38,7 +38,7 @@ from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
-MOST_LISTED = 60_000
+MOST_LISTED = 30_000
 """Number of verdicts on samples without a tile that a page lists at most."""
 
 _FOLDER = Path(__file__).parent
@@ -68,7 +68,8 @@ class PageSection:
     @property
     def headlines(self) -> list[Table]:
         """The boards as tables of text."""
-        return [headline_table(board, f"headline_{number}") for number, board in enumerate(self.boards, start=1)]
+        tables = [headline_table(board, f"headline_{number}") for number, board in enumerate(self.boards, start=1)]
+        return [replace(table, title=self.words(table.title)) for table in tables]
 
     @property
     def mark_notes(self) -> list[str]:
@@ -94,6 +95,8 @@ class _Row:
 def subject(sections: Sequence[PageSection]) -> str:
     """What a page is about, in a line: whose agreement with whom, or whose images were judged by which judges."""
     runs = [run for section in sections for run in section.runs]
+    if not runs:
+        return "Results without verdicts"
     shown = [section for section in sections if is_rated(section.runs) or not is_rated(runs)]
     named = ", ".join(section.title for section in shown)
     if not is_rated(runs):
@@ -141,7 +144,7 @@ def page(
         subject=subject(sections),
         title=answers[0] if answers else "No judge has a number here.",
         answers=answers[1:],
-        strip=strip(_strip_title(sections), _strip_pictures(highlights, tiles)),
+        strip=strip(_strip_title(sections, highlights), _strip_pictures(highlights, tiles)),
         order_text=order_text,
         policy=policy(style, script),
         style=Markup(style),
@@ -196,8 +199,18 @@ def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -
     return best_and_worst(items, generators)
 
 
-def _strip_title(sections: Sequence[PageSection]) -> str:
+def _strip_title(sections: Sequence[PageSection], highlights: Sequence[Highlight]) -> str:
+    """Title of the strip, with the aspects that it names in words."""
+    values = [value for highlight in highlights for value in highlight.values]
+    words = [f"{code} is {word}" for code, word in ASPECTS.items() if any(f": {code} " in value for value in values)]
+    legend = f" ({', '.join(words)})" if words else ""
+    return f"{_strip_subject(sections)}{legend}"
+
+
+def _strip_subject(sections: Sequence[PageSection]) -> str:
     runs = [run for section in sections for run in section.runs]
+    if not runs:
+        return ""
     if is_rated(runs):
         others = "the known defects" if _annotators(sections) == "known" else "annotators"
         return f"Where judges and {others} are furthest apart"
@@ -216,7 +229,8 @@ def _chart(board: Leaderboard) -> Markup:
     rows = {row.label: row.estimate for row in board.rows}
     first, *others = [row.label for row in board.ranked] or [""]
     worse = [label for label in others if board.comparison and board.comparison.beats(first, label)]
-    return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}", worse)
+    unranked = [row.label for row in board.rows if row.estimate.defined and row.unranked]
+    return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}", worse, unranked)
 
 
 def _labels(words: Breakdown) -> list[str]:

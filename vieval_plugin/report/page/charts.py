@@ -33,6 +33,7 @@ def forest(
     ends: tuple[float, float],
     title: str,
     worse: Collection[str] = (),
+    unranked: Collection[str] = (),
 ) -> Markup:
     """Estimates with their intervals, a row each with the number beside it; references are lines through all rows.
 
@@ -44,6 +45,7 @@ def forest(
         ends: the lowest and highest value that there can be.
         title: what the chart shows, for those who do not see it.
         worse: labels of those that are significantly worse than the first, drawn in grey.
+        unranked: labels of those that are in no order with the others, drawn hollow.
     """
     shown = {label: estimate for label, estimate in estimates.items() if estimate.defined}
     beside = {label: estimate for label, estimate in references.items() if estimate.defined}
@@ -54,18 +56,21 @@ def forest(
     def x(value: float) -> str:
         return f"{_MARGIN + (100 - 2 * _MARGIN) * (min(max(value, low), high) - low) / (high - low):.2f}%"
 
+    def kind_of(label: str) -> str:
+        return "dot unranked" if label in unranked else "dot worse" if label in worse else "dot"
+
     ticks = _ticks(low, high)
     behind = "".join(_upright("axis", x(tick)) for tick in ticks)
     behind += "".join(_upright("mark-line", x(estimate.value)) for estimate in beside.values())
-    rows = [
-        _row(label, estimate, x, behind, "dot worse" if label in worse else "dot") for label, estimate in shown.items()
-    ]
+    rows = [_row(label, estimate, x, behind, kind_of(label)) for label, estimate in shown.items()]
     rows += [_row(label.split(": ")[0], estimate, x, behind, "reference") for label, estimate in beside.items()]
     scale = "".join(f'<text x="{x(tick)}" y="14" text-anchor="middle">{tick:g}</text>' for tick in ticks)
     axis = f'<div class="row ticks"><span></span><svg height="20">{scale}</svg><span></span></div>'
     head = Markup('<div class="forest" role="img" aria-label="{}">').format(html(title))
-    grey = Markup('<p class="how">Grey: significantly worse than the first.</p>') if worse else Markup("")
-    return head + Markup("").join(rows) + Markup(f"{axis}</div>") + grey
+    legend = ["Grey: significantly worse than the first."] if worse else []
+    legend += ["Hollow: not ranked."] if unranked else []
+    below = Markup(f'<p class="how">{" ".join(legend)}</p>') if legend else Markup("")
+    return head + Markup("").join(rows) + Markup(f"{axis}</div>") + below
 
 
 def _upright(kind: str, x: str) -> str:

@@ -15,7 +15,7 @@ MOST = 400
 SAMPLED = 100
 """Of `MOST`, how many are drawn at random, so that a reader sees what is usual as well."""
 
-MOST_VERDICTS = 2400
+MOST_VERDICTS = 2000
 """Verdicts on all tiles together: with many judges there are fewer tiles, so that a browser opens the page at once."""
 
 _MOST_SIBLINGS_PER_PROMPT = 5

@@ -110,10 +110,9 @@ def write_page(
 
 def _subject(report: RankReport) -> str:
     """What was judged, by whom, and whether ratings correct it."""
-    names = ["your images" if name == OWN else name for name in dict.fromkeys(r.benchmark for r in report.main)]
+    names = ["Your images" if name == OWN else name for name in dict.fromkeys(r.benchmark for r in report.main)]
     judges = list(dict.fromkeys(str(r.judge) for r in report.main))
-    text = f"{', '.join(names)}, judged by {', '.join(judges)}{', corrected by ratings' if report.corrected_answers else ''}"
-    return text[:1].upper() + text[1:]
+    return f"{', '.join(names)}, judged by {', '.join(judges)}{', corrected by ratings' if report.corrected_answers else ''}"
 
 
 def _strip(report: RankReport, sections: Sequence[RankingSection]) -> Markup:

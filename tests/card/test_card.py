@@ -1,0 +1,246 @@
+"""The card of a model: its numbers are a report's, it goes on where it was, and known answers come out in their place."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from tests.card.stand_ins import answering, knowing, museum, published
+from tests.cli.test_rank_folders import by_brightness
+from tests.fake_server import FakeServer, Fault, named
+from vieval_plugin.benchmarks import registry
+from vieval_plugin.card.card import CardNumber
+from vieval_plugin.card.plan import draw_sample
+from vieval_plugin.card.read import read_card
+from vieval_plugin.published.judges import present, verdicts_of
+from vieval_plugin.records import Provenance, response_json, target_json
+
+N = 290
+"""Samples of ImagenHub: ten of each cell, the fewest that are allowed."""
+
+
+@pytest.fixture(scope="module")
+def stand_ins(tmp_path_factory, shared_data):
+    """A data folder with ImagenHub's ratings, stand-ins for its images and the published logs; and its samples."""
+    data = tmp_path_factory.mktemp("data")
+    found = museum(data, shared_data / "imagenhub" / "human_ratings")
+    (data / "published_verdicts").symlink_to(shared_data)
+    return data, found
+
+
+@pytest.fixture
+def options(tmp_path, monkeypatch):
+    path = tmp_path / "vieval.yaml"
+    path.write_text("store: {path: replies.sqlite}\nstatistics: {draws: 200}\n")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(path))
+
+
+@pytest.fixture
+def imagenhub(stand_ins, options, monkeypatch):
+    data, found = stand_ins
+    monkeypatch.setenv("VIEVAL_DATA", str(data))
+    return found
+
+
+def make(vieval, server, out, *more, samples=N, code=0):
+    command = ["card", *named(server), "--out", out, "--samples", samples, "--repeats", 20, "--audit", 0, *more]
+    return vieval(*command, code=code)
+
+
+def entries_of(out):
+    return {entry.benchmark: entry for entry in read_card(out).entries}
+
+
+def less_cost(out):
+    """A card as JSON values without what it took."""
+    document = json.loads((out / "card.json").read_text())
+    for entry in document["entries"]:
+        del entry["spent"]["seconds"], entry["files"]
+    for repeats in document["repeats"]:
+        del repeats["files"]
+    return document
+
+
+@pytest.mark.slow
+def test_known_answers_have_their_own_place_among_the_published(imagenhub, stand_ins, tmp_path, vieval):
+    data = stand_ins[0] / "published_verdicts"
+    [judge] = [judge for judge in present("imagenhub", data) if judge.name == "gpt4v_0shot"]
+    recording = verdicts_of(judge, data)
+
+    def recorded(sample):
+        return recording.verdict(sample.id)[0]
+
+    with FakeServer(reply=answering(imagenhub, published(recorded))) as server:
+        make(vieval, server, tmp_path / "card", samples=600)
+    entry = entries_of(tmp_path / "card")["imagenhub"]
+    places = {place.label: place for place in entry.published}
+    same = places[judge.title]
+    assert (entry.number, entry.ranks, entry.words) == (same.number, same.ranks, same.words)
+    assert (same.difference.number.value, same.difference.p) == (0, 1)
+    assert all(difference.number.value == 0 for difference in same.differences.values())
+    assert len(places) >= 6
+
+
+@pytest.mark.slow
+def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(imagenhub, tmp_path, vieval):
+    out = tmp_path / "card"
+    with FakeServer(reply=answering(imagenhub, knowing(0.8))) as server:
+        printed = make(vieval, server, out, "--audit", 10)
+        assert server.base_url not in (out / "card.json").read_text()
+    entry = entries_of(out)["imagenhub"]
+    assert entry.ranks == (1, 1)
+    assert "\nfake is number 1 of " in printed.out
+    places = {place.label: place for place in entry.published}
+    assert places["GPT-4o zero-shot"].difference.outcome == "better"
+    assert {"card.html", "card.md", "card.json"} <= {path.name for path in out.iterdir()}
+    [verdicts] = [out / file for file in entry.files if file.endswith(".jsonl")]
+    vieval("report", verdicts, "--out", tmp_path / "report")
+    [of_report] = json.loads((tmp_path / "report" / "cells.json").read_text())
+    cells = {(row["task"], row["aspect"]): row for row in of_report["agreement"] if row["judge"] == "fake"}
+    shown = cells["all", entry.aspect]
+    assert entry.number == CardNumber(
+        shown["fisher"], shown["ci_low"], shown["ci_high"], shown["count"], entry.number.note
+    )
+    assert {part: number.value for part, number in entry.words.items()} == {
+        part: cells[part, entry.aspect]["fisher"] for part in entry.words
+    }
+    # from results, without asking
+    vieval("card", verdicts, "--out", tmp_path / "again")
+    again = entries_of(tmp_path / "again")["imagenhub"]
+    assert (again.number, again.ranks, again.published) == (entry.number, entry.ranks, entry.published)
+    assert "which do not tell whether the model agrees with itself" in read_card(tmp_path / "again").left_out[0]
+
+
+def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval):
+    """The server is gone after 60 calls, and then after 50 more; a card made at once is the same."""
+    more = ["--benchmark", "vieval_demo_contests", "--judge", "pairwise", "--patience", 0.5, "--timeout", 2]
+
+    def until(last):
+        return lambda number, body: Fault("hang") if last and number > last else None
+
+    for last in (60, 50, 0):
+        with FakeServer(reply=by_brightness(), faults=until(last)) as server:
+            make(vieval, server, tmp_path / "card", *more, samples=70, code=1 if last else 0)
+        assert (tmp_path / "card" / "card.json").exists() == (last == 0)
+    with FakeServer(reply=by_brightness()) as server:
+        make(vieval, server, tmp_path / "whole", *more, "--fresh", samples=70)
+        asked = server.stats()["requests"]
+        make(vieval, server, tmp_path / "whole", *more, samples=70)
+        assert server.stats()["requests"] == asked
+    assert less_cost(tmp_path / "card") == less_cost(tmp_path / "whole")
+
+
+def test_a_demo_card_needs_no_data(options, tmp_path, vieval):
+    with FakeServer() as server:
+        make(
+            vieval, server, tmp_path / "card", "--benchmark", "vieval_demo_contests", "--judge", "pairwise", samples=70
+        )
+    entry = entries_of(tmp_path / "card")["vieval_demo_contests"]
+    assert entry.unit == "contests"
+    assert entry.samples == 70
+    assert entry.published == ()
+    assert entry.ranks is None
+    assert "no published judge stands beside it there" in (tmp_path / "card" / "card.md").read_text()
+
+
+def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(shared_data, options, tmp_path, vieval):
+    """GPT-4o's votes on 400 contests, as lmms-eval writes them."""
+    [judge] = [judge for judge in present("genai_bench_tiger", shared_data) if judge.name == "gpt4o"]
+    recording = verdicts_of(judge, shared_data)
+    contests = [c for part in ("edit", "generation") for c in registry.samples("genai_bench_tiger", part, shared_data)]
+    by = Provenance("pairwise", (), (), "played")
+    rows = [
+        {"filtered_resps": response_json(c.id, recording.verdict(c)[0], by), "target": target_json(c)}
+        for c in draw_sample(contests, 400, 0)
+    ]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "1_samples_task.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    out = tmp_path / "card"
+    shown = vieval("card", tmp_path / "run", "--published", shared_data, "--out", out).out
+    entry = entries_of(out)["genai_bench_tiger"]
+    places = {place.label: place for place in entry.published}
+    same = places[judge.title]
+    assert (entry.number, entry.ranks, entry.words) == (same.number, same.ranks, same.words)
+    assert (entry.samples, entry.cells) == (400, 2)
+    assert entry.references
+    assert shown.startswith("played is number ")
+    vieval("compare", out, out, "--label", "a", "--label", "b")
+
+
+def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, vieval):
+    outs = [tmp_path / name for name in ("a", "b", "c")]
+    for out, reply, seed in zip(outs, (by_brightness(), by_brightness(2), by_brightness()), (0, 0, 1), strict=True):
+        with FakeServer(reply=reply) as server:
+            more = ["--benchmark", "vieval_demo_contests", "--judge", "pairwise", "--repeats", 0, "--seed", seed]
+            make(vieval, server, out, "--fresh", *more, samples=70)
+    shown = vieval("compare", outs[0], outs[1], "--label", "one", "--label", "other").out
+    entries = [entries_of(out)["vieval_demo_contests"] for out in outs]
+    assert re.search(r"^vieval_demo_contests.* 0\.\d{3} .* 70 ", shown, re.M)
+    assert entries[0].sample_digest == entries[1].sample_digest != entries[2].sample_digest
+    assert entries[0].answers.consistent.value > entries[1].answers.consistent.value
+    command = ["compare", outs[0] / "card.json", outs[2] / "card.json", "--label", "one", "--label", "other"]
+    [line] = vieval(*command, code=1).err.splitlines()
+    assert "make both with the same --samples and --seed" in line
+    [line] = vieval("compare", outs[0], outs[1], code=1).err.splitlines()
+    assert "tell them apart with --label" in line
+
+
+def test_bad_input_is_one_line_and_no_number(options, tmp_path, vieval, monkeypatch):
+    monkeypatch.setenv("VIEVAL_DATA", str(tmp_path / "empty"))
+    at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--patience", 0.2]
+    demo = [*at, "--benchmark", "vieval_demo", "--out", tmp_path / "card"]
+    for command, words in (
+        (at, "nothing is prepared that viescore, pairwise can judge"),
+        (
+            [*demo, "--samples", 100],
+            "leave tig/demo_a with 5, and 10 are needed of each; --samples 210 or more will do",
+        ),
+        ([*demo, "--samples", 0], "--samples 0: a whole number from 1 on is needed"),
+        ([*at, "--published", tmp_path / "nowhere"], "no such folder; `vieval prepare published_verdicts`"),
+    ):
+        printed = vieval("card", *command, code=1)
+        [line] = printed.err.splitlines()
+        assert words in line
+        assert not printed.out
+    printed = vieval("card", *demo, "--budget", 100, code=1)
+    assert "and --budget is 100; give fewer with --samples" in printed.err
+    assert not (tmp_path / "card").exists()
+
+
+def test_a_dead_server_is_one_line_and_leaves_no_card(options, tmp_path, vieval):
+    at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--patience", 0.2]
+    printed = vieval("card", *at, "--benchmark", "vieval_demo", "--out", tmp_path / "card", code=1)
+    assert printed.err.splitlines()[-1].startswith("vieval: ")
+    assert not [path for path in (tmp_path / "card").rglob("card.*") if path.is_file()]
+
+
+def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
+    with FakeServer() as server:
+        make(
+            vieval, server, tmp_path / "card", "--benchmark", "vieval_demo_contests", "--judge", "pairwise", samples=70
+        )
+    whole = json.loads((tmp_path / "card" / "card.json").read_text())
+    shutil.copytree(tmp_path / "card", tmp_path / "other")
+    for change, words in (
+        ({"card": 2}, "a card of version 2, and this VIEval reads version 1"),
+        ({"seed": "zero"}, "seed: Input should be a valid integer"),
+        ({"extra": 1}, "holds what no card does"),
+    ):
+        (tmp_path / "other" / "card.json").write_text(json.dumps({**whole, **change}))
+        [line] = vieval(
+            "compare", tmp_path / "card", tmp_path / "other", "--label", "a", "--label", "b", code=1
+        ).err.splitlines()
+        assert words in line
+    (tmp_path / "other" / "card.json").write_text(json.dumps(whole))
+    [verdicts] = (tmp_path / "other" / "verdicts").glob("*.jsonl")
+    verdicts.write_text(verdicts.read_text().replace("second", "first"))
+    [line] = vieval(
+        "compare", tmp_path / "card", tmp_path / "other", "--label", "a", "--label", "b", code=1
+    ).err.splitlines()
+    assert "not the verdicts that the card was made from" in line
+    verdicts.unlink()
+    [line] = vieval(
+        "compare", tmp_path / "card", tmp_path / "other", "--label", "a", "--label", "b", code=1
+    ).err.splitlines()
+    assert "keep it beside the card" in line

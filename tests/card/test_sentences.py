@@ -1,0 +1,143 @@
+"""Sentences of a card: true for any numbers."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from vieval_plugin.card.card import (
+    VERSION,
+    AnswerHabits,
+    Card,
+    CardEntry,
+    CardNumber,
+    Difference,
+    EntryCost,
+    PublishedPlace,
+)
+from vieval_plugin.card.sentences import beside, limits, places, sentence, title
+from vieval_plugin.card.writing import markdown_text, page
+
+TYPES = ("tie", "tig", "sdie")
+NOTHING = CardNumber(None, note="no score")
+
+
+def number(value):
+    return NOTHING if value is None else CardNumber(value, value - 0.1, value + 0.1, 100)
+
+
+def place(label, ahead, p, words=()):
+    return PublishedPlace(
+        label,
+        number(0.4),
+        (1, 2),
+        "",
+        Difference(number(ahead), p),
+        {},
+        {w: Difference(number(d), q) for w, d, q in words},
+    )
+
+
+def entry(value=0.4, useless=(), words=None, published=(), **more):
+    words = dict.fromkeys(TYPES, value) if words is None else words
+    return CardEntry(
+        *("imagenhub", "ImagenHub", "viescore", "0shot", "viescore/v1", "0" * 16, {}),
+        unit="samples",
+        samples=600,
+        available=4801,
+        cells=29,
+        sample_digest="0" * 64,
+        aspect="O",
+        statistic="Spearman's correlation",
+        number=number(value),
+        statistics={},
+        ranks=(1, 2) if published else None,
+        ranked=len(published) + 1,
+        unranked="",
+        published=tuple(published),
+        references={},
+        ceiling="below",
+        above_constant=bool(value),
+        heading="kind",
+        words={word: number(of) for word, of in words.items()},
+        useless=tuple(useless),
+        answers=AnswerHabits(0.2, 0.5, None),
+        spent=EntryCost(600, more.pop("failed", {}), 1200, None, None),
+        files={},
+    )
+
+
+def card(*entries):
+    return Card(VERSION, "mine", "vieval card", "", entries, (), (), (), {}, 0, "2026-01-01")
+
+
+def test_task_types_are_named_by_what_is_shown_of_them():
+    words = {"tie": 0.5, "tig": 0.1, "sdie": None}
+    assert sentence(card(entry(words=words, useless=("tig",)))) == (
+        "mine is of use as a judge on text-guided editing (0.50), where it agrees with people more than an answer that never "
+        "looks, and is not shown to be so on text-guided generation (0.10); of subject-driven editing too little is known."
+    )
+
+
+def test_all_of_a_benchmark_are_named_together():
+    assert sentence(card(entry())).startswith(
+        "mine is of use as a judge on all 3 task types of ImagenHub (O 0.40 to 0.40)"
+    )
+    text = sentence(card(entry(useless=TYPES)))
+    assert text.startswith("mine is not shown to be of use as a judge on all 3 task types of ImagenHub")
+    assert "of use as a judge on" in text
+
+
+def test_without_any_number_nothing_is_claimed():
+    made = card(entry(None))
+    assert sentence(made) == "Nothing is known of mine as a judge: no verdict has a score on enough samples."
+    assert title(made) == "mine has no number on ImagenHub: no score."
+
+
+def test_failures_are_told_of():
+    assert sentence(card(entry(failed={"refusal": 90}))).endswith("; 90 of 600 verdicts have no score.")
+
+
+def test_the_place_names_who_is_better_and_by_how_much():
+    published = [place("A", -0.1, 0.01), place("B", 0.05, 0.4), place("C", 0.2, 0.001)]
+    assert title(card(entry(published=published))) == (
+        "mine is number 1 to 2 of 4 ranked judges on ImagenHub (O 0.400 [0.300, 0.500]): worse than A (by 0.100, p = .010); "
+        "better than C; not shown to differ from B."
+    )
+    assert places(card(entry(published=published))) == []
+
+
+def test_beside_a_judge_no_difference_is_claimed_that_no_test_shows():
+    judge = place("A", -0.1, 0.01, [("tie", 0.2, 0.01), ("tig", -0.3, 0.2)])
+    assert beside(entry(published=[judge]), judge) == (
+        "Beside A, by task type: better on text-guided editing (0.200 [0.100, 0.300]); no difference is shown on the other task "
+        "type; furthest behind on text-guided generation (-0.300 [-0.400, -0.200])."
+    )
+    judge = replace(judge, differences={"tie": Difference(number(-0.2), 0.01)})
+    assert beside(entry(published=[judge]), judge) == (
+        "Beside A, by task type: worse on text-guided editing (-0.200 [-0.300, -0.100])."
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_numbers_make_a_card(seed):
+    rng = random.Random(seed)
+    entries = []
+    for _ in range(rng.randint(1, 3)):
+        words = {word: rng.choice([None, rng.uniform(-1, 1)]) for word in rng.sample(TYPES, rng.randint(0, 3))}
+        published = [
+            place(
+                f"judge {n}", rng.uniform(-1, 1), rng.random(), [(w, rng.uniform(-1, 1), rng.random()) for w in words]
+            )
+            for n in range(rng.choice([0, 1, 9]))
+        ]
+        useless = [word for word in words if rng.random() < 0.5]
+        entries.append(entry(rng.choice([None, rng.uniform(-1, 1)]), useless, words, published))
+    made = card(*entries)
+    made = replace(made, sentence=sentence(made))
+    for text in (title(made), made.sentence, *places(made), *limits(made)):
+        assert text.endswith(".")
+        assert "None" not in text
+        assert "nan" not in text
+    assert made.sentence in markdown_text(made).replace("\\", "")
+    assert "<script" not in page(made)

@@ -1,0 +1,87 @@
+"""Cards with their verdict files as `vieval card` leaves them, of a judge whose replies a test writes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from dataclasses import replace
+
+from tests.playing import play, prepared
+from vieval_plugin.benchmarks.registry import benchmark
+from vieval_plugin.card.making import Material, card_of, entry_of
+from vieval_plugin.card.writing import write_card
+from vieval_plugin.judges.protocol import Text
+from vieval_plugin.results.runs import load_results
+from vieval_plugin.run.verdict_lines import run_file, write_all
+from vieval_plugin.stats.options import StatisticsOptions
+
+MODEL = "maker/mine-7b"
+FILE = "verdicts/imagenhub_viescore.jsonl"
+OPTIONS = StatisticsOptions(draws=50)
+
+
+def ratings(data, instructions=20):
+    """A data folder with drawn ratings of ImagenHub's cig."""
+    folder = data / "imagenhub" / "human_ratings" / "ImagenHub_Control-Guided_IG"
+    folder.mkdir(parents=True)
+    draw = random.Random(0)
+    for rater in (1, 2, 3):
+        rows = ["uid\tControlNet\tUniControl"]
+        for number in range(instructions):
+            cells = [json.dumps([draw.choice((0, 0.5, 1)), draw.choice((0, 0.5, 1))]) for _ in range(2)]
+            rows.append("\t".join([f"sample_{number}.jpg", *cells]))
+        (folder / f"Control-Guided_IG_rater{rater}.tsv").write_text("\n".join(rows))
+    return data
+
+
+def samples(data, part="cig"):
+    return [replace(s, texts={"prompt": "a red cube"}) for s in benchmark("imagenhub").load(data, part)]
+
+
+def card(folder, data, judged=None, judge=None):
+    """Write the card of a judge that says a score that hangs on the sample, and nothing of one sample in ten."""
+    judge = judge or prepared("viescore")
+    judged = samples(data) if judged is None else judged
+    verdicts = [play(judge.program(sample), answer=reply_on(number)).verdict for number, sample in enumerate(judged)]
+    write_all(folder / FILE, judged, [(verdicts, judge.by(MODEL))])
+    return rewritten(folder)
+
+
+def reply_on(number):
+    def reply(ask):
+        if number % 10 == 9:
+            return Text("I cannot say.")
+        score = random.Random(f"{number} {ask.path}").randint(0, 10)
+        return Text(json.dumps({"score": [score, score], "reasoning": "as seen"}))
+
+    return reply
+
+
+def rewritten(folder):
+    """Make the card of the verdicts that are there, as somebody would who has changed them."""
+    file = folder / FILE
+    [run] = load_results([file]).runs
+    material = Material(replace(run, label=MODEL), (file, run_file(file)))
+    entry = entry_of(material, folder, folder, OPTIONS)
+    write_card(card_of(MODEL, "vieval card", [entry], [], [], [], OPTIONS), folder)
+    return folder
+
+
+def edit(folder, change):
+    """Change the lines of verdicts, and the digest on the card with them."""
+    file = folder / FILE
+    lines = change([json.loads(line) for line in file.read_text().splitlines()])
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    on_card(folder, lambda document: document["entries"][0]["files"].update({FILE: _sha256(file)}))
+
+
+def on_card(folder, change):
+    """Change the card alone."""
+    document = json.loads((folder / "card.json").read_text())
+    change(document)
+    (folder / "card.json").write_text(json.dumps(document, indent=1))
+
+
+def _sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,22 @@
+"""A folder with few of the published logs, from which leaderboards are made in seconds."""
+
+FEW = (
+    *(
+        f"viescore_logs/results_{name}/ImagenHub_Control-Guided_IG"
+        for name in ("gpt4o_0shot", "gpt4v_0shot", "gpt4v_1shot")
+    ),
+    "viescore_logs/results_autometrics/ImagenHub_Control-Guided_IG",
+    *(f"genai_bench_tiger/video_generation/{name}" for name in ("gpt4o", "llava", "random")),
+)
+
+
+def few_logs(shared_data, folder):
+    """Links to the logs of few judges on one part of each benchmark, and to what people said."""
+    for name in (*FEW, "imagenhub/human_ratings"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(shared_data / name)
+    # contests are read from a log of each part
+    for part in ("image_edition", "image_generation"):
+        (folder / "genai_bench_tiger" / part).mkdir()
+        (folder / "genai_bench_tiger" / part / "votes").symlink_to(shared_data / "genai_bench_tiger" / part / "gpt4o")
+    return folder

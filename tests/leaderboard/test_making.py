@@ -1,0 +1,177 @@
+"""The leaderboard from a few of the published logs: its numbers are the report's, and what is printed is checked."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.leaderboard import cards
+from tests.leaderboard.logs import few_logs
+from vieval_plugin.benchmarks.registry import benchmark
+from vieval_plugin.leaderboard.making import make_boards
+from vieval_plugin.leaderboard.printed import compare_printed
+from vieval_plugin.leaderboard.sources import Sources
+from vieval_plugin.leaderboard.submissions import ScoredVerdict, Submission, SubmittedRun
+from vieval_plugin.leaderboard.writing import csv_text, json_text, page, title
+from vieval_plugin.meta_evaluation.tables import Key
+from vieval_plugin.published.judges import present, published_judges, run_of
+from vieval_plugin.report.headlines.leaderboards import leaderboards
+from vieval_plugin.stats.options import StatisticsOptions
+
+OPTIONS = StatisticsOptions(draws=50)
+
+
+@pytest.fixture(scope="module")
+def sources(shared_data, tmp_path_factory):
+    folder = few_logs(shared_data, tmp_path_factory.mktemp("logs"))
+    return Sources(folder, folder)
+
+
+@pytest.fixture(scope="module")
+def boards(sources):
+    return make_boards(sources, [], OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def runs(sources):
+    judged = benchmark("imagenhub").load(sources.data, "cig")
+    return [run_of(judge, sources.published, judged) for judge in present("imagenhub", sources.published)]
+
+
+def view_of(board, **choice):
+    [found] = [view for view in board.views if view.choice == choice]
+    return found
+
+
+def test_numbers_and_ranks_are_those_of_the_report(boards, runs):
+    known = benchmark("imagenhub")
+    for policy in ("drop", "worst", "as_recorded"):
+        options = replace(OPTIONS, policy=policy)
+        for headline in known.report.tables("imagenhub", tuple(known.parts), runs, options).headlines:
+            [board] = leaderboards([headline], "imagenhub", runs, options, {})
+            view = view_of(boards[0], aspect=headline.aspect, failures=policy, setting="all")
+            said = [(row.label, row.rank, row.value, row.low, row.high) for row in view.rows if row.kind == "judge"]
+            assert said == [
+                (row.label, row.rank, row.estimate.value, row.estimate.low, row.estimate.high) for row in board.rows
+            ]
+
+
+def test_baselines_constants_and_the_ceiling_stand_beside_the_judges_without_a_rank(boards):
+    beside = [row for row in boards[0].views[0].rows if row.kind != "judge"]
+    assert {row.label.split(":")[0] for row in beside} == {"human ceiling", "best constant", "LPIPS"}
+    assert {row.rank for row in beside} == {""}
+    assert "random answers" in [row.label for row in boards[1].views[0].rows]
+
+
+def test_every_choice_has_a_table_and_a_setting_ranks_among_itself(boards):
+    assert len(boards[0].views) == 3 * 3 * 2  # one judge alone has one-shot answers
+    zero = view_of(boards[0], aspect="O", failures="drop", setting="0shot")
+    assert [row.label for row in zero.rows if row.kind == "judge"] == ["GPT-4o zero-shot", "GPT-4v zero-shot"]
+    assert {(view.choice["part"], view.choice["ties"]) for view in boards[1].views} == {
+        (part, ties) for part in ("all", "video") for ties in ("four_way", "three_way", "decisive")
+    }
+
+
+def test_ties_are_counted_as_chosen(boards, sources):
+    known = benchmark("genai_bench_tiger")
+    [judge] = [judge for judge in published_judges(known.name) if judge.name == "gpt4o"]
+    run = run_of(judge, sources.published, known.load(sources.data, "video"))
+    cells = known.report.tables(known.name, ("video",), [run], OPTIONS).cells
+    for ties in ("four_way", "three_way", "decisive"):
+        [row] = [row for row in view_of(boards[1], part="video", ties=ties).rows if row.label == "GPT-4o"]
+        assert 100 * row.value == pytest.approx(cells[Key(known.name, "video", "", "GPT-4o", f"accuracy_{ties}", "")])
+
+
+def test_absent_judges_are_named_and_present_ones_dated(boards):
+    assert [judge.name for judge in boards[0].judges if not judge.absent] == [
+        "gpt4o_0shot",
+        "gpt4v_0shot",
+        "gpt4v_1shot",
+    ]
+    assert "Gemini 1.5 Pro zero-shot" in [judge.label for judge in boards[0].absent]
+    html = page(boards, OPTIONS)
+    assert "Judges whose published logs were not here when this page was made: GPT-4o one-shot, Gemini" in html
+    assert "The published judges are of 2023 and 2024." in html
+    assert "gpt-4o-2024-05-13, 2024-05" in html
+    assert "logs of tig, mie, tie, sdig, sdie, mcic were here" in html
+
+
+def test_a_printed_row_of_other_answers_is_an_erratum_and_says_so(boards):
+    errata = {(number.image_model, number.aspect): number for number in boards[0].errata}
+    assert {model for model, _ in errata} == {"ControlNet", "UniControl"}
+    assert all(number.label == "GPT-4v zero-shot" for number in errata.values())
+    of_row = errata["ControlNet", "SC"]
+    assert (of_row.printed, round(of_row.computed, 4)) == (0.4270, 0.3902)
+    assert of_row.reason.startswith("The published answers give the paper's own average of the task, 0.4360")
+    assert boards[1].errata == []
+
+
+def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
+    assert title(boards).startswith("On ImagenHub, ")
+    html = page(boards, OPTIONS)
+    assert f"<title>{title(boards)}</title>" in html.replace("&#39;", "'")
+    assert "http" not in html.replace("http-equiv", "")
+    assert html.count('<details class="view"') == sum(len(board.views) for board in boards)
+    # without scripts the first table of each is open, and all others can be opened
+    assert html.count(" open><summary>") == 2
+    assert '<form class="filters" hidden' in html
+
+
+def test_data_beside_the_page_has_every_row(boards):
+    rows = list(csv.DictReader(csv_text(boards).splitlines()))
+    assert len(rows) == sum(len(view.rows) for board in boards for view in board.views)
+    [first] = [row for row in rows if row["judge"] == "GPT-4v zero-shot" and row["part"] == "all"][:1]
+    assert (first["version"], first["date"], first["kind"]) == ("gpt-4-vision-preview", "2023-12", "judge")
+    document = json.loads(json_text(boards, OPTIONS))
+    assert document["boards"][0]["views"][0]["rows"][0]["label"] == boards[0].views[0].rows[0].label
+
+
+def test_a_submission_stands_among_the_published(sources, runs):
+    of = {record.id: record for [record] in runs[0].records["cig"]}
+    verdicts = {str(name): ScoredVerdict(record.verdict.status, record.verdict.scores) for name, record in of.items()}
+    run = SubmittedRun("imagenhub", "viescore", ("0shot",), ("SC", "PQ", "O"), "viescore/v1", "0", {}, verdicts)
+    submission = Submission(1, cards.MODEL, "2026-11-23", (run,))
+    [board, _] = make_boards(sources, [submission, submission], OPTIONS)
+    rows = {row.label: row for row in board.views[0].rows}
+    assert rows["maker/mine-7b"].value == rows["GPT-4o zero-shot"].value
+    assert rows["maker/mine-7b viescore"].rank  # the second of one name has more of it
+    assert "2026-11-23, submitted" in page([board], OPTIONS)
+
+
+def test_a_folder_without_logs_is_one_line(vieval, tmp_path, monkeypatch, sources):
+    monkeypatch.setenv("VIEVAL_DATA", str(sources.data))
+    given = ("leaderboard", "make", "--published", tmp_path, "--out", tmp_path / "out")
+    assert vieval(*given, code=1).err.splitlines() == [
+        f"vieval: {tmp_path}: no published logs of ImagenHub; run `vieval prepare published_verdicts`"
+    ]
+    assert not (tmp_path / "out" / "index.html").exists()
+
+
+@pytest.mark.slow
+def test_errata_are_the_cells_that_are_known_to_be_wrong(shared_data):
+    expected = list(csv.DictReader((shared_data / "expected" / "viescore_paper_tables.csv").open()))
+    titles = {judge.name: judge.title for judge in published_judges("imagenhub")}
+    known = benchmark("imagenhub")
+    judged = [sample for part in known.parts for sample in known.load(shared_data, part)]
+    published = [judge for judge in present("imagenhub", shared_data) if "blip2" not in judge.name]
+    numbers = compare_printed(known, [run_of(judge, shared_data, judged) for judge in published], titles, OPTIONS)
+    assert {
+        (titles[row["judge"]], row["table"], row["task"], row["image_model"], row["aspect"])
+        for row in expected
+        if row["reproducible"] == "no"
+    } == {
+        (number.label, number.table, number.task, number.image_model, number.aspect)
+        for number in numbers
+        if number.is_erratum
+    }
+    reasons = {number.reason.partition(",")[0].partition(":")[0] for number in numbers if number.is_erratum}
+    assert reasons == {
+        "It is the number of Prompt2prompt",
+        "It is the number of MagicBrush",
+        "The published answers give the paper's own average of the task",
+        "The average of printed numbers",
+    }
+    assert all(number.computed is not None for number in numbers)

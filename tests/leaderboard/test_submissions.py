@@ -1,0 +1,213 @@
+"""Submissions: one that is right is taken, and each that is not is refused in a line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.leaderboard import cards
+from vieval_plugin.benchmarks.registry import benchmark
+from vieval_plugin.leaderboard.submissions import read_submissions, run_of_submission
+from vieval_plugin.results.runs import load_results
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory):
+    """The folder of a card that is right, and the data folder that it is about."""
+    folder = tmp_path_factory.mktemp("right")
+    data = cards.ratings(folder / "data")
+    return cards.card(folder / "card", data), data
+
+
+@pytest.fixture
+def submission(right, tmp_path, monkeypatch):
+    """A copy of it that a test may spoil."""
+    monkeypatch.setenv("VIEVAL_DATA", str(right[1]))
+    return shutil.copytree(right[0], tmp_path / "submission")
+
+
+@pytest.fixture
+def refused(submission, vieval):
+    """Checks the submission, and gives the one line that refuses it."""
+
+    def check(code=1):
+        [line] = vieval("leaderboard", "check", submission, code=code).err.splitlines()
+        return line
+
+    return check
+
+
+def test_a_right_one_is_taken_and_says_what_cannot_be_shown(submission, vieval):
+    assert vieval("leaderboard", "check", submission).out.splitlines() == [
+        "ImagenHub: 40 verdicts of maker/mine-7b come out of their replies, and every number of them",
+        "no check can show which model wrote the replies, nor that it was asked once",
+    ]
+
+
+def test_it_is_kept_small_and_gives_the_same_numbers(submission, vieval, tmp_path, right):
+    vieval("leaderboard", "add", submission, "--out", tmp_path / "board")
+    [kept] = read_submissions(tmp_path / "board" / "submissions")
+    [file] = (tmp_path / "board" / "submissions").iterdir()
+    assert file.name.startswith("mine-7b-20")
+    assert "as seen" not in file.read_text()
+    [run] = kept.runs
+    again = run_of_submission(run, "mine", cards.samples(right[1]))
+    [before] = load_results([submission / cards.FILE]).runs
+    cells = [
+        benchmark("imagenhub").report.tables("imagenhub", ("cig",), [of], cards.OPTIONS).cells for of in (before, again)
+    ]
+    assert [*cells[0].values()] == pytest.approx([*cells[1].values()], nan_ok=True)
+    assert (again.setting, again.aspects, len(again.records["cig"])) == ("0shot", before.aspects, 40)
+
+
+def test_a_changed_score(submission, refused):
+    def change(lines):
+        lines[0]["scores"]["O"] = 1.0 if lines[0]["scores"]["O"] < 1 else 0.5
+        return lines
+
+    cards.edit(submission, change)
+    cards.rewritten(submission)  # the card says what the changed verdicts do
+    line = refused()
+    assert "imagenhub/cig/ControlNet/sample_0.jpg: " in line
+    assert "is not what its replies give" in line
+
+
+def test_a_verdict_that_hides_its_failure(submission, refused):
+    def change(lines):
+        lines[9]["status"] = "ok"
+        return lines
+
+    cards.edit(submission, change)
+    cards.rewritten(submission)
+    assert "ok is not what its replies give, which is parse_failure" in refused()
+
+
+def test_a_failure_that_is_called_broken_to_keep_its_scores(submission, refused):
+    def change(lines):
+        lines[0]["trace"] = [{**lines[0]["trace"][0], "path": ["sample"]}]
+        return lines
+
+    cards.edit(submission, change)
+    assert "has scores, and its trace says that the judge gave none" in refused()
+
+
+def test_a_missing_file(submission, refused):
+    (submission / cards.FILE).unlink()
+    assert "imagenhub_viescore.jsonl: not there" in refused()
+
+
+def test_a_file_that_was_changed_later(submission, refused):
+    with (submission / cards.FILE).open("a") as file:
+        file.write("\n")
+    assert "not the verdicts that the card was made from" in refused()
+
+
+def test_a_file_outside_of_the_folder(submission, refused):
+    cards.on_card(submission, lambda card: card["entries"][0]["files"].update({"../data/x": "0"}))
+    assert "names a file outside of its folder (../data/x)" in refused()
+
+
+def test_ids_of_another_benchmark(submission, refused):
+    def change(lines):
+        for line in lines[:3]:
+            target = json.loads(line["target"])
+            target["id"]["uid"] = f"other_{target['id']['uid']}"
+            line |= {"target": json.dumps(target), "uid": target["id"]["uid"]}
+        return lines
+
+    cards.edit(submission, change)
+    assert refused().endswith(
+        "ImagenHub: 3 of 40 verdicts are on samples that it does not have, first imagenhub/cig/ControlNet/other_sample_0.jpg"
+    )
+
+
+def test_ratings_that_people_did_not_give(submission, refused):
+    def change(lines):
+        target = json.loads(lines[0]["target"])
+        target["ratings"]["SC"] = [1 - value for value in target["ratings"]["SC"]]
+        target["ratings"]["SC"][0] = 0.25
+        lines[0]["target"] = json.dumps(target)
+        return lines
+
+    cards.edit(submission, change)
+    cards.rewritten(submission)
+    assert refused().endswith("sample_0.jpg: what people said of it is not what the benchmark has")
+
+
+def test_an_image_and_a_text_that_are_not_the_benchmarks(tmp_path, monkeypatch, vieval):
+    data = cards.ratings(tmp_path / "data")
+    monkeypatch.setenv("VIEVAL_DATA", str(data))
+    museum = data / "imagenhub" / "museum" / "ImagenHub_Control-Guided_IG"
+    for folder in ("ControlNet", "UniControl", "input"):
+        (museum / folder).mkdir(parents=True)
+        for number in range(20):
+            (museum / folder / f"sample_{number}.jpg").write_bytes(f"{folder} {number}".encode())
+    folder = cards.card(tmp_path / "card", data)
+    vieval("leaderboard", "check", folder)
+    (museum / "UniControl" / "sample_3.jpg").write_bytes(b"the benchmark's own")
+    lookup = {"sample_5.jpg": {"text": "a blue cube", "control_type": "canny"}}
+    (museum / "dataset_lookup.json").write_text(json.dumps(lookup))
+    image, *texts = vieval("leaderboard", "check", folder, code=1).err.splitlines()
+    assert "UniControl/sample_3.jpg: judged with other content of " in image
+    assert [line.partition(": judged")[2] for line in texts] == [" with other texts than the benchmark's"] * 2
+
+
+def test_options_that_do_not_match(submission, refused):
+    cards.on_card(submission, lambda card: card["entries"][0].update({"options": {"judges": {}}}))
+    assert refused().endswith("ImagenHub: the options on the card are not those in its verdicts")
+
+
+@pytest.mark.parametrize(("field", "said"), [("judge", "pairwise"), ("setting", "1shot"), ("pack_hash", "0")])
+def test_another_judge_on_the_card(submission, refused, field, said):
+    cards.on_card(submission, lambda card: card["entries"][0].update({field: said}))
+    assert f"is {said!r} on the card and" in refused()
+
+
+def test_verdicts_twice(submission, refused):
+    cards.edit(submission, lambda lines: [*lines, lines[0]])
+    assert "lines 1 and 41 are both verdicts of viescore on imagenhub/cig/ControlNet/sample_0.jpg" in refused()
+
+
+def test_an_empty_reason(submission, refused):
+    def change(lines):
+        for step in lines[9]["trace"]:
+            step["reason"] = " "
+        return lines
+
+    cards.edit(submission, change)
+    assert "failed (parse_failure) and has no reason" in refused()
+
+
+def test_fewer_verdicts_than_the_card_says(submission, vieval):
+    cards.edit(submission, lambda lines: lines[1:])
+    lines = vieval("leaderboard", "check", submission, code=1).err.splitlines()
+    assert "the card is of 40 verdicts, and its files have 39" in lines[0]
+    assert any("the digest of its samples is another" in line for line in lines)
+    assert any("its agreement is" in line for line in lines)
+
+
+def test_a_number_that_is_nicer_on_the_card(submission, refused):
+    cards.on_card(submission, lambda card: card["entries"][0]["number"].update({"value": 0.9}))
+    assert "ImagenHub: its agreement is 0.900" in refused()
+
+
+def test_a_million_draws_are_not_computed(submission, refused):
+    cards.on_card(submission, lambda card: card["statistics"].update({"draws": 10**9}))
+    assert "the card's statistics are none that vieval card has (10,000 draws at most)" in refused()
+
+
+def test_a_card_of_something_else(submission, refused):
+    cards.on_card(submission, lambda card: card.update({"entries": []}))
+    assert "a card of none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)" in refused()
+
+
+def test_a_damaged_submission_of_the_page_is_one_line(submission, vieval, tmp_path):
+    vieval("leaderboard", "add", submission, "--out", tmp_path)
+    [file] = (tmp_path / "submissions").iterdir()
+    document = json.loads(file.read_text())
+    for broken in ("{", '{"submission": 9}', json.dumps({**document, "runs": [{}]})):
+        file.write_text(broken)
+        [line] = vieval("leaderboard", "make", "--out", tmp_path, code=1).err.splitlines()
+        assert str(file) in line

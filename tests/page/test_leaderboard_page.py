@@ -1,0 +1,41 @@
+"""The leaderboard's page in a browser: quiet, readable, and its tables chosen by keyboard."""
+
+import pytest
+
+from tests.leaderboard.logs import few_logs
+from vieval_plugin.leaderboard.making import make_boards
+from vieval_plugin.leaderboard.sources import Sources
+from vieval_plugin.leaderboard.writing import PAGE, write_boards
+from vieval_plugin.stats.options import StatisticsOptions
+
+MOST_BYTES = 300_000
+
+
+@pytest.fixture(scope="module")
+def page(shared_data, tmp_path_factory):
+    logs = few_logs(shared_data, tmp_path_factory.mktemp("logs"))
+    folder = tmp_path_factory.mktemp("leaderboard")
+    options = StatisticsOptions(draws=20)
+    write_boards(make_boards(Sources(logs, logs), [], options), folder, options)
+    return folder / PAGE
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1440])
+def test_it_is_quiet_and_readable(browser, page, scheme, width):
+    browser.open(page, width=width, height=900, scheme=scheme)
+    assert (browser.requested(), browser.complaints(), browser.violations()) == ([], [], [])
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.stat().st_size < MOST_BYTES
+
+
+def test_a_table_is_chosen_and_alone_is_seen(browser, page):
+    browser.open(page)
+    views = "[...document.querySelectorAll('#b1 .view')]"
+    assert browser.evaluate(f"{views}.filter(view => !view.hidden).length") == 1
+    assert browser.visible("#b1 form")
+    assert not browser.visible("#b1 .view summary")
+    browser.evaluate("document.querySelector('#b1 select').focus()")
+    browser.press("S")
+    assert browser.evaluate(f"{views}.filter(view => !view.hidden).map(view => view.dataset.choice)") == ["SC drop all"]
+    assert browser.evaluate("[...document.querySelectorAll('#b2 .view')].filter(view => !view.hidden).length") == 1

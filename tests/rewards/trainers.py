@@ -1,0 +1,78 @@
+"""Stand-ins that load and call a reward as trainers do, written anew from how they behave."""
+
+import inspect
+import sys
+import types
+
+import torch
+
+
+def flow_grpo(score_functions, weights):
+    """flow_grpo's sum of rewards: a factory that has `device` among its names is given one."""
+    called = {
+        name: score_functions[name]("cpu")
+        if "device" in score_functions[name].__code__.co_varnames
+        else score_functions[name]()
+        for name in weights
+    }
+
+    def score(images, prompts, metadata):
+        details = {name: function(images, prompts, metadata)[0] for name, function in called.items()}
+        total = [sum(weights[name] * details[name][n] for name in weights) for n in range(len(prompts))]
+        return {**details, "avg": total}, {}
+
+    return score
+
+
+async def verl_omni(function, image, prompt, entry, extra_info=None):
+    """VeRL-Omni's reward manager: a failure is 0 unless the entry says that the reward is required."""
+    assert inspect.iscoroutinefunction(function)
+    known = {"data_source": "d", "solution_image": image, "ground_truth": prompt, "extra_info": extra_info or {}}
+    more = {name: value for name, value in entry.items() if name not in ("path", "name", "weight", "required")}
+    manager = {"reward_router_address": None, "reward_model_tokenizer": None, "model_name": "generator"}
+    try:
+        return float((await function(**known, **manager, **more))["score"])
+    except Exception as error:
+        if entry.get("required"):
+            raise RuntimeError(f"Required sub-reward failed: {error}") from error
+        return 0.0
+
+
+def install_flow_factory(monkeypatch):
+    """A package `flow_factory` with the bases that its registry and processor look for."""
+
+    class Base:
+        def __init__(self, config, accelerator):
+            self.config, self.accelerator = config, accelerator
+
+    class PointwiseRewardModel(Base):
+        pass
+
+    class GroupwiseRewardModel(Base):
+        pass
+
+    class RewardModelOutput:
+        def __init__(self, rewards, extra_info=None):
+            self.rewards, self.extra_info = rewards, extra_info
+
+    rewards = types.ModuleType("flow_factory.rewards")
+    for kind in (PointwiseRewardModel, GroupwiseRewardModel, RewardModelOutput):
+        setattr(rewards, kind.__name__, kind)
+    package = types.ModuleType("flow_factory")
+    package.rewards = rewards
+    monkeypatch.setitem(sys.modules, "flow_factory", package)
+    monkeypatch.setitem(sys.modules, "flow_factory.rewards", rewards)
+    monkeypatch.delitem(sys.modules, "vieval_plugin.rewards.flow_factory", raising=False)
+    return rewards
+
+
+def flow_factory(bases, path, config, batch):
+    """Flow-Factory's processor: it calls models of its bases, with the fields that `__call__` names, and no others at all."""
+    module, _, name = path.rpartition(".")
+    __import__(module)
+    model = getattr(sys.modules[module], name)(config, None)
+    if not isinstance(model, (bases.PointwiseRewardModel, bases.GroupwiseRewardModel)):
+        return None
+    names = inspect.signature(model.__call__).parameters
+    output = model(**{name: value for name, value in batch.items() if name in names and value is not None})
+    return torch.as_tensor(output.rewards if hasattr(output, "rewards") else output, dtype=torch.float32)

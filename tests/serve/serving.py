@@ -1,0 +1,100 @@
+"""A reward server in a thread of this process, started from the flags of its command; and clients to call it with."""
+
+import asyncio
+import base64
+import json
+import threading
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tests.fake_server import named
+from vieval_plugin.cli import _parser
+from vieval_plugin.cli.serve import _served
+from vieval_plugin.run.loop import LoopThread
+from vieval_plugin.serve.run import listening
+
+
+@dataclass
+class Running:
+    """A server that listens: its port, and its inside."""
+
+    port: int
+    front: object
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def post(self, path, document, **headers):
+        """The status and JSON of the answer to a JSON request."""
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        return self.send(path, body, {"Content-Type": "application/json", **headers})
+
+    def send(self, path, body=None, headers=None):
+        """The status and JSON of an answer; text where it is no JSON."""
+        status, content, _ = self.exchange(path, body, headers)
+        try:
+            return status, json.loads(content)
+        except ValueError:
+            return status, content.decode(errors="replace")
+
+    def exchange(self, path, body=None, headers=None):
+        """The status, bytes and headers of an answer."""
+        request = urllib.request.Request(self.url + path, body, headers or {})
+        try:
+            with urllib.request.urlopen(request, timeout=120) as response:
+                return response.status, response.read(), response.headers
+        except urllib.error.HTTPError as error:
+            return error.code, error.read(), error.headers
+
+    def get(self, path, **headers):
+        return self.send(path, None, headers)
+
+    def metrics(self):
+        """The numbers of /metrics by name with labels."""
+        lines = [line for line in self.get("/metrics")[1].splitlines() if not line.startswith("#")]
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+
+@contextmanager
+def serving(*flags, bounds=None, **options):
+    """A server started from flags; `bounds` and `options` replace fields of `Bounds` and `ServeOptions`."""
+    served = _served(_parser("serve").parse_args(["serve", "--port", "0", *map(str, flags)]))
+    changed = replace(served.options, **options)
+    changed = replace(changed, bounds=replace(changed.bounds, **{"drain_seconds": 2.0, **(bounds or {})}))
+    started, stop = threading.Event(), asyncio.Event()
+    running = []
+
+    async def run():
+        async with listening(replace(served, options=changed)) as (port, front):
+            running.append(Running(port, front))
+            started.set()
+            await stop.wait()
+
+    with LoopThread() as loop:
+        finished = loop.begin(run())
+        finished.add_done_callback(lambda _: started.set())
+        assert started.wait(60)
+        if finished.done():
+            finished.result()
+        try:
+            yield running[0]
+        finally:
+            loop._loop.call_soon_threadsafe(stop.set)
+            finished.result(60)
+
+
+def judged_by(server, *flags, reward="r=viescore", **more):
+    """A server whose judge asks a fake backbone, each try once."""
+    return serving("--reward", reward, *named(server), *flags, **more)
+
+
+def encoded(image):
+    return base64.b64encode(image).decode()
+
+
+def row(image, prompt="a red cube", **more):
+    """A sample of /v1/judge."""
+    return {"images": {"output": encoded(image)}, "texts": {"prompt": prompt}, **more}

@@ -1,0 +1,204 @@
+"""Bounds of the server: what is too much or too slow is refused or closed, and others do not notice."""
+
+import json
+import socket
+import struct
+import time
+import zlib
+
+import pytest
+
+from tests.attack import files
+from tests.pictures import plain
+from tests.serve.serving import row, serving
+
+GUARD = 30.0
+
+
+def connected(running):
+    """A bare connection to the server."""
+    connection = socket.create_connection(("127.0.0.1", running.port), timeout=GUARD)
+    connection.settimeout(GUARD)
+    return connection
+
+
+def answered(connection):
+    """Everything that comes until the server closes."""
+    content = b""
+    try:
+        while chunk := connection.recv(65536):
+            content += chunk
+    except ConnectionResetError:
+        pass
+    return content
+
+
+def header(running, *lines, path="/v1/judge"):
+    return "\r\n".join([f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{running.port}", *lines, "", ""]).encode()
+
+
+def fine(running):
+    """The server judges a sample of another client."""
+    status, answer = running.post("/v1/judge", {"samples": [row(plain("red"), kind="tig")]})
+    return status == 200 and answer["failed"] == []
+
+
+@pytest.fixture
+def strict():
+    bounds = {
+        "header_seconds": 1.0,
+        "body_seconds": 1.0,
+        "body": 100_000,
+        "samples": 3,
+        "pixels": 10_000,
+        "connections": 8,
+    }
+    with serving("--reward", "r=sharpness", bounds=bounds) as running:
+        yield running
+
+
+@pytest.mark.parametrize("first", [b"", b"P", b"POST /v1/judge HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "])
+def test_a_header_that_never_ends_is_not_waited_for(strict, first):
+    with connected(strict) as slow:
+        slow.sendall(first)
+        assert fine(strict)
+        assert answered(slow) == b""
+
+
+def test_a_header_that_trickles_is_not_waited_for(strict):
+    with connected(strict) as slow:
+        deadline = time.monotonic() + GUARD
+        while time.monotonic() < deadline:
+            try:
+                slow.sendall(b"X")
+            except OSError:  # a reset or a broken pipe
+                return
+            time.sleep(0.1)
+    pytest.fail("it was read to the end")
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(strict):
+    with connected(strict) as slow:
+        slow.sendall(header(strict, "Content-Length: 1000") + b"{")
+        assert fine(strict)
+        assert b" 408 " in answered(slow)
+
+
+def test_half_a_request_and_good_bye(strict):
+    for part in (
+        header(strict, "Content-Length: 1000") + b"{",
+        header(strict)[:40],
+        header(strict, "Transfer-Encoding: chunked") + b"5\r\nab",
+    ):
+        with connected(strict) as gone:
+            gone.sendall(part)
+    assert fine(strict)
+    assert strict.get("/live")[0] == 200
+
+
+@pytest.mark.parametrize("lines", [["Content-Length: 100001"], ["Content-Length: 99999999999999"]])
+def test_a_body_that_says_it_is_too_large_is_not_read(strict, lines):
+    with connected(strict) as large:
+        large.sendall(header(strict, *lines))
+        content = answered(large)
+    assert b" 413 " in content
+    assert b"retry-after" not in content.lower()
+    assert fine(strict)
+
+
+def test_a_body_that_turns_out_to_be_too_large_is_not_kept(strict):
+    with connected(strict) as large:
+        large.sendall(header(strict, "Transfer-Encoding: chunked") + b"30000\r\n" + b" " * 0x30000 + b"\r\n")
+        assert b" 413 " in answered(large)
+    assert strict.front.bodies.held == 0
+    assert fine(strict)
+
+
+def test_a_body_that_is_packed_is_not_unpacked(strict):
+    packed = zlib.compress(b'{"samples": []}' + b" " * 50_000_000)
+    status, answer = strict.post("/v1/judge", packed, **{"Content-Encoding": "deflate"})
+    assert status == 415
+    assert "compressed" in answer["error"]
+
+
+def test_too_many_samples_are_refused(strict):
+    status, answer = strict.post("/v1/judge", {"samples": [row(b"")] * 4})
+    assert status == 400
+    assert "4 samples" in answer["error"]
+
+
+def bomb():
+    """A PNG that says it has a hundred million pixels."""
+
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    size = struct.pack(">IIBBBBB", 10_000, 10_000, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size) + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize("image", [bomb(), b"", b"GIF89a", b"%PDF-1.4", plain("red", (101, 100))])
+def test_an_image_that_is_none_or_too_large_fails_alone(strict, image):
+    status, answer = strict.post("/v1/judge", {"samples": [row(image, kind="tig"), row(plain("red"), kind="tig")]})
+    assert status == 200
+    assert answer["failed"] == [0]
+    assert answer["verdicts"][0]["status"] == "tool_error"
+
+
+def test_more_connections_than_may_be_are_closed_at_once(strict):
+    opened = [connected(strict) for _ in range(12)]
+    try:
+        time.sleep(0.5)
+        assert strict.front.connections() <= 8
+    finally:
+        for connection in opened:
+            connection.close()
+    deadline = time.monotonic() + GUARD
+    while strict.front.connections() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert fine(strict)
+
+
+def test_as_many_requests_as_may_wait_and_then_come_back():
+    with serving("--reward", "r=sharpness", bounds={"waiting": 0}) as running:
+        status, content, headers = running.exchange("/v1/judge", b"{}")
+    assert status == 429
+    assert headers["Retry-After"] == "2"
+    assert "come back" in json.loads(content)["error"]
+
+
+def test_bodies_of_all_together_are_bounded():
+    with serving("--reward", "r=sharpness", bounds={"bodies": 10}) as running:
+        status, _, headers = running.exchange("/v1/judge", b'{"samples":     []}')
+        assert running.front.bodies.held == 0
+    assert (status, headers["Retry-After"]) == (503, "2")
+
+
+def test_bytes_that_are_no_http_are_no_harm(strict):
+    for content in (
+        b"\x16\x03\x01\x02\x00",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\0" * 1000,
+        b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    ):
+        with connected(strict) as stranger:
+            stranger.sendall(content)
+            stranger.shutdown(socket.SHUT_WR)
+            answered(stranger)
+    assert fine(strict)
+
+
+def test_images_of_the_attack_suite_fail_alone(tmp_path):
+    samples, lines, _ = files.hostile_samples(tmp_path, 0)
+    images = [path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file() and path != samples]
+    images = [image for image in images if len(image) < 2**20]
+    with serving("--reward", "r=sharpness") as running:
+        status, answer = running.post("/v1/judge", {"samples": [row(image, kind="tig") for image in images]})
+        assert fine(running)
+    assert status == 200
+    assert len(lines) > 1
+    assert len(answer["failed"]) > 3
+    assert all(one["reason"] for one in answer["verdicts"] if one["failed"])
+    assert all(one["value"] is not None for one in answer["verdicts"] if not one["failed"])

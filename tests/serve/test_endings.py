@@ -1,0 +1,129 @@
+"""How a server ends: SIGTERM finishes what is in flight, and after kill -9 the store answers what was answered."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+from tests.fake_server import FakeServer, named
+from tests.pictures import plain
+from tests.serve.serving import Running, judged_by, row
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+GUARD = 60.0
+
+
+@contextmanager
+def process(server, tmp_path):
+    """`vieval serve` in a process of its own."""
+    options = tmp_path / "options.yaml"
+    options.write_text("store: {path: replies.sqlite}\n")
+    flags = ["--config", options, "--port", 0, "--reward", "r=viescore", *named(server)]
+    command = [sys.executable, "-m", "vieval_plugin", "serve", *map(str, flags)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
+        try:
+            first = started.stderr.readline()
+            assert "rewards at" in first, first
+            port = int(first.partition("http://127.0.0.1:")[2].partition(",")[0])
+            drain = threading.Thread(target=started.stderr.read, daemon=True)
+            drain.start()
+            yield started, Running(port, None)
+        finally:
+            started.kill()
+
+
+def begun(running, rows):
+    """A request in a thread, and what became of it."""
+    results = []
+
+    def ask():
+        try:
+            results.append(running.post("/v1/judge", {"samples": rows}))
+        except OSError as error:
+            results.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    return thread, results
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + GUARD
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_sigterm_finishes_what_is_in_flight(tmp_path):
+    with FakeServer(latency=1.0) as server, process(server, tmp_path) as (started, running):
+        running.get("/health")
+        before = server.stats()["requests"]
+        thread, results = begun(running, [row(plain("red"))])
+        wait_for(lambda: server.stats()["in_flight"] or server.stats()["requests"] > before)
+        started.send_signal(signal.SIGTERM)
+        thread.join(GUARD)
+        assert started.wait(GUARD) == 0
+    [(status, answer)] = results
+    assert status == 200
+    assert answer["verdicts"][0]["value"] is not None
+
+
+def test_after_kill_9_the_store_answers_what_was_answered(tmp_path):
+    done, rest = [row(plain((shade, 0, 0))) for shade in range(6)], [row(plain((0, shade, 0))) for shade in range(64)]
+    with FakeServer(latency=0.2, capacity=4) as server:
+        with process(server, tmp_path) as (started, running):
+            _, before = running.post("/v1/judge", {"samples": done})
+            thread, results = begun(running, rest)
+            wait_for(lambda: server.stats()["in_flight"] >= 4)
+            started.kill()
+            thread.join(GUARD)
+        assert isinstance(results[0], (urllib.error.URLError, ConnectionError))
+        with process(server, tmp_path) as (_, running):
+            running.get("/health")
+            asked = server.stats()["requests"]
+            _, after = running.post("/v1/judge", {"samples": done})
+            assert server.stats()["requests"] == asked
+    assert after == before
+    assert after["failed"] == []
+
+
+def test_a_client_that_goes_away_costs_what_was_begun_and_no_more(store):
+    rows = [row(plain((shade, 0, 0))) for shade in range(40)]
+    with FakeServer(latency=0.5) as server, judged_by(server, "--num-concurrent", 2) as running:
+        running.get("/health")
+        before = server.stats()["requests"]
+        request = urllib.request.Request(f"{running.url}/v1/judge", json.dumps({"samples": rows}).encode())
+        with pytest.raises(OSError, match="timed out"):
+            urllib.request.urlopen(request, timeout=0.7)
+        wait_for(lambda: running.metrics()["vieval_jobs_waiting"] == 0 and not running.front.service.loop.under_way)
+        cost = server.stats()["requests"] - before
+        assert running.metrics()['vieval_requests_total{protocol="judge_v1",code="gone"}'] == 1
+        # begun questions were finished, and are in the store for when the client comes again
+        again = running.post("/v1/judge", {"samples": rows[:1]})[1]
+        assert again["verdicts"][0]["value"] is not None
+        assert server.stats()["requests"] - before == cost
+    assert 0 < cost < len(rows)
+
+
+def test_the_store_keeps_the_newest(tmp_path):
+    from vieval_plugin.backends.cache.store import Store
+    from vieval_plugin.judges.protocol import Text
+
+    store = Store(tmp_path / "replies.sqlite")
+    for number in range(2500):
+        store.put(f"{number:04}", "m", Text(str(number)))
+    store.keep_newest(1000)
+    assert store.info()[0][1] == 1000
+    assert store.get("2499") is not None
+    assert store.get("1499") is None
+    store.keep_newest(1000)
+    assert store.info()[0][1] == 1000
+    store.close()

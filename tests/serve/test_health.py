@@ -1,0 +1,93 @@
+"""Health: ready after a real judgement, and no more when none has succeeded lately; counts for Prometheus."""
+
+import re
+import time
+
+import pytest
+
+from tests.fake_server import FakeServer
+from tests.pictures import plain
+from tests.serve.serving import judged_by, row, serving
+from vieval_plugin.judges import registry
+from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.protocol import Status, Verdict
+from vieval_plugin.judges.spec import missing_inputs_reason
+from vieval_plugin.records import unjudged
+from vieval_plugin.serve import health
+from vieval_plugin.serve.health import Health, probe
+
+
+def test_a_server_whose_backbone_is_away_lives_and_is_not_ready(store):
+    flags = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--patience", "0.5"]
+    with serving("--reward", "r=viescore", *flags) as running:
+        status, answer = running.get("/health")
+        assert running.get("/live")[0] == 200
+    assert (status, answer["status"], answer["rewards"]) == (503, "unavailable", {})
+    assert answer["reason"]
+
+
+def test_it_is_ready_as_soon_as_it_has_judged(server):
+    with judged_by(server, "--reward", "sharp=sharpness") as running:
+        assert running.get("/health") == (200, {"status": "ok", "rewards": {"r": ["value"], "sharp": ["value"]}})
+        assert running.get("/sharp/health") == (200, {"status": "ok", "rewards": {"sharp": ["value"]}})
+
+
+def test_it_falls_back_when_the_backbone_dies_and_the_other_reward_stays(store, monkeypatch):
+    monkeypatch.setattr(health, "FRESH", 0.2)
+    with FakeServer() as server, judged_by(server, "--reward", "sharp=sharpness", "--patience", "0.5") as running:
+        assert running.get("/health")[0] == 200
+        server.die(1000)
+        time.sleep(0.3)
+        status, answer = running.get("/health")
+        assert running.get("/sharp/health")[0] == 200
+    assert status == 503
+    assert "api_error" in answer["reason"]
+
+
+async def test_a_judgement_that_is_asked_for_twice_is_made_once():
+    made = []
+
+    async def judgement():
+        made.append(1)
+        return Verdict({}, Status.OK)
+
+    well = Health(judgement)
+    assert [await well.fault(1.0) for _ in range(3)] == [""] * 3
+    assert len(made) == 1
+
+
+async def test_a_judgement_that_failed_says_why():
+    async def failed():
+        return unjudged(Status.REFUSAL, "not today")
+
+    assert "not today" in await Health(failed).fault(1.0)
+
+
+@pytest.mark.parametrize("name", sorted(registry.judges()))
+def test_every_judge_can_be_asked_about_the_image_of_noise(name):
+    from vieval_plugin.config import Config
+    from vieval_plugin.run.prepare import prepare
+
+    spec = registry.judges()[name]
+    for kind in ("", *(kind for kind in spec.needs if kind != "*")):
+        judged = probe(prepare(name, None, Config()), kind)
+        assert isinstance(judged, Contest) is (spec.rates == "contest")
+        assert missing_inputs_reason(spec, judged) == ""
+
+
+def test_metrics_are_lines_that_prometheus_reads(server):
+    with judged_by(server) as running:
+        running.get("/health")
+        running.post("/v1/judge", {"samples": [row(plain("red")), row(b"")]})
+        _, content, headers = running.exchange("/metrics")
+        numbers = running.metrics()
+    assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    line = re.compile(
+        r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+|# TYPE [a-z_]+ (counter|gauge|histogram)'
+    )
+    assert all(line.fullmatch(text) for text in content.decode().splitlines())
+    assert numbers['vieval_requests_total{protocol="judge_v1",code="200"}'] == 1
+    assert numbers['vieval_rewards_total{reward="r",outcome="ok"}'] == 1
+    assert numbers['vieval_rewards_total{reward="r",outcome="failed"}'] == 1
+    assert numbers["vieval_request_seconds_count"] == numbers['vieval_request_seconds_bucket{le="+Inf"}'] == 1
+    assert numbers["vieval_input_tokens_total"] > 0

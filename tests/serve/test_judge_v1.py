@@ -1,0 +1,229 @@
+"""VIEval's own protocol: verdicts as `vieval score` gives them, and failures that are no numbers."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.fake_server import FakeServer, Fault, _parts, score_count
+from tests.pictures import plain
+from tests.serve.serving import encoded, judged_by, row, serving
+
+RUBBISH = "no score at all"
+
+
+def rows_of(path):
+    """The rows of a samples file, with the bytes of their images in place of paths."""
+    for line in path.read_text().splitlines():
+        sample = json.loads(line)
+        files = {role: path.parent / name for role, name in sample["images"].items()}
+        yield {**sample, "images": {role: encoded(file.read_bytes()) for role, file in files.items()}}
+
+
+@pytest.mark.parametrize("judge", ["viescore", "vieval_small"])
+def test_rewards_are_those_of_score_digit_for_digit(judge, server, score, samples_file):
+    flags = ["--model", "fake", "--base-url", server.base_url] if judge == "viescore" else []
+    code, expected, _, _ = score(samples_file, "--judge", judge, *flags)
+    assert code == 0
+    with serving("--reward", f"r={judge}", *flags) as running:
+        status, answer = running.post("/r/v1/judge", {"samples": list(rows_of(samples_file))})
+    assert status == 200
+    assert [one["value"] for one in answer["verdicts"]] == [line["scores"]["O"] for line in expected]
+    assert [one["verdicts"][0]["scores"] for one in answer["verdicts"]] == [line["scores"] for line in expected]
+    assert [one["uid"] for one in answer["verdicts"]] == [line["uid"] for line in expected]
+    assert answer["failed"] == []
+
+
+def test_what_cannot_be_judged_is_no_number_and_the_others_are(server):
+    good, torn = plain("red"), plain("red")[:30]
+    rows = [
+        row(good),
+        row(torn),
+        {"images": {"output": "/etc/passwd"}},
+        row(good, group=[1]),
+        row(good, typo=1),
+        row(good),
+    ]
+    with judged_by(server) as running:
+        status, answer = running.post("/v1/judge", {"samples": rows})
+    assert status == 200
+    assert answer["failed"] == [1, 2, 3, 4]
+    values = [one["value"] for one in answer["verdicts"]]
+    assert values[0] == values[5] is not None
+    assert values[1:5] == [None] * 4
+    reasons = [one["reason"] for one in answer["verdicts"][1:5]]
+    assert [word in reason for word, reason in zip(["image", "base64", "group", "typo"], reasons, strict=True)] == [
+        True
+    ] * 4
+
+
+def unreadable(replies, asked):
+    """The first so many replies about a sample of ours are rubbish."""
+
+    def reply(request):
+        text = " ".join(part.get("text", "") for turn in request["messages"] for part in _parts(turn["content"]))
+        if "a red cube" in text:  # and not what is asked to know whether the judge is well
+            asked.append(text)
+        rubbish = "a red cube" in text and len(asked) <= replies
+        return RUBBISH if rubbish else json.dumps({"score": [7] * score_count(text), "reasoning": "fine"})
+
+    return reply
+
+
+def test_a_reply_that_cannot_be_read_is_asked_for_again_past_the_store(store):
+    asked = []
+    # two questions; one of them names the prompt. It and its reminder are not answered, and then it is asked anew
+    with (
+        FakeServer(reply=unreadable(2, asked), schema_support="ignored") as server,
+        judged_by(server, "--attempts", 2) as running,
+    ):
+        _, answer = running.post("/v1/judge", {"samples": [row(plain("blue"))]})
+        again = running.post("/v1/judge", {"samples": [row(plain("blue"))]})[1]
+    assert answer["verdicts"][0]["value"] == again["verdicts"][0]["value"] == pytest.approx(0.7)
+    assert len(asked) == 3
+
+
+def test_one_that_never_can_be_read_has_no_value_and_its_status(store):
+    with (
+        FakeServer(reply=unreadable(100, []), schema_support="ignored") as server,
+        judged_by(server, "--attempts", 2) as running,
+    ):
+        _, answer = running.post("/v1/judge", {"samples": [row(plain("blue"))]})
+        metrics = running.metrics()
+    [verdict] = answer["verdicts"]
+    assert (verdict["value"], verdict["status"], answer["failed"]) == (None, "parse_failure", [0])
+    assert metrics['vieval_verdicts_total{judge="viescore",status="parse_failure"}'] == 1
+    assert metrics['vieval_rewards_total{reward="r",outcome="failed"}'] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("500", "api_error"), ("refusal", "refusal"), ("content_filter", "refusal")]
+)
+def test_failures_of_the_backbone_are_statuses(kind, status, store, tmp_path):
+    options = tmp_path / "quick.yaml"
+    with FakeServer(faults=lambda number, body: Fault(kind)) as server:
+        options.write_text(
+            f"backbones: {{judge: {{model: fake, base_url: '{server.base_url}', retries: 0, patience: 0.5}}}}"
+        )
+        with serving("--reward", "r=viescore", "--config", options, "--attempts", 1, "--patience", 0.5) as running:
+            code, answer = running.post("/v1/judge", {"samples": [row(plain("blue")), row(plain("red"))]})
+    assert code == 200
+    assert [one["value"] for one in answer["verdicts"]] == [None, None]
+    assert {one["status"] for one in answer["verdicts"]} == {status}
+    assert all(one["reason"] for one in answer["verdicts"])
+
+
+def test_contests_are_judged_with_their_votes(server):
+    candidates = [{"images": {"output": encoded(plain(colour))}} for colour in ("red", "blue")]
+    contest = {"id": "c", "kind": "tig", "texts": {"prompt": "red"}, "candidates": candidates}
+    with judged_by(server, reward="r=pairwise") as running:
+        _, answer = running.post("/v1/judge", {"samples": [contest, {**contest, "candidates": candidates[:1]}]})
+    first, second = answer["verdicts"]
+    assert set(first["verdicts"][0]["choice"]["votes"]) == {"forward", "reverse"}
+    assert (first["uid"], first["failed"], second["failed"]) == ("c", False, True)
+    assert "two or more" in second["reason"]
+
+
+def test_images_may_come_as_parts(server):
+    image = plain("red")
+    document = {"samples": [row(image), {"images": {"output": "part:one"}, "texts": {"prompt": "a red cube"}}]}
+    document["samples"].append({"images": {"output": "part:none"}, "texts": {"prompt": "a red cube"}})
+    parts = {"request": json.dumps(document).encode(), "one": image}
+    body = b"".join(
+        b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (name.encode(), content)
+        for name, content in parts.items()
+    )
+    with judged_by(server) as running:
+        kind = {"Content-Type": "multipart/form-data; boundary=XX"}
+        status, answer = running.send("/v1/judge", body + b"--XX--\r\n", kind)
+        refused = running.send("/v1/judge", b"--XX\r\nbroken", kind)
+    assert status == 200
+    values = [one["value"] for one in answer["verdicts"]]
+    assert values[0] == values[1] is not None
+    assert values[2] is None
+    assert refused[0] == 400
+
+
+def test_groups_have_their_spread(server):
+    rows = [row(plain(colour), group=group) for colour, group in (("red", "a"), ("blue", "a"), ("red", 2), ("red", 2))]
+    with judged_by(server) as running:
+        _, answer = running.post("/v1/judge", {"samples": rows})
+    first, second = answer["groups"]
+    values = [one["value"] for one in answer["verdicts"]]
+    assert (first["group"], first["n"], first["failed"]) == ("a", 2, 0)
+    assert first["mean"] == pytest.approx(sum(values[:2]) / 2)
+    assert first["spread"] == pytest.approx(abs(values[0] - values[1]) / 2)
+    assert second["spread"] == 0
+
+
+def test_the_same_sample_of_two_clients_is_asked_about_once(store):
+    with FakeServer(latency=0.5) as server, judged_by(server) as running:
+        running.get("/health")
+        before = server.stats()["requests"]
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda _: running.post("/v1/judge", {"samples": [row(plain("green"))]}), range(4)))
+        asked = server.stats()["requests"] - before
+    assert asked == 2  # the two questions of one sample
+    assert len({json.dumps(answer["verdicts"]) for _, answer in answers}) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "JSON"),
+        (b"[]", "object"),
+        (b'{"samples": 1}', "samples"),
+        (b'{"samples": [1]}', "samples"),
+        (b'{"rows": []}', "rows"),
+        (b"[" * 100_000, "JSON"),
+        (b'{"samples": ' + b"9" * 10_000 + b"}", "JSON"),
+    ],
+)
+def test_a_body_that_is_none_is_refused_in_one_line(body, words):
+    with serving("--reward", "r=sharpness") as running:
+        status, answer = running.post("/v1/judge", body)
+        assert running.post("/v1/judge", {"samples": [row(plain("red"))]})[0] == 200
+    assert status == 400
+    assert words in answer["error"]
+    assert "\n" not in answer["error"]
+
+
+def test_a_sum_of_rewards_is_the_sum_of_its_parts(server):
+    text = "--reward=sum=0.7*viescore:SC+-0.3*sharpness"
+    with judged_by(server, text, "--reward", "sc=viescore:SC", "--reward", "sharp=sharpness") as running:
+        answers = [
+            running.post(f"/{name}/v1/judge", {"samples": [row(plain("red"))]}) for name in ("sum", "sc", "sharp")
+        ]
+        missing = running.post("/v1/judge", {"samples": []})
+    total, first, second = (answer["verdicts"][0]["value"] for _, answer in answers)
+    assert total == pytest.approx(0.7 * first - 0.3 * second, abs=1e-15)
+    assert len(answers[0][1]["verdicts"][0]["verdicts"]) == 2
+    assert missing[0] == 404
+    assert "/sharp/v1/judge" in missing[1]["error"]
+
+
+def test_prompts_and_images_are_in_no_log_unless_asked_for(server, caplog):
+    caplog.set_level("INFO", "vieval")
+    rows = [row(plain("red"), "a secret prompt"), row(b"none", "a secret prompt")]
+    with judged_by(server) as running:
+        running.post("/v1/judge", {"samples": rows})
+    assert "1 without a reward" in caplog.text
+    assert "secret" not in caplog.text
+    with judged_by(server, "--log-prompts") as running:
+        running.post("/v1/judge", {"samples": rows})
+    assert "a secret prompt" in caplog.text
+
+
+def test_many_clients_at_once(server):
+    with judged_by(server) as running:
+        barrier = threading.Barrier(16)
+
+        def ask(number):
+            barrier.wait()
+            return running.post("/v1/judge", {"samples": [row(plain((number, 0, 0)))]})
+
+        with ThreadPoolExecutor(16) as pool:
+            answers = list(pool.map(ask, range(16)))
+    assert {status for status, _ in answers} == {200}
+    assert all(answer["verdicts"][0]["value"] is not None for _, answer in answers)

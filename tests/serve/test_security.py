@@ -1,0 +1,121 @@
+"""Callers that are heeded: tokens, names and origins; what is refused is refused in one line."""
+
+import base64
+
+import pytest
+
+from tests.pictures import plain
+from tests.serve.serving import row, serving
+from vieval_plugin.cli import main
+from vieval_plugin.serve.security import guard_of
+
+TOKEN = "0123456789abcdef-of-this-test"
+
+
+@pytest.fixture
+def tokened(monkeypatch):
+    monkeypatch.setenv("VIEVAL_SERVE_TOKEN", TOKEN)
+    with serving("--reward", "r=sharpness") as running:
+        yield running
+
+
+def test_the_token_is_taken_as_bearer_and_as_password_of_an_address(tokened):
+    basic = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
+    for header in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
+        status, answer = tokened.post("/v1/judge", {"samples": [row(plain("red"), kind="tig")]}, Authorization=header)
+        assert (status, answer["failed"]) == (200, [])
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {},
+        *(
+            {"Authorization": text}
+            for text in ("Bearer x", f"Bearer {TOKEN}x", TOKEN, "Basic !", "Basic YQ==", "Bearer \u00fc")
+        ),
+    ],
+)
+def test_whoever_lacks_the_token_is_told_so(tokened, header):
+    header = {name: value.encode().decode("latin-1") for name, value in header.items()}
+    for path in ("/v1/judge", "/health", "/metrics", "/"):
+        status, answer = tokened.get(path, **header)
+        assert status == 401
+        assert "token" in answer["error"]
+        assert TOKEN not in str(answer)
+    assert tokened.get("/live") == (200, {"status": "ok"})
+
+
+def test_many_guesses_are_refused_and_the_server_lives(tokened):
+    assert {tokened.get("/health", Authorization=f"Bearer {TOKEN[:-1]}{n}")[0] for n in range(200)} == {401}
+    assert tokened.get("/health", Authorization=f"Bearer {TOKEN}")[0] == 200
+
+
+@pytest.fixture
+def open_to_all():
+    with serving("--reward", "r=sharpness") as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example:8200"}, 421),
+        ({"Host": "192.168.1.7"}, 421),
+        ({"Host": ""}, 421),
+        ({"Host": "localhost"}, 200),
+        ({"Host": "[::1]:8200"}, 200),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+    ],
+)
+def test_pages_of_others_cannot_post_here(open_to_all, headers, status):
+    found, answer = open_to_all.post("/v1/judge", {"samples": []}, **headers)
+    assert found == status
+    if status != 200:
+        assert "\n" not in answer["error"]
+
+
+def test_the_servers_own_page_may(open_to_all):
+    assert open_to_all.post("/v1/judge", {"samples": []}, Origin=open_to_all.url)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("flags", "token", "words"),
+    [
+        (["--host", "0.0.0.0"], "", "--no-token"),
+        (["--host", "192.0.2.7"], "", "VIEVAL_SERVE_TOKEN"),
+        ([], "short", "16 or more"),
+        (["--reward", "r=sharpness"], "", "twice"),
+        (["--reward", "health=sharpness"], "", "choose another name"),
+        (["--reward", "x"], "", "NAME=JUDGE"),
+        (["--reward", "x=nobody"], "", "nobody"),
+        (["--reward", "x=sharpness:SC"], "", "no aspect"),
+        (["--reward", "x=pairwise:O"], "", "rates no aspect"),
+        (["--reward", "x=viescore"], "", "names a model"),
+        (["--kind", "what"], "", "kind"),
+        (["--attempts", "0"], "", "attempts"),
+        (["--max-imputed", "1"], "", "share"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_one_line(flags, token, words, monkeypatch, capsys):
+    monkeypatch.setenv("VIEVAL_SERVE_TOKEN", token)
+    if words == "names a model":
+        words = "asks a model"
+    if words == "rates no aspect":
+        flags = [*flags, "--model", "m", "--base-url", "http://127.0.0.1:1/v1"]
+    assert main(["serve", "--port", "0", "--reward", "r=sharpness", *flags]) == 1
+    printed = capsys.readouterr().err
+    assert words in printed
+    assert printed.count("\n") == 1
+
+
+def test_an_address_of_others_has_number_addresses_and_own_names(monkeypatch):
+    guard = guard_of("0.0.0.0", ("judge.lab",), "", without_token=True)
+    names = ["192.0.2.7:8200", "judge.lab", "JUDGE.lab:80", "evil.example", "127.0.0.1"]
+    assert [guard.refusal({"Host": name}) is None for name in names] == [True, True, True, False, True]

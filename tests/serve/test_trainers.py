@@ -1,0 +1,184 @@
+"""Trainers' protocols: the rewards of `vieval score` on the very bytes that were sent, and failures that end training."""
+
+import asyncio
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from tests.fake_server import FakeServer
+from tests.pictures import plain
+from tests.serve.clients import FlowFactory, FlowGrpo, UniRL, VerlOmni, jpeg
+from tests.serve.serving import judged_by, serving
+
+PROMPTS = ("a red cube", "a blue ball", "a cat")
+IMAGES = tuple(plain(colour) for colour in ("red", "blue", "green"))
+QUICK = ("--attempts", 1, "--patience", 1)
+UNREADABLE = {"reply": lambda request: "no score at all", "schema_support": "ignored"}
+
+
+def scored(score, folder, server, samples):
+    """What `vieval score` says of (prompt, output) or (instruction, source, output)."""
+    lines = []
+    for number, (prompt, *images) in enumerate(samples):
+        roles = ("source", "output") if len(images) == 2 else ("output",)
+        files = {role: f"{number}-{role}" for role in roles}
+        for role, image in zip(roles, images, strict=True):
+            (folder / files[role]).write_bytes(image)
+        text = "instruction" if len(images) == 2 else "prompt"
+        lines.append({"uid": str(number), "images": files, "texts": {text: prompt}})
+    (folder / "sent.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    flags = ["--model", "fake", "--base-url", server.base_url, "--fresh"]
+    code, rows, _, _ = score(folder / "sent.jsonl", "--judge", "viescore", *flags)
+    assert code == 0
+    return [row["scores"]["O"] for row in rows]
+
+
+CALLS = {
+    "flow_factory": lambda url, prompts, images: FlowFactory(f"{url}/r").rewards(prompts, images),
+    "flow_factory_group": lambda url, prompts, images: FlowFactory(f"{url}/r/group", 120).rewards(prompts, images),
+    "unirl": lambda url, prompts, images: UniRL(f"{url}/unirl", ["r"]).rewards(list(zip(prompts, images, strict=True))),
+    "flow_grpo": lambda url, prompts, images: FlowGrpo(f"{url}/pickle").rewards(prompts, images),
+    "verl_omni": lambda url, prompts, images: [
+        asyncio.run(VerlOmni(f"{url}/pickle").score(prompt, image))
+        for prompt, image in zip(prompts, images, strict=True)
+    ],
+}
+
+
+@pytest.mark.parametrize("trainer", CALLS)
+def test_rewards_are_those_of_score_on_the_bytes_that_were_sent(trainer, server, score, tmp_path):
+    sent = [jpeg(image) for image in IMAGES]
+    expected = scored(score, tmp_path, server, zip(PROMPTS, sent, strict=True))
+    with judged_by(server, "--pickle") as running:
+        found = CALLS[trainer](running.url, PROMPTS, sent)
+    assert found == expected
+
+
+def test_edits_are_judged_with_their_source(server, score, tmp_path):
+    edits = list(zip(PROMPTS, IMAGES, reversed(IMAGES), strict=True))
+    expected = scored(score, tmp_path, server, edits)
+    outputs, sources = [edit[2] for edit in edits], [edit[1] for edit in edits]
+    with judged_by(server, "--pickle") as running:
+        assert FlowFactory(running.url).rewards(PROMPTS, outputs, [[source] for source in sources]) == expected
+        assert UniRL(f"{running.url}/unirl", ["r"]).rewards(edits) == expected
+        _, answer = FlowGrpo(f"{running.url}/pickle").exchange(
+            {"images": outputs, "prompts": list(PROMPTS), "ref_images": sources, "metadatas": [{}] * 3}
+        )
+    assert answer["scores"] == expected
+
+
+@pytest.mark.parametrize("trainer", CALLS)
+def test_a_backbone_that_is_dead_ends_training_with_the_reason(trainer, store):
+    with FakeServer() as server, judged_by(server, *QUICK, "--pickle") as running:
+        assert len(CALLS[trainer](running.url, PROMPTS[:1], IMAGES[:1])) == 1
+        server.die(1000)
+        with pytest.raises((RuntimeError, KeyError), match="answered nothing|outputs"):
+            CALLS[trainer](running.url, PROMPTS[1:], IMAGES[1:])
+
+
+@pytest.mark.parametrize("trainer", CALLS)
+def test_what_the_judge_cannot_answer_ends_training_with_its_status(trainer, store):
+    with (
+        FakeServer(**UNREADABLE) as server,
+        judged_by(server, *QUICK, "--pickle") as running,
+        pytest.raises((RuntimeError, KeyError), match="parse_failure|outputs"),
+    ):
+        CALLS[trainer](running.url, PROMPTS, IMAGES)
+
+
+def test_flow_factory_is_asked_once_for_what_fails(store):
+    with FakeServer(**UNREADABLE) as server, judged_by(server, *QUICK) as running:
+        client = FlowFactory(running.url)
+        with pytest.raises(RuntimeError, match="3 of 3 samples have no reward: parse_failure"):
+            client.rewards(PROMPTS, IMAGES)
+        with pytest.raises(RuntimeError, match="1 prompts, 3 images"):
+            client.rewards(PROMPTS[:1], IMAGES)
+    assert client.tries == 2
+
+
+def test_one_image_that_is_none_is_named_and_costs_the_request_alone(server):
+    with judged_by(server) as running:
+        with pytest.raises(RuntimeError, match=r"1 of 2 samples have no reward: tool_error: .* \(samples 1\)"):
+            FlowFactory(running.url).rewards(PROMPTS[:2], [IMAGES[0], b"torn"])
+        answer = UniRL(f"{running.url}/unirl", ["r"]).score([(PROMPTS[0], IMAGES[0]), (PROMPTS[1], b"torn")])
+    assert list(answer["results"][0]["r"]) == ["value"]
+    assert (answer["results"][1], list(answer["errors"][1])) == ({}, ["r"])
+    assert answer["errors"][0] == {}
+
+
+def test_unirl_names_rewards_and_hears_of_those_that_there_are_not(server):
+    flags = ("--reward", "pq=viescore:PQ")
+    with judged_by(server, *flags) as running:
+        client = UniRL(f"{running.url}/unirl", ["pq", "r"])
+        assert client.is_available()
+        answer = client.score([(PROMPTS[0], IMAGES[0])])
+        assert set(answer["results"][0]) == {"pq", "r"}
+        assert answer["identities"][0]["request_id"] == "r0"
+        assert running.get("/unirl/rewards")[1]["rewards"] == {"r": ["value"], "pq": ["value"]}
+        with pytest.raises(ValueError, match="nobody"):
+            UniRL(f"{running.url}/unirl", ["nobody"]).is_available()
+        assert (
+            "no such reward"
+            in UniRL(f"{running.url}/unirl", ["nobody"]).score([(PROMPTS[0], IMAGES[0])])["errors"][0]["nobody"]
+        )
+        with pytest.raises(RuntimeError, match="after 1 tries: 400"):
+            UniRL(f"{running.url}/unirl", "r").score([(PROMPTS[0], IMAGES[0])])
+
+
+def test_health_is_asked_for_where_each_client_asks(server):
+    with judged_by(server) as running:
+        assert all(FlowFactory(f"{running.url}{path}").is_healthy() for path in ("", "/r", "/group", "/r/group"))
+        assert UniRL(f"{running.url}/unirl", ["r"]).is_available()
+
+
+def test_a_deadline_comes_before_the_client_gives_up(store):
+    with (
+        FakeServer(latency=5) as server,
+        judged_by(server, "--deadline", 0.5) as running,
+        pytest.raises(RuntimeError, match="not judged within"),
+    ):
+        FlowFactory(running.url).rewards(PROMPTS, IMAGES)
+
+
+def test_a_client_that_is_asked_to_come_back_does(server):
+    with judged_by(server, "--pickle") as running:
+        running.front.stopping = True
+        status, content, headers = running.exchange("/pickle", pickle.dumps({}))
+        assert (status, headers["Retry-After"], "error" in pickle.loads(content)) == (503, "5", True)
+        running.front.stopping = False
+        assert len(FlowGrpo(f"{running.url}/pickle").rewards(PROMPTS, IMAGES)) == 3
+
+
+@pytest.mark.parametrize("path", ["/pickle", "/r/pickle", "/nobody/pickle"])
+def test_every_body_of_the_pickle_protocol_is_a_pickle(path, server, monkeypatch):
+    monkeypatch.setenv("VIEVAL_SERVE_TOKEN", "0123456789abcdef")
+    right = {"Authorization": "Bearer 0123456789abcdef"}
+    with serving("--reward", "r=sharpness", "--pickle", bounds={"body": 1000}) as running:
+        bodies = [
+            running.exchange(path, b"none", right),
+            running.exchange(path, b"none"),
+            running.exchange(path, b"x" * 2000, right),
+            running.exchange(path, None, right),
+            running.exchange(path, pickle.dumps({"images": ["text"]}), right | {"Origin": "http://evil.example"}),
+        ]
+    statuses = [status for status, _, _ in bodies]
+    assert all(status >= 400 for status in statuses)
+    assert all(isinstance(pickle.loads(content)["error"], str) for _, content, _ in bodies)
+    assert "retry-after" not in {name.lower() for _, _, headers in bodies for name in headers}
+
+
+def test_without_the_flag_there_is_no_pickle(server):
+    with judged_by(server) as running:
+        status, answer = running.send("/pickle", pickle.dumps({"images": []}))
+    assert status == 404
+    assert "/r/v1/judge" in answer["error"]
+
+
+def test_arrays_of_prompts_are_refused_with_what_to_send(server):
+    with judged_by(server, "--pickle") as running:
+        client = FlowGrpo(f"{running.url}/pickle")
+        status, answer = client.exchange({"images": list(IMAGES), "prompts": np.array(PROMPTS)})
+    assert status == 400
+    assert "list(map(str, prompts))" in answer["error"]

@@ -1,0 +1,203 @@
+"""`vieval serve`: judges as a reward server for trainers of image generators."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vieval_plugin.cli.score import add_backbone, named_backbone, options_in_force, require_model
+
+if TYPE_CHECKING:
+    from vieval_plugin.cli import Commands
+    from vieval_plugin.config import Config
+    from vieval_plugin.run.prepare import PreparedJudge
+    from vieval_plugin.serve.options import ServeOptions
+    from vieval_plugin.serve.run import Served
+
+
+GROUP = "judge images"
+_PATIENCE = 30.0
+"""Seconds without any answer of the backbone until it counts as away: trainers wait for 60 to 300."""
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add_parser("serve", help="judges as a reward server for trainers of image generators")
+    parser.add_argument(
+        "--reward",
+        action="append",
+        required=True,
+        metavar="NAME=JUDGE[:ASPECT]",
+        help="a reward, once for each; a sum is NAME=0.7*JUDGE:SC+0.3*JUDGE",
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine alone)"
+    )
+    parser.add_argument("--port", type=int, default=8200, help="default: 8200; 0 for any free one")
+    parser.add_argument("--setting", help="the judges' setting, such as 1shot (default: the plain one of each)")
+    parser.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
+    parser.add_argument(
+        "--scorer", help="weights of judges that measure: a name, a folder or a file (default: their own)"
+    )
+
+    given = parser.add_argument_group("what is judged")
+    given.add_argument("--kind", help="the kind of all samples (default: an edit, tie, with a second image, else tig)")
+    given.add_argument(
+        "--role", action="append", help="what an image beside the output is, once for each (default: source)"
+    )
+
+    failing = parser.add_argument_group("failures")
+    failing.add_argument(
+        "--attempts", type=int, default=3, metavar="N", help="how often a question is asked in all (default: 3)"
+    )
+    failing.add_argument(
+        "--repeats",
+        type=int,
+        default=1,
+        metavar="K",
+        help="verdicts that a reward is the mean of, for a backbone with a temperature (default: 1)",
+    )
+    failing.add_argument(
+        "--on-failure",
+        choices=("error", "neutral"),
+        default="error",
+        help="neutral gives a failed member of a group the mean of the others; only where a request is a group",
+    )
+    failing.add_argument(
+        "--max-imputed", type=float, default=0.1, metavar="SHARE", help="of a group at most (default: 0.1)"
+    )
+    failing.add_argument(
+        "--deadline", type=float, metavar="S", help="seconds until a request is answered (default: each protocol's)"
+    )
+
+    callers = parser.add_argument_group("who may call")
+    callers.add_argument("--no-token", action="store_true", help="let everybody call who can reach --host")
+    callers.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="a further name of this server"
+    )
+    callers.add_argument(
+        "--pickle", action="store_true", help="also serve the pickle protocol of flow_grpo and VeRL-Omni"
+    )
+    callers.add_argument("--max-samples", type=int, metavar="N", help="samples of a request at most (default: 1024)")
+    callers.add_argument("--max-body", type=int, metavar="MIB", help="size of a request at most (default: 256)")
+    callers.add_argument("--log-prompts", action="store_true", help="write prompts and reasons into the log")
+    add_backbone(parser)
+    parser.set_defaults(run=_run, fresh=False)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin.errors import VievalError
+
+    try:
+        import aiohttp  # noqa: F401
+    except ImportError:
+        raise VievalError('a server needs aiohttp; run: pip install "vieval[http]"') from None
+    from vieval_plugin.run.loop import run
+    from vieval_plugin.serve.run import serve
+    from vieval_plugin.text.escaping import say
+
+    served = _served(options)
+    logging.basicConfig(format="vieval: %(message)s", stream=sys.stderr)
+    logging.getLogger("vieval").setLevel(logging.INFO)
+
+    def ready(port: int) -> None:
+        say(*_announcement(served, port), file=sys.stderr)
+
+    run(serve(served, ready))
+    return 0
+
+
+def _served(options: argparse.Namespace) -> Served:
+    """The server that the flags describe; VievalError for flags that do not go together."""
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.rewards.reward import read_reward
+    from vieval_plugin.run.prepare import prepare
+    from vieval_plugin.serve.run import Served
+    from vieval_plugin.serve.security import TOKEN_VARIABLE, guard_of
+
+    current = _with_own_store(options_in_force(options))
+    if options.patience is None:
+        options.patience = _PATIENCE
+    backbone = named_backbone(options, current) if _names_backbone(options, current) else None
+
+    @cache
+    def prepared(name: str) -> PreparedJudge:
+        judge = prepare(name, options.setting, current, backbone)
+        if judge.asks_a_model:
+            require_model(name, current, backbone)
+        return judge
+
+    rewards = [read_reward(text, prepared) for text in options.reward]
+    names = [reward.name for reward in rewards]
+    if reserved := {"v1", "compute", "group", "unirl", "pickle", "health", "live", "metrics"} & set(names):
+        raise VievalError(f"--reward {min(reserved)}: that is an address of the server itself; choose another name")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise VievalError(f"--reward {repeated[0]} is there twice; give each a name of its own")
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    guard = guard_of(options.host, tuple(options.allow_host), token, options.no_token)
+    return Served(rewards, current, backbone, guard, _serve_options(options, token))
+
+
+def _names_backbone(options: argparse.Namespace, current: Config) -> bool:
+    from vieval_plugin.cli.score import MODEL_ENV_VAR
+    from vieval_plugin.run.backbones import JUDGE
+
+    return bool(options.model or options.base_url or JUDGE in current.backbones or os.environ.get(MODEL_ENV_VAR))
+
+
+def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.rewards.samples import Conditions
+    from vieval_plugin.serve.options import MIB, Bounds, ServeOptions
+
+    for name in ("attempts", "repeats", "max_samples", "max_body"):
+        if (number := getattr(options, name)) is not None and number < 1:
+            raise VievalError(f"--{name.replace('_', '-')} {number} leaves nothing; give 1 or more")
+    if not 0 <= options.max_imputed < 1:
+        raise VievalError(f"--max-imputed {options.max_imputed:g} is no share of a group; give one from 0 to below 1")
+    bounds = Bounds(deadline=options.deadline)
+    bounds = replace(bounds, samples=options.max_samples or bounds.samples)
+    bounds = replace(bounds, body=options.max_body * MIB if options.max_body else bounds.body)
+    return ServeOptions(
+        options.host,
+        options.port,
+        token,
+        tuple(options.allow_host),
+        Conditions(options.kind or "", tuple(options.role or ("source",))),
+        options.attempts,
+        options.repeats,
+        options.on_failure,
+        options.max_imputed,
+        options.pickle,
+        options.log_prompts,
+        bounds=bounds,
+    )
+
+
+def _with_own_store(current: Config) -> Config:
+    """The options with a store of the server's own, unless they name one: its oldest replies are deleted in time."""
+    import platformdirs
+
+    if not current.store.use or current.store.path:
+        return current
+    path = Path(platformdirs.user_cache_dir("vieval")) / "serve.sqlite"
+    return current.model_copy(update={"store": current.store.model_copy(update={"path": path})})
+
+
+def _announcement(served: Served, port: int) -> list[str]:
+    """Lines on what is served where."""
+    from vieval_plugin.serve.page import terms_in_words, toys_among
+
+    address = f"http://{served.options.host}:{port}"
+    lines = [f"vieval: rewards at {address}, where a page tries them; health at {address}/health"]
+    for reward in served.rewards:
+        lines.append(f"vieval: {reward.name} = {terms_in_words(reward)}, at {address}/{reward.name}/v1/judge")
+    lines += [f"vieval: {title} is a toy: train nothing that matters on it" for title in toys_among(served.rewards)]
+    if not served.guard.token and served.guard.any_address:
+        lines.append("vieval: NO TOKEN: everybody who can reach this address may use the judges, and is answered")
+    return lines

@@ -1,0 +1,198 @@
+"""Leaderboards in their files: one page that loads nothing, and its data as CSV and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+
+from markupsafe import Markup
+
+from vieval_plugin.leaderboard.board import Board, BoardView, PrintedNumber
+from vieval_plugin.leaderboard.views import POLICIES
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.published.files import NAME
+from vieval_plugin.report.headlines.words import ASPECTS, task_type
+from vieval_plugin.report.page import STYLE
+from vieval_plugin.report.page.charts import forest
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text import escaping
+from vieval_plugin.text.html_page import policy, style_sheet, template
+
+PAGE, CSV, JSON = "index.html", "leaderboard.csv", "leaderboard.json"
+_HOME = Path(__file__).parent
+_CHOICES = {
+    "aspect": "what is rated",
+    "failures": "failed verdicts are",
+    "setting": "setting",
+    "part": "part",
+    "ties": "ties",
+}
+_WORDS: Mapping[str, str] = {
+    **{aspect: f"{aspect} ({words})" for aspect, words in ASPECTS.items()},
+    **{str(policy): words for policy, words in POLICIES.items()},
+    **{"0shot": "zero-shot", "1shot": "one-shot"},
+    **{"four_way": "four-way", "three_way": "three-way", "decisive": "decided votes alone"},
+}
+_COLUMNS = (
+    *("benchmark", "part", "ties", "aspect", "failures", "setting", "kind", "rank", "judge", "version", "date"),
+    *("value", "low", "high", "n", "printed", "recomputed_as_printed", "notes"),
+)
+
+
+def write_boards(boards: Sequence[Board], out: Path, options: StatisticsOptions) -> None:
+    """Write the page of leaderboards and its data to a folder.
+
+    Raises:
+        VievalError: a file cannot be written there.
+    """
+    texts = {CSV: csv_text(boards), JSON: json_text(boards, options), PAGE: page(boards, options)}
+    for name, text in texts.items():
+        write_whole(out / name, [text])
+
+
+def json_text(boards: Sequence[Board], options: StatisticsOptions) -> str:
+    """The leaderboards for programs."""
+    document = {"statistics": asdict(options), "boards": [asdict(board) for board in boards]}
+    return json.dumps(document, indent=1, allow_nan=False)
+
+
+def csv_text(boards: Sequence[Board]) -> str:
+    """The rows of all tables, a line each."""
+    return escaping.csv_text([_COLUMNS, *(line for board in boards for line in _lines(board))])
+
+
+def _lines(board: Board) -> list[tuple[str, ...]]:
+    judges = {judge.label: judge for judge in board.judges}
+    lines = []
+    for view in board.views:
+        for row in view.rows:
+            judge = judges.get(row.label)
+            printed = next((of for of in board.printed_of(view, row.label) if of.task == view.part), None)
+            known = {
+                **view.choice,
+                **{"benchmark": board.benchmark, "part": view.part, "aspect": view.aspect},
+                **{"kind": row.kind, "rank": row.rank, "judge": row.label, "n": str(row.n)},
+                **({"version": judge.version, "date": judge.date} if judge else {}),
+                **{name: _digits(end) for name, end in (("value", row.value), ("low", row.low), ("high", row.high))},
+                **({"printed": _digits(printed.printed)} if printed else {}),
+                **({"recomputed_as_printed": _digits(printed.computed)} if printed else {}),
+                "notes": "; ".join(row.notes),
+            }
+            lines.append(tuple(known.get(column, "") for column in _COLUMNS))
+    return lines
+
+
+def _digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
+    """The page as HTML."""
+    style, script = style_sheet(STYLE), (_HOME / "leaderboard.js").read_text(encoding="utf-8")
+    style += (_HOME / "leaderboard.css").read_text(encoding="utf-8")
+    text: str = template(_HOME / "leaderboard.html.jinja").render(
+        policy=policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        title=title(boards),
+        answers=[f"{board.title}: {' '.join(board.views[0].findings[:1])}" for board in boards],
+        age=_age(boards),
+        boards=boards,
+        judges={board.benchmark: {judge.label: judge for judge in board.judges} for board in boards},
+        charts={board.benchmark: _chart(board) for board in boards},
+        choices=_choices,
+        choice_words=_CHOICES,
+        words=_words,
+        in_words=_in_words,
+        agreement=_agreement,
+        as_printed=_as_printed,
+        place=_place,
+        how=_how(options),
+        version=metadata.version("vieval"),
+    )
+    return text
+
+
+def title(boards: Sequence[Board]) -> str:
+    """Who leads each leaderboard, in a sentence.
+
+    >>> title([Board("b", "Mine", (), (), (), "", "", "GPT-4o is the best published judge")])
+    'On Mine, GPT-4o is the best published judge.'
+    """
+    text = "; ".join(f"on {board.title}, {board.leader}" for board in boards)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _age(boards: Sequence[Board]) -> str:
+    """Sentence on the years of the judges that are here."""
+    published = [judge for board in boards for judge in board.judges if not (judge.absent or judge.submitted)]
+    years = sorted({judge.date[:4] for judge in published})
+    named = " and ".join(years) if len(years) < 3 else f"{years[0]} to {years[-1]}"
+    return f"The published judges are of {named}. A newer model is here only where somebody submitted its verdicts."
+
+
+def _choices(board: Board) -> Mapping[str, list[str]]:
+    """The values of each choice, those of the first table first."""
+    return {name: list(dict.fromkeys(view.choice[name] for view in board.views)) for name in board.views[0].choice}
+
+
+def _words(value: str) -> str:
+    return _WORDS.get(value, value)
+
+
+def _in_words(view: BoardView) -> str:
+    """The choice that a table is of."""
+    return "; ".join(f"{_CHOICES[name]}: {_words(value)}" for name, value in view.choice.items())
+
+
+def _place(number: PrintedNumber) -> str:
+    return ", ".join(filter(None, (number.aspect, task_type(number.task), number.image_model)))
+
+
+def _as_printed(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _agreement(board: Board) -> str:
+    """Sentence on how many printed numbers come out."""
+    here = [number for number in board.printed if number.computed is not None]
+    wrong = len(board.errata)
+    errata = f"; the other {wrong} are errata" if wrong else ""
+    return (
+        f"{len(board.printed)} printed numbers ({board.printed_source}), {len(here)} of them of judges whose logs are here. "
+        f"By the authors' own protocol {len(here) - wrong} come out to within one unit of the last printed digit{errata}."
+    )
+
+
+def _chart(board: Board) -> Markup:
+    """The judges of the first table with their intervals, beside baselines and the ceiling."""
+    view = board.views[0]
+    judges, others = (
+        {
+            row.label: Estimate(_or_nan(row.value), _or_nan(row.low), _or_nan(row.high))
+            for row in view.rows
+            if (row.kind == "reference") == is_reference
+        }
+        for is_reference in (False, True)
+    )
+    return forest(judges, others, (-1.0, 1.0), f"{board.title}: {view.title}")
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _how(options: StatisticsOptions) -> list[str]:
+    return [
+        "Every number is computed from the authors' own logs, each file checked by its SHA-256 at one commit of their "
+        f"repository (vieval prepare {NAME}), by the statistics that vieval report uses. Intervals are 95%, of "
+        f"{options.draws:,} bootstrap draws of instructions with seed {options.seed}.",
+        "Printed numbers are recomputed by the authors' own averages and their own reading of answers, with what they "
+        "recorded for answers that nobody can read (failures: as_recorded). An erratum is a printed number that differs from "
+        "that by more than one unit of its last digit; its reason is computed from the other numbers.",
+    ]

@@ -1,0 +1,100 @@
+"""A judge as reward models of Flow-Factory, named in its configuration by their path; this module needs Flow-Factory.
+
+`reward_model: vieval_plugin.rewards.flow_factory.JudgeRewardModel`, with `judge`, `model`, `base_url` and what else
+`Judge` takes beside it. Flow-Factory passes over classes of other bases in silence, so these have its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flow_factory.rewards import GroupwiseRewardModel, PointwiseRewardModel, RewardModelOutput
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
+from vieval_plugin.rewards.reward import RewardValue, imputed
+from vieval_plugin.rewards.samples import Conditions
+
+_OF_JUDGE = (
+    "model",
+    "base_url",
+    "setting",
+    "scorer",
+    "options",
+    "num_concurrent",
+    "timeout",
+    "patience",
+    "temperature",
+)
+
+
+class JudgeRewardModel(PointwiseRewardModel):  # type: ignore[misc]  # of a package without types
+    """The score of a judge, an image at a time."""
+
+    required_fields = ("prompt", "image")
+    use_tensor_inputs = False
+
+    def __init__(self, config: Any, accelerator: Any) -> None:
+        super().__init__(config, accelerator)
+        self.reward = _opened(config)
+
+    def __call__(
+        self, prompt: Sequence[str], image: Any = None, video: Any = None, condition_images: Any = None, **others: Any
+    ) -> Any:
+        """The rewards of a batch; VievalError where an image has none."""
+        return RewardModelOutput(rewards=numbers(_values(self.reward, prompt, image, video, condition_images)))
+
+
+class JudgeGroupRewardModel(GroupwiseRewardModel):  # type: ignore[misc]  # of a package without types
+    """The score of a judge, or the share of wins of one that compares, for all images of a prompt together.
+
+    `on_failure: neutral` in its configuration gives a failed image the mean of the others, up to `max_imputed` of a group.
+    """
+
+    required_fields = ("prompt", "image")
+    use_tensor_inputs = False
+
+    def __init__(self, config: Any, accelerator: Any) -> None:
+        super().__init__(config, accelerator)
+        self.reward = _opened(config)
+        self.neutral = _setting(config, "on_failure") == "neutral"
+        most = _setting(config, "max_imputed")
+        self.max_imputed = 0.1 if most is None else float(most)
+
+    def __call__(
+        self, prompt: Sequence[str], image: Any = None, video: Any = None, condition_images: Any = None, **others: Any
+    ) -> Any:
+        """The rewards of a group; VievalError where an image has none."""
+        values = _values(self.reward, prompt, image, video, condition_images)
+        if self.neutral:
+            values = imputed(values, self.max_imputed)
+        places = [number for number, value in enumerate(values) if value.imputed]
+        return RewardModelOutput(rewards=numbers(values), extra_info={"imputed": places} if places else None)
+
+
+def _values(reward: OpenReward, prompts: Any, images: Any, videos: Any, conditions: Any) -> list[RewardValue]:
+    if videos:
+        raise VievalError("videos are not judged here: generate images")
+    return reward.values(reward.samples(prompts, images or (), conditions or ()))
+
+
+def _opened(config: Any) -> OpenReward:
+    """The reward that a configuration names, and the arguments of its judges."""
+    named = {name: _setting(config, name) for name in _OF_JUDGE}
+    roles = _setting(config, "role") or "source"
+    conditions = Conditions(_setting(config, "kind") or "", (roles,) if isinstance(roles, str) else tuple(roles))
+    arguments = {name: value for name, value in named.items() if value is not None}
+    definition = _setting(config, "judge")
+    if not definition:
+        raise VievalError("the reward names no judge: set judge: JUDGE or JUDGE:ASPECT beside reward_model")
+    return open_reward(str(definition), conditions, int(_setting(config, "attempts") or 3), **arguments)
+
+
+def _setting(config: Any, name: str) -> Any:
+    """A setting of a reward's configuration, whichever way this version keeps those that are not its own."""
+    for kept in ("extra_kwargs", "reward_model_kwargs"):
+        further = getattr(config, kept, None) or {}
+        if name in further:
+            return further[name]
+    return getattr(config, name, None)

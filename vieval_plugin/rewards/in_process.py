@@ -1,0 +1,107 @@
+"""Rewards in a trainer's own process: judges that are open there, and open again where they are sent or forked to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vieval_plugin.api.conversion import GivenImage, image
+from vieval_plugin.api.judge import Judge
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.rewards.reward import Reward, RewardValue, failures_in_words, read_terms, reward_values
+from vieval_plugin.rewards.samples import PLAIN, Conditions, sample_of
+from vieval_plugin.run.prepare import PreparedJudge
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class OpenReward:
+    """A reward, the judges that it is of by name, and the meaning of images that come beside an output."""
+
+    definition: str
+    judges: Mapping[str, Judge] = field(repr=False)
+    conditions: Conditions = PLAIN
+
+    @property
+    def reward(self) -> Reward:
+        """The reward with its judges, made ready anew as they cannot be pickled."""
+        return Reward("reward", read_terms(self.definition, lambda name: self.judges[name].prepared))
+
+    def samples(
+        self, prompts: Iterable[str], outputs: Iterable[GivenImage], images: Sequence[Sequence[GivenImage]] = ()
+    ) -> list[Sample]:
+        """The samples of a batch.
+
+        Args:
+            prompts: a text an output.
+            outputs: what was generated, each anything that `Judge` takes for an image.
+            images: for each output the images that were given with its prompt; none at all where none were.
+
+        Raises:
+            VievalError: they are not as many, or one is no image.
+        """
+        texts, pictures = list(prompts), list(outputs)
+        if len(texts) != len(pictures) or len(images) not in (0, len(pictures)):
+            raise VievalError(
+                f"{len(texts)} prompts, {len(pictures)} images and {len(images)} lists of condition images"
+            )
+        given = list(images) or [()] * len(pictures)
+        return [
+            sample_of(number, text, image(output), [image(one) for one in several], self.conditions)
+            for number, (text, output, several) in enumerate(zip(texts, pictures, given, strict=True))
+        ]
+
+    def values(self, samples: Sequence[Sample]) -> list[RewardValue]:
+        """The reward of each sample, or why it has none; all are of one group where the reward compares them.
+
+        Raises:
+            VievalError: the backbone is away.
+        """
+        reward = self.reward
+        verdicts = [self._judge(term.judge)(term.to_judge(samples)) for term in reward.terms]
+        return reward_values(reward, len(samples), verdicts)
+
+    async def values_async(self, samples: Sequence[Sample]) -> list[RewardValue]:
+        """`values` for a running event loop."""
+        reward = self.reward
+        verdicts = await asyncio.gather(
+            *(self._judge(term.judge).judge_async(term.to_judge(samples)) for term in reward.terms)
+        )
+        return reward_values(reward, len(samples), verdicts)
+
+    def _judge(self, prepared: PreparedJudge) -> Judge:
+        return next(judge for judge in self.judges.values() if judge.prepared is prepared)
+
+
+def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int = _ATTEMPTS, **judge: Any) -> OpenReward:
+    """Open the judges of a reward.
+
+    Args:
+        definition: `JUDGE`, `JUDGE:ASPECT`, or a sum such as `0.7*viescore:SC+0.3*sharpness`.
+        conditions: what images beside an output mean.
+        attempts: how often a question is asked until its answer can be read.
+        judge: further arguments of `Judge`, such as model and base_url.
+
+    Raises:
+        VievalError: there is no such judge, aspect or argument.
+    """
+    judges: dict[str, Judge] = {}
+
+    def opened(name: str) -> PreparedJudge:
+        if name not in judges:
+            judges[name] = Judge(name, attempts=attempts, **judge)
+        return judges[name].prepared
+
+    read_terms(definition, opened)
+    return OpenReward(definition, judges, conditions)
+
+
+def numbers(values: Sequence[RewardValue]) -> list[float]:
+    """The rewards as numbers; VievalError where some have none, as no number stands for a failure."""
+    if words := failures_in_words(values):
+        raise VievalError(words)
+    return [value.value for value in values if value.value is not None]

@@ -1,0 +1,64 @@
+"""Samples from what trainers send: an image, the prompt that it was made of, and the images that were given with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.judges.spec import INPUTS
+from vieval_plugin.records import OWN
+
+LONGEST_TEXT = 100_000
+"""Characters of a prompt."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The meaning of images that come beside the output: a role for each, in their order.
+
+    `kind` is that of every sample; without it a sample with conditions is an edit (`tie`) and any other is `tig`.
+    """
+
+    kind: str = ""
+    roles: tuple[str, ...] = ("source",)
+
+    def __post_init__(self) -> None:
+        if self.kind and self.kind not in INPUTS:
+            raise VievalError(f"there is no kind {self.kind!r}; there are {', '.join(INPUTS)}")
+
+
+PLAIN = Conditions()
+"""What further images mean where nobody says: one is the source of an edit."""
+
+
+def sample_of(number: int, prompt: str, output: Image, images: Sequence[Image], conditions: Conditions) -> Sample:
+    """The sample of one image.
+
+    Args:
+        number: its place in the request, which is its uid.
+        prompt: what it was made of, or how it was to be edited.
+        output: the image.
+        images: the images that were given with the prompt.
+        conditions: what these are.
+
+    Raises:
+        VievalError: they are not as many as there are roles, or the prompt is too long.
+    """
+    if images and len(images) != len(conditions.roles):
+        raise VievalError(
+            f"{len(images)} images come with the prompt, and they are read as {', '.join(conditions.roles)}: name the role "
+            "of each with --role, once for each"
+        )
+    require_short(prompt)
+    kind = conditions.kind or ("tie" if images else "tig")
+    texts = {text if isinstance(text, str) else text[0]: prompt for text in INPUTS[kind].texts}
+    roles = dict(zip(conditions.roles, images, strict=False))
+    return Sample(SampleId(OWN, kind, "", str(number)), {"output": output, **roles}, texts)
+
+
+def require_short(*texts: str) -> None:
+    """VievalError for a text that is longer than any prompt."""
+    if too_long := [text for text in texts if len(text) > LONGEST_TEXT]:
+        raise VievalError(f"a text has {len(too_long[0])} characters, and {LONGEST_TEXT} are allowed")

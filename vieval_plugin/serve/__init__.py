@@ -1,0 +1,1 @@
+"""`vieval serve`: judges as a reward server, in the protocols of trainers of image generators."""

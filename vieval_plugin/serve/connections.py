@@ -1,0 +1,105 @@
+"""Connections of the server: so many at once, and none that is held open without a request."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from aiohttp import web
+
+from vieval_plugin.serve.options import Bounds
+
+_SWEEP = 0.5
+
+
+class Connections:
+    """The open connections of a server of aiohttp; called, it makes the protocol of the next.
+
+    aiohttp waits for the headers of a request as long as a client likes. Here a connection that has sent no whole
+    header within `header_seconds` is closed, and one that says nothing between two requests after `idle_seconds`.
+    """
+
+    def __init__(self, server: web.Server, bounds: Bounds) -> None:
+        self._server, self._bounds = server, bounds
+        self.open: set[_Connection] = set()
+        self._sweeping = asyncio.ensure_future(self._sweep())
+
+    def __call__(self) -> asyncio.Protocol:
+        return _Connection(self, self._server, self._bounds)
+
+    @property
+    def full(self) -> bool:
+        """Return whether one more is too many."""
+        return len(self.open) >= self._bounds.connections
+
+    async def close(self) -> None:
+        """Close no more of them."""
+        self._sweeping.cancel()
+        await asyncio.gather(self._sweeping, return_exceptions=True)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP)
+            for connection in [connection for connection in self.open if connection.is_overdue()]:
+                connection.force_close()
+                if connection.transport is not None:
+                    connection.transport.abort()
+
+
+class _Connection(web.RequestHandler):
+    """One connection, which knows since when it waits for a header."""
+
+    def __init__(self, connections: Connections, server: web.Server, bounds: Bounds) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=bounds.idle_seconds,
+            access_log=None,  # type: ignore[arg-type]  # aiohttp's own way of switching it off
+            auto_decompress=False,
+            lingering_time=2.0,
+        )
+        self._connections, self._bounds = connections, bounds
+        self._waits_since: float | None = None
+        self._requests = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self._connections.full and isinstance(transport, asyncio.Transport):
+            transport.abort()
+            return
+        self._connections.open.add(self)
+        self._waits_since = time.monotonic()
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self in self._connections.open:
+            self._connections.open.discard(self)
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self in self._connections.open:
+            if not self._requests and self._waits_since is None:
+                self._waits_since = time.monotonic()
+            super().data_received(data)
+
+    def begin_request(self) -> None:
+        """Note that a whole header has come."""
+        self._requests, self._waits_since = self._requests + 1, None
+
+    def end_request(self) -> None:
+        """Note that a request is answered."""
+        self._requests -= 1
+
+    def is_overdue(self) -> bool:
+        """Return whether the header that has begun, or that never did, takes too long."""
+        return self._waits_since is not None and time.monotonic() - self._waits_since > self._bounds.header_seconds
+
+
+def noted(request: web.BaseRequest, begun: bool) -> None:
+    """Have a request's connection know that it began, or ended."""
+    connection: Any = request.protocol
+    if isinstance(connection, _Connection):
+        if begun:
+            connection.begin_request()
+        else:
+            connection.end_request()

@@ -1,0 +1,85 @@
+"""Health of a judge: ready after a real judgement, and no more when none has succeeded lately."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import numpy as np
+
+from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
+from vieval_plugin.judges.spec import EVERY_KIND, INPUTS, Needs
+from vieval_plugin.judges.tools._pixels import as_png
+from vieval_plugin.records import OWN
+from vieval_plugin.run.prepare import PreparedJudge
+
+FRESH = 30.0
+"""Seconds for which a judgement shows that a judge is well; then another is made, if nobody asked for one."""
+_SIDE = 64
+_STARTING = "no image has been judged yet"
+
+
+class Health:
+    """Readiness of a judge. `probe` has it judge an image of its own; its verdict says how that went."""
+
+    def __init__(self, probe: Callable[[], Awaitable[Verdict]]) -> None:
+        self._probe, self._reason, self._succeeded = probe, _STARTING, float("-inf")
+        self._probing: asyncio.Task[None] | None = None
+
+    def note(self, verdict: Verdict) -> None:
+        """Take note of a verdict; what was never asked says nothing."""
+        if verdict.status.usable:
+            self._succeeded = time.monotonic()
+        elif verdict.reason:
+            self._reason = f"{verdict.status}: {verdict.reason}"
+
+    async def fault(self, within: float) -> str:
+        """Reason that it is not ready, empty where it is; a judgement that has to be made is waited for so many seconds."""
+        if self._is_fresh():
+            return ""
+        if self._probing is None or self._probing.done():
+            self._probing = asyncio.ensure_future(self._try())
+        await asyncio.wait({self._probing}, timeout=within)
+        return "" if self._is_fresh() else self._reason
+
+    async def close(self) -> None:
+        """End a judgement that is under way."""
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.gather(self._probing, return_exceptions=True)
+
+    async def _try(self) -> None:
+        self.note(await self._probe())
+
+    def _is_fresh(self) -> bool:
+        return time.monotonic() - self._succeeded < FRESH
+
+
+def probe(judge: PreparedJudge, kind: str) -> Judged:
+    """A sample of noise that a judge can be asked about, a contest of two for a judge of contests.
+
+    Args:
+        judge: the judge.
+        kind: that of the samples, where it knows it; else one that it knows.
+    """
+    needs = judge.spec.needs
+    kind = kind if kind in needs else next((name for name in needs if name != EVERY_KIND), kind or "tig")
+    needed = needs.get(kind, needs.get(EVERY_KIND, Needs()))
+    common = INPUTS.get(kind, Needs())
+    roles = dict.fromkeys(role if isinstance(role, str) else role[0] for role in (*needed.images, *common.images))
+    names = dict.fromkeys(name if isinstance(name, str) else name[0] for name in (*needed.texts, *common.texts))
+    images = {role: _noise() for role in roles}
+    first = Sample(SampleId(OWN, kind, "a", "probe"), images, dict.fromkeys(names, "coloured noise"))
+    if judge.spec.rates == "sample":
+        return first
+    second = replace(first, id=replace(first.id, image_model="b"), images={**images, "output": _noise()})
+    return Contest(SampleId(OWN, kind, "", "probe"), (first, second))
+
+
+def _noise() -> Image:
+    pixels = np.frombuffer(secrets.token_bytes(_SIDE * _SIDE * 3), np.uint8).reshape(_SIDE, _SIDE, 3)
+    return as_png(pixels)

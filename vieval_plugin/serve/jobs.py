@@ -1,0 +1,129 @@
+"""One run loop for all clients: each client's jobs in their order, the clients in turn, so many under way at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.records import unjudged
+from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.run.scheduler import Outcome
+
+_log = logging.getLogger("vieval")
+
+
+@dataclass(frozen=True)
+class KeyedJob:
+    """A sample or contest and its judge; jobs of one key have one outcome. `repeat` numbers verdicts on the same."""
+
+    key: Hashable
+    judged: Judged
+    judge: PreparedJudge
+    repeat: int = 0
+
+
+@dataclass(eq=False)
+class _Queued:
+    """A job that waits or is under way, and how many requests wait for it."""
+
+    job: KeyedJob
+    finished: asyncio.Future[Outcome]
+    waiters: int = 0
+
+
+class RunLoop:
+    """Judges jobs by `judge`, `live` at a time, in the event loop that it is used in.
+
+    A job that is asked for while the same is waiting or under way is judged once. One that nobody waits for any more is
+    dropped if it has not begun, and judged to its end if it has, so that its answers are stored.
+    """
+
+    def __init__(self, judge: Callable[[KeyedJob], Awaitable[Outcome]], live: int) -> None:
+        self._judge, self._live = judge, live
+        self._clients: deque[deque[_Queued]] = deque()
+        self._by_key: dict[Hashable, _Queued] = {}
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that have not begun."""
+        return len(self._by_key) - len(self._running)
+
+    @property
+    def under_way(self) -> int:
+        """Jobs that have begun."""
+        return len(self._running)
+
+    async def outcomes(self, jobs: Sequence[KeyedJob], within: float) -> list[Outcome]:
+        """The outcomes of a client's jobs, in order; those that take longer than so many seconds have failed."""
+        own: deque[_Queued] = deque()
+        queued = [self._queued(job, own) for job in jobs]
+        self._clients.append(own)
+        self._begin()
+        try:
+            if queued:
+                await asyncio.wait({entry.finished for entry in queued}, timeout=max(within, 0.0))
+        finally:
+            for entry in queued:
+                entry.waiters -= 1
+        late = Outcome(
+            unjudged(Status.API_ERROR, f"it was not judged within {within:.0f} s, as much as this client waits")
+        )
+        return [entry.finished.result() if entry.finished.done() else late for entry in queued]
+
+    async def close(self, within: float) -> None:
+        """Begin nothing more, and wait so many seconds for what is under way."""
+        self._clients.clear()
+        if self._running:
+            await asyncio.wait(self._running, timeout=within)
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _queued(self, job: KeyedJob, own: deque[_Queued]) -> _Queued:
+        entry = self._by_key.get(job.key)
+        if entry is None:
+            entry = self._by_key[job.key] = _Queued(job, asyncio.get_running_loop().create_future())
+            own.append(entry)
+        entry.waiters += 1
+        return entry
+
+    def _begin(self) -> None:
+        while len(self._running) < self._live and (entry := self._next()) is not None:
+            task = asyncio.ensure_future(self._run(entry))
+            self._running.add(task)
+            task.add_done_callback(self._ended)
+
+    def _next(self) -> _Queued | None:
+        """The next job of the client whose turn it is; those that nobody waits for are dropped on the way."""
+        while self._clients:
+            client = self._clients.popleft()
+            while client and not client[0].waiters:
+                del self._by_key[client.popleft().job.key]
+            if client:
+                entry = client.popleft()
+                self._clients.append(client)
+                return entry
+        return None
+
+    async def _run(self, entry: _Queued) -> None:
+        try:
+            outcome = await self._judge(entry.job)
+        except VievalError as error:
+            outcome = Outcome(unjudged(Status.API_ERROR, str(error)))
+        except Exception as error:
+            _log.exception("a judgement broke")
+            outcome = Outcome(unjudged(Status.TOOL_ERROR, f"the judgement broke: {type(error).__name__}"))
+        finally:
+            self._by_key.pop(entry.job.key, None)
+        entry.finished.set_result(outcome)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._begin()

@@ -1,0 +1,77 @@
+"""Counts of a server, in the text format of Prometheus (version 0.0.4 of its exposition format)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vieval_plugin.backends.http.server import Usage
+
+CONTENT_TYPE = "text/plain; version=0.0.4"
+_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+
+
+@dataclass
+class Histogram:
+    """Counts of durations by upper bound, in seconds."""
+
+    counts: Counter[float] = field(default_factory=Counter)
+    number: int = 0
+    total: float = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.number += 1
+        self.total += seconds
+        self.counts.update(bound for bound in _BUCKETS if seconds <= bound)
+
+
+@dataclass
+class Metrics:
+    """Requests by protocol and HTTP status, verdicts by judge and status, rewards and tied groups by name, and latencies."""
+
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    rewards: Counter[tuple[str, str]] = field(default_factory=Counter)
+    groups: Counter[tuple[str, str]] = field(default_factory=Counter)
+    seconds: Histogram = field(default_factory=Histogram)
+
+    def text(self, usage: Usage, gauges: Mapping[str, float]) -> str:
+        """All counts, those of `usage` and what is so at this moment, as lines of a page."""
+        return "".join(f"{line}\n" for line in self._lines(usage, gauges))
+
+    def _lines(self, usage: Usage, gauges: Mapping[str, float]) -> Iterator[str]:
+        yield from _counter("vieval_requests_total", ("protocol", "code"), self.requests)
+        yield from _counter("vieval_verdicts_total", ("judge", "status"), self.verdicts)
+        yield from _counter("vieval_rewards_total", ("reward", "outcome"), self.rewards)
+        yield from _counter("vieval_groups_total", ("reward", "values"), self.groups)
+        plain = {
+            "vieval_backbone_calls_total": usage.calls,
+            "vieval_store_hits_total": usage.cached + usage.repeated,
+            "vieval_input_tokens_total": usage.input_tokens,
+            "vieval_output_tokens_total": usage.output_tokens,
+        }
+        for name, number in plain.items():
+            yield from (f"# TYPE {name} counter", f"{name} {number}")
+        yield from _counter(
+            "vieval_backbone_failures_total", ("kind",), {(kind,): n for kind, n in usage.failures.items()}
+        )
+        for name, level in gauges.items():
+            yield from (f"# TYPE {name} gauge", f"{name} {level:g}")
+        name = "vieval_request_seconds"
+        yield f"# TYPE {name} histogram"
+        yield from (f'{name}_bucket{{le="{bound:g}"}} {self.seconds.counts[bound]}' for bound in _BUCKETS)
+        yield from (f'{name}_bucket{{le="+Inf"}} {self.seconds.number}', f"{name}_sum {self.seconds.total:.6f}")
+        yield f"{name}_count {self.seconds.number}"
+
+
+def _counter(name: str, labels: Sequence[str], counts: Mapping[Any, int]) -> Iterator[str]:
+    yield f"# TYPE {name} counter"
+    for values, number in sorted(counts.items()):
+        named = ",".join(f'{label}="{_label(text)}"' for label, text in zip(labels, values, strict=True))
+        yield f"{name}{{{named}}} {number}"
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,0 +1,73 @@
+"""The protocol of Flow-Factory's remote reward models: lists of prompts and of images in base64, a list of rewards back.
+
+Its client tries an HTTP error three times and then says that it could not connect, but stops at once, with the reason,
+at `{"error": ...}` with status 200: every refusal is one. It waits 60 s for pointwise rewards and 120 s for those of a
+group, which are asked for at `/group/compute` (`server_url` ending in `/group`): nothing in the body tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.rewards.reward import failures_in_words
+from vieval_plugin.rewards.samples import sample_of
+from vieval_plugin.serve.protocols.protocol import (
+    Body,
+    HttpAnswer,
+    Protocol,
+    Reading,
+    RequestEntry,
+    Values,
+    entry_of,
+    json_answer,
+    json_object,
+    listed,
+)
+
+
+def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:
+    """The entries of a body, one an image; all of one group where it is one."""
+    document = json_object(body.content)
+    if document.get("video") or document.get("condition_videos"):
+        raise VievalError("videos are not judged here: send images")
+    prompts = listed(document, "prompt", str, "texts")
+    images = listed(document, "image", str, "images in base64")
+    given = document.get("condition_images")
+    conditions = listed(document, "condition_images", list, "lists of images") if given else [[]] * len(images)
+    if not len(prompts) == len(images) == len(conditions):
+        raise VievalError(
+            f"{len(prompts)} prompts, {len(images)} images and {len(conditions)} lists of condition images"
+        )
+    reading.require_number(len(images))
+    rows = zip(prompts, images, conditions, strict=True)
+    return [entry_of(partial(_sample, number, row, reading), group=group) for number, row in enumerate(rows)]
+
+
+def _sample(number: int, row: tuple[str, str, list[Any]], reading: Reading) -> Sample:
+    prompt, image, conditions = row
+    given = [reading.base64_image(condition) for condition in conditions]
+    return sample_of(number, prompt, reading.base64_image(image), given, reading.conditions)
+
+
+def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
+    """The answer: the rewards in order, or the reason that some have none."""
+    own = [value for by_name in values for value in by_name.values()]
+    if words := failures_in_words(own):
+        return refuse(words, 200)
+    document: dict[str, Any] = {"rewards": [value.value for value in own]}
+    imputed = [number for number, value in enumerate(own) if value.imputed]
+    return json_answer(document | ({"imputed": imputed} if imputed else {}))
+
+
+def refuse(reason: str, status: int) -> HttpAnswer:
+    """The answer that stops the client with a reason, whatever HTTP calls it; but a caller without the token gets 401."""
+    document: Mapping[str, str] = {"error": reason}
+    return json_answer(document, status if status == 401 else 200)
+
+
+POINTWISE = Protocol("flow_factory", "/compute", 55.0, read, write, refuse)
+GROUPWISE = Protocol("flow_factory_group", "/group/compute", 110.0, partial(read, group="all"), write, refuse)

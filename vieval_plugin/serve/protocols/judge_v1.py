@@ -1,0 +1,178 @@
+"""VIEval's own protocol: rows as a samples file has them, with images as base64 or as parts beside them.
+
+`POST /v1/judge` takes `{"samples": [{"uid", "kind", "images": {role: base64}, "texts": {name: text}, "group"}]}`, where
+a sample may be a contest, `{"id", "kind", "images", "texts", "candidates": [{"images"}]}`. In a body of several parts
+(multipart/form-data) the part `request` is that JSON, and an image may be `part:NAME`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.protocol import Image, Sample, Verdict
+from vieval_plugin.readers.contest_rows import ContestRows, read_contests
+from vieval_plugin.readers.rows import Row
+from vieval_plugin.readers.sample_rows import kind_of, samples_of_row
+from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.records import OWN, verdict_document
+from vieval_plugin.rewards.reward import RewardValue
+from vieval_plugin.rewards.samples import require_short
+from vieval_plugin.serve.protocols.protocol import (
+    Body,
+    HttpAnswer,
+    Protocol,
+    Reading,
+    RequestEntry,
+    Values,
+    json_answer,
+    json_object,
+    listed,
+)
+from vieval_plugin.text.redaction import without_secrets
+
+_PART = "part:"
+
+
+def read(body: Body, reading: Reading) -> list[RequestEntry]:
+    """The entries of a body, one a sample or contest."""
+    document = json_object(body.content)
+    if unknown := sorted(set(document) - {"samples", "trace"}):
+        raise VievalError(f"unknown key {unknown[0][:80]!r}; the keys are samples and trace")
+    rows = listed(document, "samples", dict, "objects")
+    reading.require_number(len(rows))
+    trace = document.get("trace") is True
+    return [entry for number, row in enumerate(rows) for entry in _entries(number, row, body.files, reading, trace)]
+
+
+def _entries(
+    number: int, row: Mapping[str, Any], files: Mapping[str, bytes], reading: Reading, trace: bool
+) -> list[RequestEntry]:
+    group = row.get("group")
+    named = str(group) if isinstance(group, (str, int)) and not isinstance(group, bool) else ""
+    facts = {"uid": row.get("uid", row.get("id", str(number))), "trace": trace}
+    if group is not None and not named:
+        return [RequestEntry(None, "group is neither a text nor a number", fields=facts)]
+    try:
+        if "candidates" in row:
+            return [RequestEntry(_contest(number, row, files, reading), group=named, fields=facts)]
+        own = {name: value for name, value in row.items() if name != "group"}
+        own["images"] = _images(row.get("images", {}), files, reading)
+        kind = reading.conditions.kind or kind_of(own)
+        samples = [sample for sample, _ in samples_of_row(Path(), number, own, kind, OWN)]
+        require_short(*(text for sample in samples for text in sample.texts.values()))
+    except (VievalError, BadLine) as error:
+        return [RequestEntry(None, str(error), group=named, fields=facts)]
+    return [RequestEntry(sample, group=named, fields=facts) for sample in samples]
+
+
+def _images(by_role: Any, files: Mapping[str, bytes], reading: Reading) -> dict[str, Image]:
+    if not isinstance(by_role, dict):
+        raise VievalError("images is no object of role -> base64")
+    return {role: _image(encoded, files, reading) for role, encoded in by_role.items()}
+
+
+def _image(encoded: Any, files: Mapping[str, bytes], reading: Reading) -> Image:
+    if not (isinstance(encoded, str) and encoded.startswith(_PART)):
+        return reading.base64_image(encoded)
+    name = encoded.removeprefix(_PART)
+    if name not in files:
+        raise VievalError(f"no part {name[:80]!r} came with the request")
+    return reading.image(files[name])
+
+
+def _contest(number: int, row: Mapping[str, Any], files: Mapping[str, bytes], reading: Reading) -> Contest:
+    """A contest as rows of contests have it; each image is read in place of a file name, and put in afterwards."""
+    read_images: dict[str, Image] = {}
+
+    def as_names(owner: Mapping[str, Any]) -> dict[str, str]:
+        names = {}
+        for role, image in _images(owner.get("images") or {}, files, reading).items():
+            names[role] = f"image-{len(read_images)}"
+            read_images[names[role]] = image
+        return names
+
+    candidates = listed(row, "candidates", dict, "objects")
+    kind = row.get("kind", reading.conditions.kind or "tig")
+    if not isinstance(kind, str):
+        raise VievalError("kind is no text")
+    cells = {name: value for name, value in row.items() if name != "kind"}
+    cells |= {"id": row.get("id", str(number)), "images": as_names(row)}
+    cells["candidates"] = [{**candidate, "images": as_names(candidate)} for candidate in candidates]
+    common = ContestRows(OWN, kind, kind, "")
+    [contest] = read_contests([Row("the contest", cells)], Path(), common)
+
+    require_short(*contest.candidates[0].texts.values())
+
+    def with_images(candidate: Sample) -> Sample:
+        return replace(candidate, images={role: read_images[str(i.source)] for role, i in candidate.images.items()})
+
+    return replace(contest, candidates=tuple(map(with_images, contest.candidates)))
+
+
+def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
+    """The answer: a verdict a sample, the numbers of those that failed, and how far the members of a group are apart."""
+    rows = [
+        _row(entry, name, value)
+        for entry, by_name in zip(entries, values, strict=True)
+        for name, value in by_name.items()
+    ]
+    document = {"verdicts": rows, "failed": [number for number, row in enumerate(rows) if row["failed"]]}
+    if any(entry.group for entry in entries):
+        document["groups"] = _spreads(entries, values)
+    return json_answer(without_secrets(document))
+
+
+def _row(entry: RequestEntry, name: str, value: RewardValue) -> dict[str, Any]:
+    contest = isinstance(entry.judged, Contest)
+    failed = not value.status.usable if contest else value.value is None or value.imputed
+    return {
+        "uid": entry.fields["uid"],
+        "reward": name,
+        "value": value.value,
+        "status": str(value.status),
+        "failed": failed,
+        **({"reason": value.reason} if failed else {}),
+        **({"imputed": True} if value.imputed else {}),
+        **({"group": entry.group} if entry.group else {}),
+        "verdicts": [_verdict(verdict, entry.fields["trace"]) for verdict in value.verdicts],
+    }
+
+
+def _verdict(verdict: Verdict, trace: bool) -> dict[str, Any]:
+    document = verdict_document(verdict)
+    shown = ("scores", "status", "rationale", "findings", "bounds", "choice", *(["trace"] if trace else []))
+    return {name: document[name] for name in shown if document.get(name)}
+
+
+def _spreads(entries: Sequence[RequestEntry], values: Values) -> list[dict[str, Any]]:
+    """For each group: its members, those without a value of their own, the mean and the standard deviation of the rest.
+
+    A spread of 0 gives no member an advantage.
+    """
+    members: defaultdict[str, list[RewardValue]] = defaultdict(list)
+    for entry, by_name in zip(entries, values, strict=True):
+        if entry.group:
+            members[entry.group] += by_name.values()
+    return [_spread(group, own) for group, own in members.items()]
+
+
+def _spread(group: str, own: Sequence[RewardValue]) -> dict[str, Any]:
+    known = [value.value for value in own if value.value is not None and not value.imputed]
+    mean = math.fsum(known) / len(known) if known else None
+    deviation = None if mean is None else math.sqrt(math.fsum((number - mean) ** 2 for number in known) / len(known))
+    return {"group": group, "n": len(own), "failed": len(own) - len(known), "mean": mean, "spread": deviation}
+
+
+def refuse(reason: str, status: int) -> HttpAnswer:
+    """The answer to a request that is not judged."""
+    return json_answer({"error": reason}, status)
+
+
+PROTOCOL = Protocol("judge_v1", "/v1/judge", 280.0, read, write, refuse)

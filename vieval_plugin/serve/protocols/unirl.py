@@ -1,0 +1,87 @@
+"""The protocol of UniRL's reward service: requests with a history of turns, each for the rewards that it names.
+
+Its client takes the first number of a reward by default, fails a sample that has an error, and then stops the training
+with it. It waits 300 s, tries 429 and 5xx again, and raises any other 4xx at once. An edit has two turns, the source
+and the output, with the instruction in both. Requests may carry names of their own, which are sent back as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.rewards.samples import sample_of
+from vieval_plugin.serve.protocols.protocol import (
+    VALUE,
+    Body,
+    HttpAnswer,
+    Protocol,
+    Reading,
+    RequestEntry,
+    Values,
+    entry_of,
+    json_answer,
+    json_object,
+    listed,
+)
+
+_VERSION = "1"
+_IDENTITY = ("request_id", "sample_id", "group_id", "source_rank", "policy_version", "idempotency_key")
+
+
+def read(body: Body, reading: Reading) -> list[RequestEntry]:
+    """The entries of a body, one a request in it."""
+    document = json_object(body.content)
+    if document.get("protocol_version", _VERSION) != _VERSION:
+        raise VievalError(f"protocol_version is not {_VERSION!r}")
+    requests = listed(document, "requests", dict, "objects")
+    reading.require_number(len(requests))
+    return [_entry(number, request, reading) for number, request in enumerate(requests)]
+
+
+def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> RequestEntry:
+    names = listed(request, "required_rewards", str, "names of rewards")
+    identity = {name: request.get(name) for name in _IDENTITY} if "request_id" in request else {}
+    return entry_of(
+        partial(_sample, number, request, reading), rewards=tuple(dict.fromkeys(names)), fields={"identity": identity}
+    )
+
+
+def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample:
+    turns = listed(request, "history", dict, "turns")
+    if not turns:
+        raise VievalError("history has no turn")
+    if any(turn.get("video_b64") for turn in turns):
+        raise VievalError("videos are not judged here: send images")
+    prompt = turns[-1].get("text") or ""
+    if not isinstance(prompt, str):
+        raise VievalError("the text of a turn is no text")
+    shown = [reading.base64_image(turn["image_b64"]) for turn in turns if turn.get("image_b64")]
+    if not shown:
+        raise VievalError("no turn has an image")
+    return sample_of(number, prompt, shown[-1], shown[:-1], reading.conditions)
+
+
+def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
+    """The answer: for each request its rewards, and the reason for each that has none."""
+    results, errors = [], []
+    for entry, by_name in zip(entries, values, strict=True):
+        known = {name: {VALUE: value.value} for name, value in by_name.items() if value.value is not None}
+        failed = {name: f"{value.status}: {value.reason}" for name, value in by_name.items() if value.value is None}
+        unknown = {name: "this server has no such reward" for name in entry.rewards or () if name not in by_name}
+        results.append(known)
+        errors.append(failed | unknown)
+    identities = [entry.fields["identity"] for entry in entries]
+    named = {"identities": identities} if identities and all(identities) else {}
+    return json_answer({"protocol_version": _VERSION, "results": results, "errors": errors, **named})
+
+
+def refuse(reason: str, status: int) -> HttpAnswer:
+    """The answer to a request that is not judged."""
+    return json_answer({"detail": reason}, status)
+
+
+PROTOCOL = Protocol("unirl", "/unirl/score", 280.0, read, write, refuse, all_rewards=True)

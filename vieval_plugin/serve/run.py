@@ -1,0 +1,132 @@
+"""A server from its start to its end: it opens the judges, listens, and finishes what is under way when it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aiohttp import web
+
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.config import Backbone, Config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.rewards.reward import Reward
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.session import Session
+from vieval_plugin.serve.app import Front, application
+from vieval_plugin.serve.connections import Connections
+from vieval_plugin.serve.options import Bounds, ServeOptions
+from vieval_plugin.serve.requests import Bodies
+from vieval_plugin.serve.security import Guard
+from vieval_plugin.serve.service import Service
+from vieval_plugin.text.escaping import say
+
+_TRIM_INTERVAL = 600.0
+_BACKLOG = 1024
+_DESCRIPTORS = 256  # of files, the store and the backbones' servers
+
+
+@dataclass(frozen=True)
+class Served:
+    """Everything that a server is started with."""
+
+    rewards: Sequence[Reward]
+    current: Config
+    backbone: Backbone | None
+    guard: Guard
+    options: ServeOptions
+
+
+@asynccontextmanager
+async def listening(served: Served) -> AsyncIterator[tuple[int, Front]]:
+    """A server that listens within the block: its port, and what its requests have to do with.
+
+    Raises:
+        VievalError: the port is taken, or the judges cannot be opened.
+    """
+    options = replace(served.options, bounds=_within_descriptors(served.options.bounds))
+    progress = Progress()
+    async with Session(served.current, served.backbone, progress) as session:
+        service = Service(served.rewards, session, progress, options)
+        front = Front(service, served.guard, options, Bodies(options.bounds))
+        runner = web.AppRunner(application(front), handler_cancellation=True, access_log=None)
+        await runner.setup()
+        assert runner.server is not None
+        connections = Connections(runner.server, options.bounds)
+        front.connections = lambda: len(connections.open)
+        try:
+            server = await _opened(connections, options)
+            starting = asyncio.ensure_future(service.fault(served.rewards, options.bounds.drain_seconds))
+            trimming = asyncio.ensure_future(_trim(served.current.store_path(), options.store_replies))
+            try:
+                yield int(server.sockets[0].getsockname()[1]), front
+            finally:
+                front.stopping = True
+                server.close()
+                for task in (starting, trimming):
+                    task.cancel()
+                await asyncio.gather(starting, trimming, return_exceptions=True)
+                await _drained(front, options.bounds.drain_seconds)
+        finally:
+            await connections.close()
+            await service.close()
+            await runner.cleanup()
+
+
+async def serve(served: Served, ready: Callable[[int], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `ready` is told the port."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with suppress(NotImplementedError):  # where the system has no such handlers
+            loop.add_signal_handler(number, stopped.set)
+    async with listening(served) as (port, front):
+        ready(port)
+        await stopped.wait()
+        seconds = front.options.bounds.drain_seconds
+        say(f"vieval: stopping; {front.requests} requests are finished within {seconds:g} s", file=sys.stderr)
+
+
+async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Server:
+    try:
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(connections, options.host, options.port, backlog=_BACKLOG)
+    except OSError as error:
+        raise VievalError(
+            f"cannot listen on {options.host} port {options.port} ({error.strerror}); pass another --port"
+        ) from None
+
+
+async def _drained(front: Front, within: float) -> None:
+    """Wait until no request is open, but no longer than so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within):
+            while front.requests:
+                await asyncio.sleep(0.05)
+
+
+async def _trim(path: Path | None, most: int) -> None:
+    """Keep the store bounded: now and then the oldest replies above a number are deleted, beside the event loop."""
+    while path is not None:
+        await asyncio.sleep(_TRIM_INTERVAL)
+        await asyncio.to_thread(_trim_once, path, most)
+
+
+def _trim_once(path: Path, most: int) -> None:
+    with closing(Store(path)) as store:
+        store.keep_newest(most)
+
+
+def _within_descriptors(bounds: Bounds) -> Bounds:
+    """The bounds with no more connections than this process may have files open."""
+    try:
+        import resource
+    except ImportError:  # where the system has no such limit
+        return bounds
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return replace(bounds, connections=max(1, min(bounds.connections, soft - _DESCRIPTORS)))

@@ -1,0 +1,116 @@
+"""Callers that a server heeds: those with its token, and no web page of another's in the user's browser.
+
+A page cannot set Host or Origin. Host says by which name the server was called, so that a name of somebody else's that
+was made to lead here (DNS rebinding) is refused; Origin says which page asks.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import ipaddress
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.text.untrusted import address_of
+
+TOKEN_VARIABLE = "VIEVAL_SERVE_TOKEN"
+_SHORTEST_TOKEN = 16
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A request that is not heeded: the HTTP status, and why."""
+
+    status: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Rules by which callers are told apart: names that the server may be called by, and its token, empty for none.
+
+    `any_address` lets it be called by any number address, where it listens on more than loopback.
+    """
+
+    names: frozenset[str]
+    any_address: bool = False
+    token: str = field(default="", repr=False)
+
+    def refusal(self, headers: Mapping[str, str]) -> Refusal | None:
+        """Reason not to heed a request with these headers; None for one that is heeded."""
+        host = headers.get("Host", "")
+        named = address_of(f"http://{host}")
+        if named is None or not self._is_ours(named.host):
+            return Refusal(421, f"this server is not called {host[:100]!r}; add a name of its own with --allow-host")
+        if (origin := headers.get("Origin")) is not None:
+            page = address_of(origin)
+            if page is None or (page.host, page.port) != (named.host, named.port):
+                return Refusal(403, f"a page of {origin[:100]!r} may not ask this server")
+        if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            return Refusal(403, "a page of another site may not ask this server")
+        if self.token and not self._is_known(headers.get("Authorization", "")):
+            return Refusal(
+                401,
+                "the token is missing or wrong: send Authorization: Bearer TOKEN, or http://user:TOKEN@host as address",
+            )
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        return host.lower().rstrip(".") in self.names or (self.any_address and is_number_address(host))
+
+    def _is_known(self, header: str) -> bool:
+        scheme, _, credentials = header.partition(" ")
+        given = credentials.strip()
+        if scheme.lower() == "basic":
+            try:
+                given = base64.b64decode(given, validate=True).decode().partition(":")[2]
+            except (binascii.Error, ValueError):
+                return False
+        elif scheme.lower() != "bearer":
+            return False
+        return hmac.compare_digest(given.encode(), self.token.encode())
+
+
+def guard_of(host: str, hosts: tuple[str, ...], token: str, without_token: bool) -> Guard:
+    """The rules of a server that listens on an address.
+
+    Args:
+        host: where it listens.
+        hosts: further names of it.
+        token: what callers have to send; on loopback it may be empty.
+        without_token: that it may be empty anywhere.
+
+    Raises:
+        VievalError: an address that others can reach without a token, or a token that can be guessed.
+    """
+    if token and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
+        raise VievalError(
+            f"{TOKEN_VARIABLE} is no token: set {_SHORTEST_TOKEN} or more letters and digits that nobody can guess"
+        )
+    loopback = is_loopback(host)
+    if not (loopback or token or without_token):
+        raise VievalError(
+            f"--host {host} can be reached by others: set {TOKEN_VARIABLE} to a token that callers must send, or pass --no-token"
+        )
+    own = () if loopback else (socket.gethostname().lower(), socket.getfqdn().lower())
+    names = frozenset((*_LOOPBACK_NAMES, host.lower(), *own, *(name.lower() for name in hosts)))
+    return Guard(names, not loopback, token)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is reached from this machine alone."""
+    return host == "localhost" or (is_number_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def is_number_address(host: str) -> bool:
+    """Return whether a host is an IP address."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
