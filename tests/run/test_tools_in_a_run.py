@@ -83,9 +83,11 @@ def judged(samples, **more):
 @pytest.fixture
 def decodings(monkeypatch):
     """How often each file was decoded, by its bytes, and in which threads."""
-    found, real = [], images._load
+    found, real = [], images.load_strictly
     monkeypatch.setattr(
-        images, "_load", lambda picture, stream: found.append((stream.getvalue(), thread())) or real(picture, stream)
+        images,
+        "load_strictly",
+        lambda picture, stream: found.append((stream.getvalue(), thread())) or real(picture, stream),
     )
     return found
 

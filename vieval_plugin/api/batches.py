@@ -51,7 +51,7 @@ class JudgeBatches:
 
     def __init__(
         self,
-        name: str = "viescore",
+        name: str,
         *,
         columns: Mapping[str, str] | None = None,
         kind: str | None = None,

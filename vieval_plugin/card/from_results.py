@@ -18,6 +18,7 @@ from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.untrusted import real
 
 LEFT_OUT = "made from results, which do not tell whether the model agrees with itself when it is asked again, nor what it is fooled by"
 
@@ -97,7 +98,7 @@ def _copied(files: Sequence[Path], out: Path) -> dict[Path, set[object]]:
     copies: dict[Path, set[object]] = {}
     for number, file in enumerate(files, start=1):
         copy = out / VERDICTS / (f"{number}_{file.name}" if len(files) > 1 else file.name)
-        if copy.resolve() != file.resolve():
+        if real(copy) != real(file):
             write_whole(copy, file.read_bytes())
             if run_file(file).exists():
                 write_whole(run_file(copy), run_file(file).read_bytes())

@@ -18,7 +18,7 @@ from vieval_plugin.readers.image_names import natural
 from vieval_plugin.readers.tables import InputTable
 from vieval_plugin.readers.webdataset import COMPRESSED, PLAIN, TarMember, tar_index, webdataset_table
 from vieval_plugin.run.shards.schema import arrow
-from vieval_plugin.text.untrusted import isdir
+from vieval_plugin.text.untrusted import isdir, path_of
 
 PARQUET = (".parquet",)
 _FOOTER = 8  # bytes at the end of a parquet file: the length of its footer, and a word that says what it is
@@ -56,7 +56,7 @@ def input_paths(named: Sequence[str]) -> list[Path]:
     """
     paths: dict[Path, None] = {}
     for name in named:
-        path = Path(os.path.expanduser(name))
+        path = path_of(name)
         if path.is_dir():
             found = [file for file in sorted(path.rglob("*"), key=lambda file: natural(str(file))) if _is_known(file)]
         elif path.exists():
@@ -79,7 +79,7 @@ def input_paths(named: Sequence[str]) -> list[Path]:
 
 def is_data_set(name: str) -> bool:
     """Return whether a name is that of parquet or tar files: a file's, a pattern's, or a folder's with such below it."""
-    path = Path(os.path.expanduser(name))
+    path = path_of(name)
     return _is_known(path) or (isdir(path) and any(map(_is_known, path.rglob("*"))))
 
 
