@@ -32,6 +32,7 @@ from vieval_plugin.report.ranking_tables import (
     ranking_tables,
 )
 from vieval_plugin.report.rendering import csv_text, markdown
+from vieval_plugin.report.several_judges import judges_together
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.options import StatisticsOptions
@@ -131,7 +132,10 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
 
 def answers(report: RankReport) -> list[str]:
     """Sentences, those of each judge together: which generator is best, position bias, what corrects and limits it."""
-    main, text = report.main, list[str]()
+    main = report.main
+    by_judge = {ranking.judge: ranking.comparison for ranking in main}
+    alone = len(by_judge) == len(main)  # one ranking a judge: one benchmark, and no parts
+    text = list(filter(None, [judges_together([*by_judge.items()])])) if alone else []
     for ranking in main:
         key = ranking.benchmark, ranking.judge
         corrected = report.corrected_answers.get(key)

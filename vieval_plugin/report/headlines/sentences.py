@@ -34,7 +34,7 @@ def sentences(board: Leaderboard, named: bool = True) -> list[str]:
         board: with one row or more.
         named: whether the first says whose scores of which images these are, where rows are generators.
     """
-    scores_of = f", as {board.against}" if board.headline.judge and named else ""
+    scores_of = f" on {board.against}" if board.headline.judge and named else ""
     rows = [row for row in board.rows if row.estimate.defined]
     if not rows:
         return [_without_numbers(board, scores_of)]
