@@ -60,10 +60,10 @@ def _sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
 
 def _too_few(board: Leaderboard) -> list[str]:
     """Sentence where no two have enough in common for a test to find a difference."""
-    pairs = board.comparison.pairs if board.comparison else ()
-    if not pairs or max(pair.n for pair in pairs) >= LEAST_FOR_A_TEST:
+    comparison = board.comparison
+    if comparison is None or max((pair.n for pair in comparison.pairs), default=LEAST_FOR_A_TEST) >= LEAST_FOR_A_TEST:
         return []
-    return [few_sentence(board.comparison.compared.unit)]
+    return [few_sentence(comparison.compared.unit)]
 
 
 def few_sentence(unit: str) -> str:
