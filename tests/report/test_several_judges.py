@@ -51,6 +51,20 @@ def test_judges_that_ask_one_model_are_said_to(tmp_path):
     assert title == "All 3 judges find mine significantly best; all ask one model, m7b."
 
 
+def test_the_page_of_a_ranking_says_what_a_mean_is_worth_and_draws_the_worse_in_grey(tmp_path):
+    text = page_of("rank", tmp_path, judged(tmp_path, MINE))
+    assert "A judge's mean is not people's" in Page(text.split("<main>")[0]).said
+    assert "Grey: significantly worse than the first." in Page(text).said
+
+
+@pytest.mark.parametrize("page", ["report", "rank"])
+def test_many_notes_are_folded(tmp_path, page):
+    unread = tuple(f"file {n}.log: no result" for n in range(9))
+    text = page_of(page, tmp_path, replace(judged(tmp_path, MINE), unreadable=unread))
+    assert "6 more notes" in Page(text).said
+    assert "file 8.log" in Page(text).said
+
+
 def test_thirty_judges_leave_the_first_screen_readable(tmp_path):
     results = judged(tmp_path, *[MINE] * 30)
     text = page_of("report", tmp_path, results)

@@ -212,7 +212,7 @@ def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = 
         text += [table.title, "", *text_table([table.header, *table.rows], "--tables FOLDER has them"), ""]
     text += [f"note: {line}" for line in report.notes]
     resamples = f"Intervals: 95%, {options.draws} bootstrap resamples of prompts. Failed verdicts: {options.policy}."
-    return [*text, *_cautions(report), resamples, _MORE]
+    return [*text, *cautions(report), resamples, _MORE]
 
 
 def protocol(options: StatisticsOptions) -> str:
@@ -233,7 +233,7 @@ def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> 
         *contest_tables(report.contests),
         *([report.raters] if report.raters else []),
     ]
-    sentences = (escaping.markdown(line) for line in (*answers(report), *_cautions(report), protocol(options)))
+    sentences = (escaping.markdown(line) for line in (*answers(report), *cautions(report), protocol(options)))
     page = ["# Ranking of generators\n", *(f"{sentence}\n" for sentence in sentences)]
     long = [*long_tables(report.generators, report.corrected, report.contests), report.raters or rater_table(_NOBODY)]
     document = {
@@ -257,7 +257,8 @@ def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> 
 _NOBODY = HumanRatings({}, {}, {})
 
 
-def _cautions(report: RankReport) -> list[str]:
+def cautions(report: RankReport) -> list[str]:
+    """Lines on what a judge's mean is worth, with people's ratings and without."""
     if report.corrected_answers:
         return [_CORRECTED]
     return [CAUTION] if report.generators and not report.raters else []

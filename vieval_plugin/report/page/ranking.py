@@ -25,7 +25,7 @@ from vieval_plugin.report.page.disagreement import answer
 from vieval_plugin.report.page.strip import MOST, StripPicture, ends, strip
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.report.page.tiles import Samples
-from vieval_plugin.report.ranking import RankReport, answers, protocol, tables_of
+from vieval_plugin.report.ranking import RankReport, answers, cautions, protocol, tables_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
@@ -100,6 +100,7 @@ def write_page(
         strip=_strip(report, sections),
         sections=sections,
         tables=tables_of(report),
+        cautions=cautions(report),
         notes=report.notes,
         protocol=protocol(options),
         thumbnails=thumbnails.rendered,
