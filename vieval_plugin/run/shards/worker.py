@@ -24,7 +24,7 @@ from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
 from vieval_plugin.run.shards.budget import CallBudget
 from vieval_plugin.run.shards.fetch import with_fetched
-from vieval_plugin.run.shards.folder import ShardFolder, kept_verdicts
+from vieval_plugin.run.shards.folder import kept_verdicts, open_folder
 from vieval_plugin.run.shards.inputs import require_same
 from vieval_plugin.run.shards.isolated import IsolatedJudge
 from vieval_plugin.run.shards.passes import Pass
@@ -48,7 +48,8 @@ class ShardRun:
 
     `root` is where the paths of the plan start on this machine. `budget` is the number of calls that this worker may
     make; `most_failures` the share of failed rows above which a shard is not written; `hosts` are those whose images
-    are fetched. `measures`: the judge is a network in the worker's own process. With `rejudge`, shards that are done are judged again, but only their rows of these statuses.
+    are fetched. `measures`: the judge is a network in the worker's own process. With `rejudge`, shards that are done are
+    judged again, but only their rows of these statuses.
     """
 
     folder: str
@@ -111,7 +112,7 @@ class ShardWorker:
         self, run: ShardRun, report: Callable[[ShardReport], None], on_row: Callable[[], None] = lambda: None
     ) -> None:
         self._run, self._report, self._on_row = run, report, on_row
-        self._folder, self._root = ShardFolder(Path(run.folder)), Path(run.root)
+        self._folder, self._root = open_folder(run.folder), Path(run.root)
         plan = self._folder.plan()
         if plan is None:
             raise VievalError(f"{run.folder}: no plan there; name a folder that all workers see")
@@ -210,8 +211,8 @@ class ShardWorker:
         elif self._stopped:
             opened = NotWritten(shard, "the run was ended")
         else:
-            tried_alone = suspects(self._folder.under_way, shard.name)
-            note = RowsUnderWay(self._folder.under_way, shard.name)
+            tried_alone = suspects(self._folder.under_way, shard)
+            note = RowsUnderWay(self._folder.under_way, shard)
             kept = kept_verdicts(self._folder, shard.name, self._run.rejudge) if self._run.rejudge else {}
             self._open[shard.name] = opened = OpenShard(shard, note, tried_alone, kept)
             self._budget.opened += shard.rows
@@ -281,7 +282,7 @@ class ShardWorker:
             self._bad_in_a_row = 0
         if not problem:
             await asyncio.to_thread(self._write, opened, tally)
-            forget_deaths(self._folder.under_way, shard.name)
+            forget_deaths(self._folder.under_way, {shard.name}, shard.name)
         opened.note.close()
         del self._open[shard.name]
         self._slots.release()
