@@ -98,9 +98,9 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     runs = [run for judge in ("gpt", "big") for run in generators(tmp_path, scores, judge).runs]
     text = report_of(tmp_path, Results(tuple(runs)))
     assert inside(text, "h1").startswith("mine is best: mean semantic consistency (SC) .90")
-    assert ", as judged by viescore 0shot (gpt) on your images." in inside(text, "h1")
+    assert " on your images, as judged by viescore 0shot (gpt)." in inside(text, "h1")
     assert re.search(
-        r'<p class="lead">mine is best: mean semantic consistency \(SC\) .*, as judged by viescore 0shot \(big\) on your images\.</p>',
+        r'<p class="lead">mine is best: mean semantic consistency \(SC\) .* on your images, as judged by viescore 0shot \(big\)\.</p>',
         text,
     )
 

@@ -27,6 +27,7 @@ from vieval_plugin.report.own_samples import benchmarks_with_runs, win_rate_answ
 from vieval_plugin.report.page import PageSection, page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.rendering import csv_text, markdown
+from vieval_plugin.report.several_judges import judges_together
 from vieval_plugin.report.verdict_tables import findings_tables, trained_on_tables
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.options import StatisticsOptions
@@ -92,7 +93,9 @@ def write_report(
         )
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare_with_printed(expected, cells) if expected else None
-    answers, titles = [*win_rates, *_answers(sections)], [*win_rates, *_answers(sections, named=False)]
+    together = _together(sections)
+    answers = [*together, *win_rates, *_answers(sections)]
+    titles = [*win_rates, *_answers(sections, named=False)]
     parts = [
         f"# {subject(sections)}\n",
         *(f"{escaping.markdown(answer)}\n" for answer in answers),
@@ -133,12 +136,21 @@ def write_report(
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
     lines = (line for section in sections for line in _first_lines(section))
-    return WrittenReport(comparison, (*win_rates, *lines, *(f"note: {note}" for note in results.notes)))
+    return WrittenReport(comparison, (*together, *win_rates, *lines, *(f"note: {note}" for note in results.notes)))
 
 
 def _answers(sections: Sequence[PageSection], named: bool = True) -> list[str]:
     """The first sentence on each benchmark, or one a judge where generators are judged."""
     return [sentences(board, named)[0] for section in sections for board in _boards(section)]
+
+
+def _together(sections: Sequence[PageSection]) -> list[str]:
+    """The answer of all judges of generators together, where they judged the same images and one alone is not the answer."""
+    if len(sections) != 1:
+        return []
+    names = {run.label: run.name for run in sections[0].runs}
+    boards = [board for board in _boards(sections[0]) if board.headline.judge in names]
+    return list(filter(None, [judges_together([(names[b.headline.judge], b.comparison) for b in boards])]))
 
 
 def _boards(section: PageSection) -> Sequence[Leaderboard]:

@@ -33,6 +33,7 @@ from vieval_plugin.report.ranking_tables import (
     ranking_tables,
 )
 from vieval_plugin.report.rendering import csv_text, markdown
+from vieval_plugin.report.several_judges import judges_together
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.options import StatisticsOptions
@@ -135,7 +136,10 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
 
 def answers(report: RankReport) -> list[str]:
     """Sentences, those of each judge together: which generator is best, position bias, what corrects and limits it."""
-    main, text = report.main, list[str]()
+    main = report.main
+    by_judge = {ranking.judge: ranking.comparison for ranking in main}
+    alone = len(by_judge) == len(main)  # one ranking a judge: one benchmark, and no parts
+    text = list(filter(None, [judges_together([*by_judge.items()])])) if alone else []
     for ranking in main:
         key = ranking.benchmark, ranking.judge
         corrected = report.corrected_answers.get(key)
@@ -212,7 +216,7 @@ def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = 
         text += [table.title, "", *text_table([table.header, *table.rows], "--tables FOLDER has them"), ""]
     text += [f"note: {line}" for line in report.notes]
     resamples = f"Intervals: 95%, {options.draws} bootstrap resamples of prompts. Failed verdicts: {options.policy}."
-    return [*text, *_cautions(report), resamples, _MORE]
+    return [*text, *cautions(report), resamples, _MORE]
 
 
 def protocol(options: StatisticsOptions) -> str:
@@ -234,7 +238,7 @@ def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> 
         *report.totals,
         *([report.raters] if report.raters else []),
     ]
-    sentences = (escaping.markdown(line) for line in (*answers(report), *_cautions(report), protocol(options)))
+    sentences = (escaping.markdown(line) for line in (*answers(report), *cautions(report), protocol(options)))
     page = ["# Ranking of generators\n", *(f"{sentence}\n" for sentence in sentences)]
     long = [*long_tables(report.generators, report.corrected, report.contests), report.raters or rater_table(_NOBODY)]
     document = {
@@ -258,7 +262,8 @@ def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> 
 _NOBODY = HumanRatings({}, {}, {})
 
 
-def _cautions(report: RankReport) -> list[str]:
+def cautions(report: RankReport) -> list[str]:
+    """Lines on what a judge's mean is worth, with people's ratings and without."""
     if report.corrected_answers:
         return [_CORRECTED]
     return [CAUTION] if report.generators and not report.raters else []

@@ -34,7 +34,7 @@ def sentences(board: Leaderboard, named: bool = True) -> list[str]:
         board: with one row or more.
         named: whether the first says whose scores of which images these are, where rows are generators.
     """
-    scores_of = f", as {board.against}" if board.headline.judge and named else ""
+    scores_of = f" on {board.against}" if board.headline.judge and named else ""
     rows = [row for row in board.rows if row.estimate.defined]
     if not rows:
         return [_without_numbers(board, scores_of)]
@@ -61,7 +61,7 @@ def _sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
 def _too_few(board: Leaderboard) -> list[str]:
     """Sentence where no two have enough in common for a test to find a difference."""
     comparison = board.comparison
-    if not comparison or not comparison.pairs or max(pair.n for pair in comparison.pairs) >= LEAST_FOR_A_TEST:
+    if comparison is None or max((pair.n for pair in comparison.pairs), default=LEAST_FOR_A_TEST) >= LEAST_FOR_A_TEST:
         return []
     return [few_sentence(comparison.compared.unit)]
 

@@ -25,7 +25,7 @@ from vieval_plugin.report.page.disagreement import answer
 from vieval_plugin.report.page.strip import MOST, StripPicture, ends, strip
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.report.page.tiles import Samples
-from vieval_plugin.report.ranking import RankReport, answers, protocol, tables_of
+from vieval_plugin.report.ranking import RankReport, answers, cautions, protocol, tables_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
@@ -100,6 +100,7 @@ def write_page(
         strip=_strip(report, sections),
         sections=sections,
         tables=tables_of(report),
+        cautions=cautions(report),
         notes=report.notes,
         protocol=protocol(options),
         thumbnails=thumbnails.rendered,
@@ -112,7 +113,8 @@ def _subject(report: RankReport) -> str:
     """What was judged, by whom, and whether ratings correct it."""
     names = ["Your images" if name == OWN else name for name in dict.fromkeys(r.benchmark for r in report.main)]
     judges = list(dict.fromkeys(str(r.judge) for r in report.main))
-    return f"{', '.join(names)}, judged by {', '.join(judges)}{', corrected by ratings' if report.corrected_answers else ''}"
+    named = ", ".join(judges) if len(judges) < 4 else f"{len(judges)} judges"
+    return f"{', '.join(names)}, judged by {named}{', corrected by ratings' if report.corrected_answers else ''}"
 
 
 def _strip(report: RankReport, sections: Sequence[RankingSection]) -> Markup:
@@ -175,7 +177,8 @@ def _section(
     named = f"{measured} ({ASPECTS[measured]})" if measured in ASPECTS else measured
     benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}: "
     title = f"{benchmark}{named}, by {ranking.judge}{where}"
-    return RankingSection(title, forest(estimates, {}, (0.0, 1.0), f"Intervals: {title}"), groups)
+    worse = [label for label in order[1:] if ranking.comparison.beats(order[0], label)]
+    return RankingSection(title, forest(estimates, {}, (0.0, 1.0), f"Intervals: {title}", worse), groups)
 
 
 def _grouped(leads: Mapping[tuple[str, str], float], first: str) -> Mapping[str, list[tuple[str, str]]]:

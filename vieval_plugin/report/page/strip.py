@@ -49,7 +49,8 @@ def strip(title: str, pictures: Sequence[StripPicture]) -> Markup:
 
 def _place(picture: StripPicture) -> Markup:
     drawing = Markup(
-        '<svg viewBox="0 0 {} {}" preserveAspectRatio="xMinYMid" role="img" aria-label="{}"><use href="#p{}"/></svg>'
+        '<svg viewBox="0 0 {} {}" preserveAspectRatio="xMinYMid" role="img" aria-label="{}"><use href="#p{}"/>'
+        '<rect class="edge" width="100%" height="100%"/></svg>'
     )
     seen = Markup("").join(drawing.format(t.width, t.height, html(picture.name), t.number) for t in picture.thumbnails)
     values = Markup("").join(Markup('<span class="value">{}</span>').format(html(value)) for value in picture.values)

@@ -1,0 +1,77 @@
+"""Several judges of the same generators: the first sentence is true of all of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.report.test_first_screen import OPTIONS, Page, generators, inside, page_of
+from vieval_plugin.report.ranking import answers, rank_results
+from vieval_plugin.results.runs import Results
+
+MINE, THEIRS = ({"mine": [a] * 9, "theirs": [b] * 9} for a, b in ((0.9, 0.1), (0.1, 0.9)))
+NEITHER = {"mine": [0.5] * 9, "theirs": [0.5] * 9}
+
+
+def judged(tmp_path, *scores):
+    return Results(
+        tuple(
+            run
+            for number, given in enumerate(scores)
+            for run in generators(tmp_path, given, f"j{number}", picture=False).runs
+        )
+    )
+
+
+@pytest.mark.parametrize("page", ["report", "rank"])
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ([MINE, THEIRS], "Of 2 judges, 1 finds mine significantly best and 1 theirs."),
+        ([MINE, NEITHER], "Of 2 judges, 1 finds mine significantly best and 1 none."),
+        ([MINE] * 3, "All 3 judges find mine significantly best."),
+        ([THEIRS, THEIRS, MINE, NEITHER], "Of 4 judges, 2 find theirs significantly best, 1 mine and 1 none."),
+        ([NEITHER] * 3, "Of 3 judges, none finds a generator significantly best."),
+    ],
+)
+def test_the_title_is_of_all_judges_and_not_of_the_first(tmp_path, page, scores, said):
+    text = page_of(page, tmp_path, judged(tmp_path, *scores))
+    assert inside(text, "h1") == said
+    assert Page(text).said.count("j0") > 1  # what each says stands below
+
+
+@pytest.mark.parametrize("scores", [[MINE], [MINE, MINE], [{"mine": [0.5] * 9}] * 3])
+def test_one_two_that_agree_and_one_generator_need_no_such_sentence(tmp_path, scores):
+    text = page_of("report", tmp_path, judged(tmp_path, *scores))
+    assert "judges find" not in Page(text).said
+
+
+def test_judges_that_ask_one_model_are_said_to(tmp_path):
+    runs = [replace(run, model="m7b", setting=run.label) for run in judged(tmp_path, MINE, MINE, MINE).runs]
+    title = inside(page_of("report", tmp_path, Results(tuple(runs))), "h1")
+    assert title == "All 3 judges find mine significantly best; all ask one model, m7b."
+
+
+def test_the_page_of_a_ranking_says_what_a_mean_is_worth_and_draws_the_worse_in_grey(tmp_path):
+    text = page_of("rank", tmp_path, judged(tmp_path, MINE))
+    assert "A judge's mean is not people's" in Page(text.split("<main>")[0]).said
+    assert "Grey: significantly worse than the first." in Page(text).said
+
+
+@pytest.mark.parametrize("page", ["report", "rank"])
+def test_many_notes_are_folded(tmp_path, page):
+    unread = tuple(f"file {n}.log: no result" for n in range(9))
+    text = page_of(page, tmp_path, replace(judged(tmp_path, MINE), unreadable=unread))
+    assert "6 more notes" in Page(text).said
+    assert "file 8.log" in Page(text).said
+
+
+def test_thirty_judges_leave_the_first_screen_readable(tmp_path):
+    results = judged(tmp_path, *[MINE] * 30)
+    text = page_of("report", tmp_path, results)
+    assert text.count('class="lead"') == 4
+    assert "26 more answers" in Page(text).said
+    ranked = page_of("rank", tmp_path, results)
+    assert "Your images, judged by 30 judges" in Page(ranked).said
+    assert ranked.split("<main>")[0].count("<li>") == 30
+    assert ranked.index("more sentences") < ranked.index("<main>")
+    assert len(answers(rank_results(results, None, OPTIONS))) >= 31

@@ -1,0 +1,39 @@
+"""Answer of several judges of the same generators: how many find which best."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from vieval_plugin.meta_evaluation.comparison import Comparison
+from vieval_plugin.records import JudgeName
+
+
+def judges_together(found: Sequence[tuple[JudgeName, Comparison | None]]) -> str:
+    """One sentence over judges; empty of one, of two that agree, and where no generators were compared.
+
+    Args:
+        found: each judge with its comparison of the generators.
+    """
+    best = [_best(comparison) for _, comparison in found]
+    if not any(comparison and comparison.pairs for _, comparison in found):
+        return ""
+    if len(found) < 2 or (len(found) == 2 and best[0] == best[1]):
+        return ""
+    counted = Counter(filter(None, best)).most_common()
+    (first, n), *others = counted or [("a generator", 0)]
+    finds = f"{n or 'none'} {'find' if n > 1 else 'finds'} {first} significantly best"
+    shares = [finds, *(f"{times} {name}" for name, times in others)]
+    shares += [f"{best.count('')} none"] if counted and "" in best else []
+    told = f"{', '.join(shares[:-1])} and {shares[-1]}" if len(shares) > 1 else finds
+    answer = f"All {n} judges find {first} significantly best" if n == len(found) else f"Of {len(found)} judges, {told}"
+    models = {name.model for name, _ in found}
+    return f"{answer}; all ask one model, {models.pop()}." if len(models) == 1 and "" not in models else f"{answer}."
+
+
+def _best(comparison: Comparison | None) -> str:
+    """The generator that is significantly better than all others with a rank; empty where there is none."""
+    ranked = [standing.system.label for standing in comparison.ranked] if comparison else []
+    return (
+        ranked[0] if comparison and len(ranked) > 1 and all(comparison.beats(ranked[0], r) for r in ranked[1:]) else ""
+    )
