@@ -177,3 +177,19 @@ def test_a_damaged_file_of_verdicts_is_one_line(vieval, judged):
     line = vieval("rank", judged, code=1).err
     assert str(file) in line
     assert "judged again" in line
+
+
+def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(vieval, server, tmp_path):
+    given = [
+        {"uid": f"c{n}", "prompt": "a thing", "image": [picture(2 * n), picture(2 * n + 1)], "image_model": [*MODELS]}
+        for n in range(10)
+    ]
+    (tmp_path / "data").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet")
+    asked = ["--model", "fake", "--base-url", server.base_url]
+    vieval("score", tmp_path / "data", *asked, "--judge", "pairwise", "--out", tmp_path / "out")
+    printed = vieval("rank", tmp_path / "out").out
+    assert "mine" in printed
+    assert "theirs" in printed
+    vieval("report", tmp_path / "out", "--out", tmp_path / "report")
+    assert "data:image/webp" in (tmp_path / "report" / "report.html").read_text()

@@ -90,7 +90,9 @@ def _require_empty(out: Path) -> None:
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
     """The columns of verdicts that are read: what is written, and what a condition names."""
     named = {name.lower() for name in re.findall(r"\w+", where)}
-    always = (*_KEY, "uid", "status", "scores")
+    always = {*_KEY, "uid", "status", *(["scores"] if opened.plan.schema.scores else [])}
+    if not opened.plan.schema.scores:
+        named.discard("scores")
     return [name for name in opened.plan.schema.arrow().names if name in always or name in named]
 
 
@@ -101,7 +103,8 @@ def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
     except ImportError:
         raise VievalError('vieval filter needs DuckDB; run: pip install "vieval[filter]"') from None
     scores = opened.plan.schema.scores
-    for name, column in zip(scores, table["scores"].combine_chunks().flatten(), strict=True):
+    columns = table["scores"].combine_chunks().flatten() if scores else []  # no file holds a struct without fields
+    for name, column in zip(scores, columns, strict=True):
         table = table.append_column(name, column)
     with duckdb.connect(config={"threads": 1, "enable_external_access": False}) as connection:
         try:

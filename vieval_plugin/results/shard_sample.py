@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vieval_plugin import config
+from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import Record
-from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, record_of_row, verdict_tables
+from vieval_plugin.results.shard_verdicts import VerdictFolder, input_sample, open_shards, record_of_row, verdict_tables
 
 MOST_PROMPTS = 200_000
 """Prompts whose verdicts are records; of a folder with more a random sample is."""
@@ -90,8 +91,9 @@ def sample_shards(path: Path, partial: bool = False, most: int = MOST_PROMPTS) -
     """
     opened, seed = open_shards(path, partial), config.current().statistics.options().seed
     totals, draw = FolderTotals(path, {}), _Draw(most)
-    for _, table in verdict_tables(opened, ["uid", "image_model", "status", "scores"]):
-        _count(totals, table)
+    names = opened.plan.schema.scores
+    for _, table in verdict_tables(opened, ["uid", "image_model", "status", *(["scores"] if names else [])]):
+        _count(totals, table, names)
         draw.add(_places(table, seed))
     records, repeated = _distinct(_drawn(opened, seed, draw.last))
     return ShardSample(tuple(records), totals, tuple(_notes(opened, totals, draw, seed, repeated)))
@@ -126,11 +128,10 @@ def _places(table: Any, seed: int) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), np.uint64)
 
 
-def _count(totals: FolderTotals, table: Any) -> None:
+def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
     from pyarrow import compute
 
-    columns = table.column("scores").combine_chunks().flatten()
-    names = [part.name for part in table.schema.field("scores").type]
+    columns = table.column("scores").combine_chunks().flatten() if names else []
     for model in compute.unique(table["image_model"]).to_pylist():
         known = model if model in totals.by_model or len(totals.by_model) < _MOST_MODELS else OTHERS
         own, counted = compute.equal(table["image_model"], model), totals.by_model.setdefault(known, ModelTotals())
@@ -143,7 +144,15 @@ def _count(totals: FolderTotals, table: Any) -> None:
 def _drawn(opened: VerdictFolder, seed: int, last: np.uint64) -> Iterator[Record]:
     for _, table in verdict_tables(opened):
         drawn = np.nonzero(_places(table, seed) <= last)[0]
-        yield from (record_of_row(row, opened) for row in table.take(drawn).to_pylist())
+        yield from (_with_candidates(record_of_row(row, opened)) for row in table.take(drawn).to_pylist())
+
+
+def _with_candidates(record: Record) -> Record:
+    """A record of a contest with the ids of its candidates, which stand in the input alone; any other as it is."""
+    if record.votes is None or record.row is None:
+        return record
+    contest = input_sample(record.row)
+    return replace(record, candidates=tuple(candidate.id for candidate in candidates_of(contest)))
 
 
 def _distinct(records: Iterator[Record]) -> tuple[list[Record], int]:

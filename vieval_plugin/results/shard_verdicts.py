@@ -115,7 +115,7 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
         choice = _choice(row["choice"])
         digest = (row["digest"] or b"").hex()
         verdict = Verdict(
-            _numbers(row["scores"]),
+            _numbers(row.get("scores")),
             Status(row["status"]),
             row["rationale"],
             _trace(row, plan.schema.trace),
@@ -149,7 +149,7 @@ def _numbers(scores: Mapping[str, float | None] | None) -> dict[str, float]:
 def _choice(choice: Mapping[str, Any] | None) -> Choice | None:
     if choice is None:
         return None
-    return Choice(dict(choice["votes"]), dict(choice["preferences"]), tuple(map(_numbers, choice["scores"])))
+    return Choice(dict(choice["votes"]), dict(choice["preferences"]), tuple(map(_numbers, choice.get("scores") or ())))
 
 
 def _trace(row: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
