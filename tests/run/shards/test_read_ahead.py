@@ -34,11 +34,10 @@ async def test_an_error_is_told_after_what_was_read():
         yield 1
         raise ValueError("damaged")
 
-    taken = []
+    ahead = aiter(ReadAhead(items(), lambda item: 1))
+    assert await anext(ahead) == 1
     with pytest.raises(ValueError, match="damaged"):
-        async for item in ReadAhead(items(), lambda item: 1):
-            taken.append(item)
-    assert taken == [1]
+        await anext(ahead)
 
 
 async def test_nothing_is_read_after_the_end():
