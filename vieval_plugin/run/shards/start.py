@@ -113,7 +113,7 @@ def begin(request: ShardRequest) -> Begun:
         begun = folder.create_plan(now)
     require_same_run(begun, now, folder.name)
     plan = extended(begun, now, folder.name, request.extend)
-    if plan is not begun:
+    if plan.files != begun.files:
         folder.replace_plan(plan)
     options = with_store(request.options, plan.rows, request.own_store)
     run = ShardRun(
