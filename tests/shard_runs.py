@@ -107,6 +107,26 @@ def kill_all(process):
     process.communicate(timeout=60)
 
 
+def children(process):
+    """The processes that a process has started."""
+    return [
+        int(child) for file in Path(f"/proc/{process}/task").glob("*/children") for child in file.read_text().split()
+    ]
+
+
+def processes_of(variable, name):
+    """The processes of this name that have a variable in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = variable.encode() in (folder / "environ").read_bytes()
+            if ours and name.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
 def wait_until(condition, seconds=120):
     """Wait for something that a process does."""
     end = time.monotonic() + seconds

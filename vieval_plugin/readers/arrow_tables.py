@@ -129,17 +129,21 @@ def _cells(columns: Sequence[tuple[str, Any]], place: int, first: TableCell) -> 
             value = column[place].as_py()
         except (ValueError, IndexError):
             return BadLine(f"{name} cannot be read as UTF-8", cells)
-        stored = {"bytes": value} if isinstance(value, bytes) else value
-        if isinstance(stored, dict):
-            cell = TableCell(first.file, first.row + place, name)
-            value = StoredImage(stored.get("path") or "", stored.get("bytes"), cell)
-        cells[name] = value
+        cell = TableCell(first.file, first.row + place, name)
+        cells[name] = [_cell(of, cell) for of in value] if isinstance(value, list) else _cell(value, cell)
     return cells
+
+
+def _cell(value: Any, cell: TableCell) -> Any:
+    """A value as cells have it: an image is one that is stored."""
+    stored = {"bytes": value} if isinstance(value, bytes) else value
+    if isinstance(stored, dict):
+        return StoredImage(stored.get("path") or "", stored.get("bytes"), cell)
+    return value
 
 
 def _is_readable(kind: Any) -> bool:
     """Return whether values of an Arrow type are texts, numbers, lists of either or images."""
-    import pyarrow
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -154,15 +158,23 @@ def _is_readable(kind: Any) -> bool:
         return any(is_measurable(kind.value_type) for is_measurable in measurable) and _is_readable(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind):
         of = kind.value_type
-        return bool(_is_text(of) or types.is_integer(of) or types.is_floating(of))
+        return bool(_is_text(of) or types.is_integer(of) or types.is_floating(of) or _is_image(of))
+    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, _is_text)
+    return any(is_plain(kind) for is_plain in plain) or _is_image(kind)
+
+
+def _is_image(kind: Any) -> bool:
+    """Return whether values of an Arrow type are bytes, or structs of bytes and a path."""
+    import pyarrow
+    from pyarrow import types
+
     if types.is_struct(kind):
         fields = {field.name: field.type for field in kind}
         # a field that is null in all rows has the type null where the table was made without a schema
         given = {name: field for name, field in fields.items() if not types.is_null(field)}
         typed = _is_binary(given.get("bytes", pyarrow.binary())) and _is_text(given.get("path", pyarrow.string()))
         return bool(typed and given and fields.keys() <= {"bytes", "path"})
-    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, _is_text, _is_binary)
-    return any(is_plain(kind) for is_plain in plain)
+    return _is_binary(kind)
 
 
 def _is_text(kind: Any) -> bool:

@@ -15,6 +15,7 @@ from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.columns import fields_of
+from vieval_plugin.readers.contest_columns import contest_of_row, has_candidates
 from vieval_plugin.readers.sample_rows import address_among, addresses_among, draw_of, kind_of, samples_of_row
 from vieval_plugin.readers.table_rows import open_table, rows_of
 from vieval_plugin.readers.tables import BadLine
@@ -199,6 +200,11 @@ def samples_in_row(
     try:
         if isinstance(row, BadLine):
             raise row
+        if has_candidates(row):
+            contest = contest_of_row(folder, number, row, kind, OWN)
+            reason = absent_image(contest)
+            yield SampleRow(contest, place, unjudged(Status.TOOL_ERROR, reason) if reason else None)
+            return
         for sample, files in samples_of_row(folder, number, row, kind, OWN):
             addresses = addresses_among(files)
             images = {

@@ -186,19 +186,23 @@ def located(row: dict[str, Any], table: InputTable) -> dict[str, Any]:
     images = row.get("images")
     if not isinstance(images, dict):
         return row
-    located = dict[str, Any]()
-    for role, value in images.items():
-        roots = table.roots
-        if isinstance(value, StoredImage):
-            if value.data is not None:
-                located[role] = Image(value.data, value.cell)
-                continue
-            value, roots = value.name, roots or (table.folder,)
-        if isinstance(value, str) and roots and not is_address(value):
-            if not any(is_below(table.folder / value, root) for root in roots):
-                raise BadLine(
-                    f"the image {role} is {redacted(value)[:200]!r}, outside the folder of the table, and is not read"
-                )
-            value = Image(table.folder / value)
-        located[role] = value
+    located = {
+        role: [_located(of, role, table) for of in value] if isinstance(value, list) else _located(value, role, table)
+        for role, value in images.items()
+    }
     return {**row, "images": located}
+
+
+def _located(value: Any, role: str, table: InputTable) -> Any:
+    roots = table.roots
+    if isinstance(value, StoredImage):
+        if value.data is not None:
+            return Image(value.data, value.cell)
+        value, roots = value.name, roots or (table.folder,)
+    if isinstance(value, str) and roots and not is_address(value):
+        if not any(is_below(table.folder / value, root) for root in roots):
+            raise BadLine(
+                f"the image {role} is {redacted(value)[:200]!r}, outside the folder of the table, and is not read"
+            )
+        return Image(table.folder / value)
+    return value

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vieval_plugin import config
 from vieval_plugin.api.conversion import GivenImage, image
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.errors import VievalError
@@ -84,12 +85,14 @@ def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int =
         definition: `JUDGE`, `JUDGE:ASPECT`, or a sum such as `0.7*viescore:SC+0.3*sharpness`.
         conditions: what images beside an output mean.
         attempts: how often a question is asked until its answer can be read.
-        judge: further arguments of `Judge`, such as model and base_url.
+        judge: further arguments of `Judge`, such as model and base_url; `options` may also be the path of a file.
 
     Raises:
         VievalError: there is no such judge, aspect or argument.
     """
     judges: dict[str, Judge] = {}
+    if isinstance(file := judge.get("options"), str):
+        judge["options"] = config.read(file)
 
     def opened(name: str) -> PreparedJudge:
         if name not in judges:

@@ -3,13 +3,13 @@
 import os
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.fake_server import FakeServer
 from tests.shard_runs import (
     arguments,
+    children,
     ended,
     files_in,
     kill_all,
@@ -36,13 +36,6 @@ def no_store(tmp_path, monkeypatch):
 @pytest.fixture
 def data(tmp_path):
     return write_parquet(tmp_path / "data")
-
-
-def children(process):
-    """The processes that a process has started."""
-    return [
-        int(child) for file in Path(f"/proc/{process}/task").glob("*/children") for child in file.read_text().split()
-    ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")

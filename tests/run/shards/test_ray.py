@@ -5,7 +5,6 @@ import pickle
 import signal
 import sys
 import uuid
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +17,13 @@ from tests.shard_runs import (
     files_in,
     kill_all,
     less_costs,
+    processes_of,
     start,
     verdicts,
     wait_until,
     write_parquet,
 )
+from vieval_plugin.errors import VievalError
 
 pytestmark = [needs("ray"), pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")]
 
@@ -64,15 +65,7 @@ def data(tmp_path):
 
 def actors(cluster):
     """The processes of the cluster's workers."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            ours = f"{MARK}={cluster.mark}".encode() in (folder / "environ").read_bytes()
-            if ours and b"ray::ShardActor" in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
+    return processes_of(f"{MARK}={cluster.mark}", "ray::ShardActor")
 
 
 def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
@@ -126,3 +119,14 @@ def test_what_workers_are_told_holds_no_key(data, tmp_path, server, monkeypatch)
     backbone = Backbone(model="fake", base_url=server.base_url)
     begun = begin(ShardRequest([str(data)], tmp_path / "out", "viescore", None, Config(), backbone))
     assert b"a-key-of-somebody" not in pickle.dumps(begun.run)
+
+
+def test_a_folder_that_only_a_node_sees_is_refused(tmp_path, monkeypatch):
+    from vieval_plugin.run.shards.folder import open_folder
+    from vieval_plugin.run.shards.launchers import ray as launcher
+    from vieval_plugin.run.shards.plan import Shard
+    from vieval_plugin.run.shards.reports import Written
+
+    monkeypatch.setattr(launcher, "_PATIENCE", 0.3)
+    with pytest.raises(VievalError, match="name a folder that all nodes share"):
+        launcher._require_seen(open_folder(tmp_path), Written(Shard("0" * 24, "a.parquet", 0, 0, 8)))

@@ -1,10 +1,14 @@
 """A data set judged into a folder of shards: what is written, resumed, refused, and never lost."""
 
+import io
 import os
 import resource
+import signal
+import socket
 from dataclasses import replace
 from pathlib import Path
 
+import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault
@@ -26,6 +30,8 @@ from tests.shard_runs import (
     write_parquet,
     write_tar,
 )
+from vieval_plugin.config import Config
+from vieval_plugin.run.shards.start import MOST_STORED, with_store
 
 SMALL = ("--rows-per-shard", "8")
 
@@ -425,3 +431,76 @@ def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(vieval, serve
     assert all(
         one["digest"] == two["digest"] and one["scores"] == two["scores"] for one, two in pairs if one["row"] != 5
     )
+
+
+def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
+    given = [
+        {
+            "uid": f"c{number}",
+            "prompt": f"a thing {number}",
+            "image": [picture(2 * number), picture(2 * number + 1)],
+            "image_model": ["mine", "theirs"],
+        }
+        for number in range(10)
+    ]
+    given[4]["image"] = [picture(8)]
+    (tmp_path / "data").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet")
+    command = arguments(tmp_path / "data", tmp_path / "out", server, "--max-failures", "1")
+    for judge in ("pairwise", "viescore"):
+        command[command.index("--out") + 1] = tmp_path / judge
+        vieval(*command, "--judge", judge)
+    voted, scored = verdicts(tmp_path / "pairwise"), verdicts(tmp_path / "viescore")
+    assert [row["uid"] for row in voted] == [f"c{number}" for number in range(10)]
+    assert [row["status"] for row in scored].count("ok") == 9
+    assert "give as many of both" in voted[4]["reason"]
+    assert {"forward", "reverse"} == dict(voted[0]["choice"]["votes"]).keys()
+    assert [len(row["choice"]["scores"]) for row in scored if row["choice"]] == [2] * 9
+    assert scored[0]["choice"]["scores"][1]["SC"] is not None
+
+
+def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    images = [PIL.Image.open(io.BytesIO(picture(number))) for number in range(12)]
+    made = datasets.Dataset.from_dict({"caption": [f"a thing {n}" for n in range(12)], "image": images})
+    made = made.cast_column("image", datasets.Image())
+    (tmp_path / "data").mkdir()
+    made.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
+    vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
+    found = verdicts(tmp_path / "out")
+    assert [row["uid"] for row in found] == [f"train-00000-of-00001.parquet:{number}" for number in range(12)]
+    assert {row["status"] for row in found} == {"ok"}
+
+
+def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
+    with FakeServer(latency=0.005) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", "--patience", "1")
+        process = start(*command)
+        wait_until(lambda: len(files_in(tmp_path / "out")) > 2)
+        server.die(60)
+        assert "answered nothing" in ended(process, 1)
+    found = verdicts(tmp_path / "out")
+    assert {row["status"] for row in found} == {"ok"}
+    assert len(found) < 120
+
+
+@pytest.mark.parametrize("more", [[], ["--processes", "2"]])
+def test_ctrl_c_ends_a_run_in_order(data, tmp_path, more):
+    with FakeServer(latency=0.05) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", *more)
+        process = start(*command)
+        wait_until(lambda: len(files_in(tmp_path / "out")) > 2)
+        process.send_signal(signal.SIGINT)
+        ended(process, 130)
+        assert not list((tmp_path / "out" / "under_way").iterdir())
+        ended(start(*command))
+    assert len(verdicts(tmp_path / "out")) == 120
+
+
+def test_many_rows_are_stored_only_where_the_options_say_so(tmp_path):
+    assert with_store(Config(), MOST_STORED, own=False).store.use
+    assert not with_store(Config(), MOST_STORED + 1, own=False).store.use
+    asked_for = Config(store={"use": True, "path": tmp_path / "replies.sqlite"})
+    kept = with_store(asked_for, MOST_STORED + 1, own=True).store
+    assert kept.use
+    assert kept.path == tmp_path / f"replies-{socket.gethostname()}.sqlite"

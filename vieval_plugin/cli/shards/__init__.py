@@ -35,11 +35,11 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
     from vieval_plugin.run.shards.compact import compact
-    from vieval_plugin.run.shards.folder import ShardFolder
+    from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.progress import progress_of
     from vieval_plugin.text.escaping import say
 
-    folder = ShardFolder(options.folder)
+    folder = open_folder(options.folder)
     plan = folder.plan()
     if plan is None:
         raise VievalError(f"{options.folder}: no plan of shards there; name the folder that was given with --out")

@@ -125,9 +125,7 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
 
 def _launch(options: argparse.Namespace, begun: Begun) -> int:
     """Judge what is left, and say what the folder holds then."""
-    from pathlib import Path
-
-    from vieval_plugin.run.shards.folder import ShardFolder
+    from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.launchers.parts import part_of
     from vieval_plugin.run.shards.progress import progress_of
     from vieval_plugin.run.shards.start import passes_left
@@ -136,7 +134,7 @@ def _launch(options: argparse.Namespace, begun: Begun) -> int:
     queue, rows = passes_left(begun, part_of(options.part, os.environ) if options.part else (0, 1))
     say(f"vieval: {rows:,} of {begun.plan.rows:,} rows are to be judged", file=sys.stderr)
     code = judged(begun.run, queue, rows, _launcher(options))
-    progress = progress_of(ShardFolder(Path(begun.run.folder)), begun.plan)
+    progress = progress_of(open_folder(begun.run.folder), begun.plan)
     say(*progress.lines())
     if code:
         say("vieval: some shards were not written; the same command goes on", file=sys.stderr)
@@ -164,6 +162,8 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
 
     from vieval_plugin.text.escaping import say
 
+    if not rows:
+        return 0
     with tqdm(total=rows, desc="Judging", unit="row") as bar:
 
         def on_rows(number: int) -> None:

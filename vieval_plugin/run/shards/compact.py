@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.run.shards.folder import JOINED, ShardFolder, joined_shards, read_shards, shard_files
+from vieval_plugin.run.shards.folder import JOINED, ShardFolder
 from vieval_plugin.run.shards.plan import Plan
 from vieval_plugin.run.shards.schema import arrow, encoded_table, version
 from vieval_plugin.run.shards.under_way import open_shards
@@ -25,47 +24,45 @@ def compact(folder: ShardFolder, plan: Plan, most: int = MOST_BYTES) -> tuple[in
         VievalError: a worker has a shard open, or a file cannot be read or written.
     """
     if open_shards(folder.under_way):
-        raise VievalError(f"{folder.path}: workers have shards open; join the files when they have ended")
+        raise VievalError(f"{folder.name}: workers have shards open; join the files when they have ended")
     drop_outdated(folder)
-    single = [file for file, _ in shard_files(folder) if not file.name.startswith(JOINED)]
+    single = {file for file, _ in folder.counted() if not file.startswith(JOINED)}
     order = {shard.name: number for number, shard in enumerate(plan.shards())}
-    files = sorted((file for file in single if file.stem in order), key=lambda file: order[file.stem])
-    batches = [batch for batch in _batches(files, most) if len(batch) > 1]
+    sizes = {file: size for file, size in folder.sizes().items() if file in single and file in order}
+    batches = [batch for batch in _batches(sorted(sizes, key=order.__getitem__), sizes, most) if len(batch) > 1]
     for batch in batches:
-        _join(folder, [pair for file in batch for pair in read_shards(file)], batch)
+        _join(folder, [pair for file in batch for pair in folder.tables(file)], batch)
     # those whose removal an earlier compaction did not come to
-    folder.remove(
-        {file.stem for file in folder.files()} & order.keys() - {file.stem for file, _ in shard_files(folder)}
-    )
+    folder.remove(folder.sizes().keys() & order.keys() - {file for file, _ in folder.counted()})
     return sum(map(len, batches)), len(batches)
 
 
-def _batches(files: Sequence[Path], most: int) -> Iterator[list[Path]]:
-    batch: list[Path] = []
+def _batches(files: Sequence[str], sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
+    """Files one after another, of so many bytes together."""
+    batch: list[str] = []
     size = 0
     for file in files:
-        own = file.stat().st_size
-        if batch and size + own > most:
+        if batch and size + sizes[file] > most:
             yield batch
             batch, size = [], 0
         batch.append(file)
-        size += own
+        size += sizes[file]
     if batch:
         yield batch
 
 
 def drop_outdated(folder: ShardFolder) -> None:
     """Write joined files anew, less the shards that count elsewhere: those that were judged again."""
-    for file, counted in list(shard_files(folder)):
-        if file.name.startswith(JOINED) and counted != joined_shards(file):
-            left = [pair for pair in read_shards(file) if pair[0]["shard"]["name"] in counted]
+    for file, counted in list(folder.counted()):
+        if file.startswith(JOINED) and counted != folder.joined(file):
+            left = [pair for pair in folder.tables(file) if pair[0]["shard"]["name"] in counted]
             if left:
                 _join(folder, left, [file])
             else:
-                folder.remove([file.stem])
+                folder.remove([file])
 
 
-def _join(folder: ShardFolder, shards: Sequence[tuple[dict[str, Any], Any]], files: Sequence[Path]) -> None:
+def _join(folder: ShardFolder, shards: Sequence[tuple[dict[str, Any], Any]], files: Sequence[str]) -> None:
     """Write a file of shards that lay in other files, and remove those."""
     documents, tables = zip(*shards, strict=True)
     provenance = documents[0]["provenance"]
@@ -74,4 +71,4 @@ def _join(folder: ShardFolder, shards: Sequence[tuple[dict[str, Any], Any]], fil
     metadata = {"version": version(), "provenance": provenance, "shards": described}
     joined = f"{JOINED}{hashlib.sha256(names.encode()).hexdigest()[:24]}"
     folder.write(joined, encoded_table(arrow().concat_tables(tables), metadata))
-    folder.remove(file.stem for file in files)
+    folder.remove(files)

@@ -2,188 +2,172 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.media.files import create_whole, require_writable, write_whole
 from vieval_plugin.run.shards.plan import Plan, from_json, to_json
-from vieval_plugin.run.shards.schema import arrow, metadata_of
+from vieval_plugin.run.shards.schema import arrow, metadata_in
+from vieval_plugin.run.shards.storage import Storage, location_of, storage_at
 
 PLAN, VERDICTS, INDEXES, UNDER_WAY = "plan.json", "verdicts", "index", "under_way"
 SUFFIX = ".parquet"
 JOINED = "joined-"
 """The beginning of the name of a file that holds the verdicts of several shards."""
-_STALE = 3600.0  # seconds after which an unfinished file is nobody's any more
 
 
 @dataclass(frozen=True)
 class ShardFolder:
-    """A folder on a file system that all workers see."""
+    """A folder of shards; `beside` is the folder of notes and of indexes of tar files, which is its own on a disk.
 
-    path: Path
+    Files of verdicts go by their names without the suffix: that of a shard, or one that begins with `joined-`.
+    """
+
+    location: str
+    storage: Storage
+    beside: Path
+
+    @property
+    def name(self) -> str:
+        """The name of the folder in messages."""
+        return self.storage.name
 
     @property
     def indexes(self) -> Path:
         """The folder of the indexes of tar files."""
-        return self.path / INDEXES
+        return self.beside / INDEXES
 
     @property
     def under_way(self) -> Path:
         """The folder of notes on rows under way."""
-        return self.path / UNDER_WAY
+        return self.beside / UNDER_WAY
 
     def prepare(self) -> None:
-        """Make the folder; VievalError where nothing can be written there. Unfinished files of long ago are removed."""
-        require_writable(self.path / PLAN)
+        """Make what is not there; VievalError where nothing can be written."""
+        self.storage.prepare(PLAN)
         try:
-            for folder in (self.path / VERDICTS, self.under_way):
-                folder.mkdir(parents=True, exist_ok=True)
+            self.under_way.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise VievalError(f"{self.path}: cannot be written ({error.strerror}); choose another --out") from None
-        for left in (self.path / VERDICTS).glob("*.part"):
-            with contextlib.suppress(OSError):
-                if left.stat().st_mtime < time.time() - _STALE:
-                    left.unlink()
+            raise VievalError(f"{self.beside}: cannot be written ({error.strerror}); choose another --out") from None
 
     def plan(self) -> Plan | None:
         """The plan; None where there is none yet, VievalError where it cannot be read."""
-        try:
-            return from_json((self.path / PLAN).read_bytes(), str(self.path / PLAN))
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise VievalError(f"{self.path / PLAN}: cannot be read ({error.strerror})") from None
+        text = self.storage.read(PLAN)
+        return None if text is None else from_json(text, f"{self.name}/{PLAN}")
 
     def create_plan(self, plan: Plan) -> Plan:
         """Keep a plan where there is none; the plan that is there then, as another driver may have been first."""
-        create_whole(self.path / PLAN, to_json(plan))
+        self.storage.create(PLAN, to_json(plan))
         kept = self.plan()
         assert kept is not None
         return kept
 
     def replace_plan(self, plan: Plan) -> None:
         """Keep an extended plan."""
-        write_whole(self.path / PLAN, to_json(plan), synced=True)
-
-    def file_of(self, name: str) -> Path:
-        """The file of a shard's verdicts."""
-        return self.path / VERDICTS / f"{name}{SUFFIX}"
+        self.storage.write(PLAN, to_json(plan))
 
     def holds(self, name: str) -> bool:
         """Return whether a shard's own file is there."""
-        return self.file_of(name).exists()
+        return self.storage.holds(_file(name))
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file of verdicts: under another name, to the disk, and then to its place; VievalError where it cannot be."""
-        path = self.file_of(name)
-        write_whole(path, content, synced=True)
-        with contextlib.suppress(OSError, AttributeError):  # the name too is to be on the disk; not every system can
-            descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        """Write a file of verdicts; VievalError where it cannot be."""
+        self.storage.write(_file(name), content)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove the files of shards."""
+        """Remove files of verdicts."""
         for name in names:
-            self.file_of(name).unlink(missing_ok=True)
+            self.storage.remove(_file(name))
+
+    def sizes(self) -> Mapping[str, int]:
+        """The files of verdicts in the order of their names, with their sizes in bytes."""
+        found = self.storage.sizes(VERDICTS)
+        return {name.removesuffix(SUFFIX): found[name] for name in sorted(found) if name.endswith(SUFFIX)}
 
     def names(self) -> set[str]:
         """The names of all shards that are done, those in joined files too."""
-        done: set[str] = set()
-        for file in self.files():
-            done |= {file.stem} if not file.name.startswith(JOINED) else joined_shards(file)
-        return done
+        files = self.sizes()
+        return {name for file in files for name in (self.joined(file) if file.startswith(JOINED) else (file,))}
 
-    def files(self) -> list[Path]:
-        """The files of verdicts, in the order of their names."""
+    def joined(self, file: str) -> set[str]:
+        """The names of the shards in a file that holds several."""
+        return {document["shard"]["name"] for document in self.metadata(file)}
+
+    def metadata(self, file: str) -> list[dict[str, Any]]:
+        """The metadata of a file of verdicts, one for each shard in it in their order; VievalError where it is none.
+
+        Only the end of the file is read.
+        """
+        document = metadata_in(self.storage.footer(_file(file)))
+        if document is None or not ({"shard", "shards"} & document.keys()):
+            raise VievalError(
+                f"{self.name}/{_file(file)}: no file of verdicts, or a damaged one; remove it, and its rows are judged again"
+            )
+        common = {name: value for name, value in document.items() if name != "shards"}
+        return [{**common, **shard} for shard in document.get("shards", [{}])]
+
+    def tables(self, file: str, columns: Sequence[str] | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
+        """The metadata and the table of each shard in a file, in their order; VievalError where it cannot be read."""
+        documents, pyarrow = self.metadata(file), arrow()
+        content = self.storage.read(_file(file)) or b""
         try:
-            with os.scandir(self.path / VERDICTS) as entries:
-                return sorted(Path(entry.path) for entry in entries if entry.name.endswith(SUFFIX))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise VievalError(f"{self.path / VERDICTS}: cannot be read ({error.strerror})") from None
+            table = pyarrow.parquet.read_table(pyarrow.BufferReader(content), columns=columns)
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise VievalError(
+                f"{self.name}/{_file(file)}: cannot be read ({reason}); remove it, and its rows are judged again"
+            ) from None
+        start = 0
+        for document in documents:
+            yield document, table.slice(start, document["verdicts"])
+            start += document["verdicts"]
+
+    def counted(self) -> Iterator[tuple[str, set[str]]]:
+        """Each file of verdicts with the shards whose verdicts count in it.
+
+        A shard that is in a joined file and has its own file as well counts where it was judged last: in the first
+        where a compaction was ended between the two, in the second where it was judged again.
+        """
+        files = self.sizes()
+        own = {file for file in files if not file.startswith(JOINED)}
+        joined: set[str] = set()
+        for file in files:
+            if file.startswith(JOINED):
+                names = set()
+                for document in self.metadata(file):
+                    name = document["shard"]["name"]
+                    is_outdated = name in own and self.metadata(name)[0]["ended"] > document["ended"]
+                    if name not in joined and not is_outdated:
+                        names.add(name)
+                        own.discard(name)
+                joined |= names
+                yield file, names
+        for file in sorted(own):
+            yield file, {file}
 
 
-def read_metadata(file: Path) -> list[dict[str, Any]]:
-    """The metadata of a file of verdicts, one for each shard in it in their order; VievalError where it is none.
-
-    Only the end of the file is read.
-    """
-    try:
-        document = metadata_of(arrow().parquet.read_schema(file))
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise VievalError(f"{file}: no file of verdicts ({reason}); remove it, and its rows are judged again") from None
-    if document is None or not ({"shard", "shards"} & document.keys()):
-        raise VievalError(f"{file}: no file of verdicts; remove it")
-    common = {name: value for name, value in document.items() if name != "shards"}
-    return [{**common, **shard} for shard in document.get("shards", [{}])]
-
-
-def joined_shards(file: Path) -> set[str]:
-    """The names of the shards in a file that holds several."""
-    return {document["shard"]["name"] for document in read_metadata(file)}
-
-
-def shard_files(folder: ShardFolder) -> Iterator[tuple[Path, set[str]]]:
-    """Each file of verdicts with the shards whose verdicts count in it.
-
-    A shard that is in a joined file and has its own file as well counts where it was judged last: in the first where a
-    compaction was ended between the two, in the second where it was judged again.
-    """
-    files = folder.files()
-    own = {file.stem: file for file in files if not file.name.startswith(JOINED)}
-    joined: set[str] = set()
-    for file in files:
-        if file.name.startswith(JOINED):
-            counted = set()
-            for document in read_metadata(file):
-                name = document["shard"]["name"]
-                is_outdated = name in own and read_metadata(own[name])[0]["ended"] > document["ended"]
-                if name not in joined and not is_outdated:
-                    counted.add(name)
-                    own.pop(name, None)
-            joined |= counted
-            yield file, counted
-    for name, file in own.items():
-        yield file, {name}
-
-
-def read_shards(file: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
-    """The metadata and the table of each shard in a file, in their order; VievalError where it cannot be read."""
-    documents = read_metadata(file)
-    try:
-        table = arrow().parquet.read_table(file, columns=columns)
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise VievalError(f"{file}: cannot be read ({reason}); remove it, and its rows are judged again") from None
-    start = 0
-    for document in documents:
-        yield document, table.slice(start, document["verdicts"])
-        start += document["verdicts"]
+def open_folder(named: str | Path) -> ShardFolder:
+    """The folder at a path, or at an address of object storage; VievalError for an address that leads nowhere."""
+    location = location_of(named)
+    return ShardFolder(location, *storage_at(location))
 
 
 def kept_verdicts(
     folder: ShardFolder, name: str, statuses: Collection[str]
 ) -> Mapping[tuple[int, int], dict[str, Any]]:
-    """The verdicts of a shard that stay as they are, by row and prompt."""
-    files = (
-        [folder.file_of(name)] if folder.holds(name) else [file for file, names in shard_files(folder) if name in names]
-    )
+    """The verdicts of a shard that stay where those of some statuses are judged again, by row and prompt."""
+    files = [name] if folder.holds(name) else [file for file, names in folder.counted() if name in names]
     return {
         (verdict["row"], verdict["prompt"]): verdict
         for file in files
-        for document, table in read_shards(file)
+        for document, table in folder.tables(file)
         if document["shard"]["name"] == name
         for verdict in table.to_pylist()
         if verdict["status"] not in statuses
     }
+
+
+def _file(name: str) -> str:
+    return f"{VERDICTS}/{name}{SUFFIX}"

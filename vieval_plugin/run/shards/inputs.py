@@ -23,6 +23,8 @@ from vieval_plugin.text.untrusted import isdir
 PARQUET = (".parquet",)
 _FOOTER = 8  # bytes at the end of a parquet file: the length of its footer, and a word that says what it is
 _AT_ONCE = 8
+READ_AT_ONCE = 16 << 10
+"""Bytes at the end of a parquet file, which hold most footers."""
 
 
 @dataclass(frozen=True)
@@ -113,14 +115,28 @@ def _input_file(path: Path, root: Path, indexes: Path) -> InputFile:
 
 def footer_digest(path: Path) -> str:
     """SHA-256 of a parquet file's footer, shortened; VievalError where the file cannot be read."""
+    return hashlib.sha256(parquet_footer(path)).hexdigest()[:32]
+
+
+def parquet_footer(path: Path) -> bytes:
+    """The footer of a parquet file, with its length and the word at the end; VievalError where it cannot be read."""
     try:
         with path.open("rb") as file:
-            file.seek(max(_size(path) - _FOOTER, 0))
-            length = int.from_bytes(file.read(_FOOTER)[:4], "little")
-            file.seek(max(_size(path) - _FOOTER - length, 0))
-            return hashlib.sha256(file.read()).hexdigest()[:32]
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(size - READ_AT_ONCE, 0))
+            end = file.read()
+            length = footer_length(end)
+            if length <= len(end):
+                return end[-length:]
+            file.seek(max(size - length, 0))
+            return file.read()
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+def footer_length(end: bytes) -> int:
+    """The length of a parquet file's footer, by the end of the file."""
+    return int.from_bytes(end[-_FOOTER:][:4], "little") + _FOOTER
 
 
 def require_same(file: InputFile, root: Path) -> None:

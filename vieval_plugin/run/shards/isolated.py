@@ -7,6 +7,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.records import unjudged
@@ -28,7 +29,7 @@ class IsolatedJudge:
         self._closed, self._busy = False, threading.Lock()
 
     async def judge(self, judged: Judged) -> Outcome:
-        """The outcome of a sample; `tool_error` where the child died of it twice."""
+        """The outcome of a sample; `tool_error` where the child died of it twice, VievalError where none can be had."""
         return await asyncio.to_thread(self._judge, judged)
 
     def close(self) -> None:
@@ -47,10 +48,13 @@ class IsolatedJudge:
                     self._child = Child(JUDGE, self._run)
                 try:
                     self._child.connection.send(judged)
-                    outcome: Outcome = self._child.connection.recv()
-                    return outcome
+                    answer: Outcome | VievalError = self._child.connection.recv()
                 except (EOFError, OSError):
                     ending, self._child = in_words(self._child.end()), None
+                    continue
+                if isinstance(answer, VievalError):
+                    raise answer
+                return answer
             reason = f"it ended the process that judged it {_TRIES} times ({ending}); it is not judged again"
             return Outcome(unjudged(Status.TOOL_ERROR, reason))
 

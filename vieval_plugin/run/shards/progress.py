@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from vieval_plugin.run.shards.folder import ShardFolder, read_metadata, shard_files
+from vieval_plugin.run.shards.folder import ShardFolder
 from vieval_plugin.run.shards.plan import Plan
 from vieval_plugin.run.shards.under_way import open_shards
 
@@ -60,8 +60,8 @@ def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
     planned = {shard.name: shard.rows for shard in plan.shards()}
     counted = FolderProgress(len(planned), plan.rows)
     ended: list[tuple[float, float, int]] = []
-    for file, names in shard_files(folder):
-        for document in read_metadata(file):
+    for file, names in folder.counted():
+        for document in folder.metadata(file):
             name = document["shard"]["name"]
             if name in planned and name in names:
                 _add(counted, document, planned[name])

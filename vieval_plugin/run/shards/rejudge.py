@@ -9,7 +9,7 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.prepare import prepare, setting_of
-from vieval_plugin.run.shards.folder import ShardFolder, read_metadata, shard_files
+from vieval_plugin.run.shards.folder import ShardFolder
 from vieval_plugin.run.shards.passes import PassQueue, passes_over
 from vieval_plugin.run.shards.plan import Plan
 from vieval_plugin.run.shards.worker import ShardRun
@@ -33,9 +33,9 @@ def run_again(
     now = provenance_of(prepare(judge, setting, options, backbone), options, backbone)
     before, after = identity_of(plan.provenance), {**identity_of(now), "label": plan.provenance.label}
     if difference := differing_runs(before, after):
-        raise VievalError(f"{folder.path}: a run was begun there {difference}; rows cannot be judged again in it")
+        raise VievalError(f"{folder.name}: a run was begun there {difference}; rows cannot be judged again in it")
     return ShardRun(
-        *(str(folder.path), plan.root, judge, setting, options.asking_anew(), backbone), rejudge=tuple(statuses)
+        *(folder.location, plan.root, judge, setting, options.asking_anew(), backbone), rejudge=tuple(statuses)
     )
 
 
@@ -43,8 +43,8 @@ def passes_again(folder: ShardFolder, plan: Plan, statuses: Collection[str]) -> 
     """The passes over shards with verdicts of these statuses, and the number of their rows."""
     again = {
         document["shard"]["name"]
-        for file, names in shard_files(folder)
-        for document in read_metadata(file)
+        for file, names in folder.counted()
+        for document in folder.metadata(file)
         if document["shard"]["name"] in names and any(document["statuses"].get(status) for status in statuses)
     }
     shards = [shard for shard in plan.shards() if shard.name in again]

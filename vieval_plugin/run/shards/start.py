@@ -17,7 +17,7 @@ from vieval_plugin.readers.columns import ColumnMap, fields_of, require_columns
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.prepare import PreparedJudge, prepare
-from vieval_plugin.run.shards.folder import ShardFolder
+from vieval_plugin.run.shards.folder import ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import (
     InputFile,
     footer_digest,
@@ -87,7 +87,7 @@ def begin(request: ShardRequest) -> Begun:
         VievalError: the inputs cannot be read, differ from the plan's, or another judge or other options are named;
             nothing has been asked then.
     """
-    folder = ShardFolder(request.folder.absolute())
+    folder = open_folder(request.folder)
     prepared = prepare(request.judge, request.setting, request.options, request.backbone)
     paths = input_paths(request.named)
     folder.prepare()
@@ -110,13 +110,13 @@ def begin(request: ShardRequest) -> Begun:
     if begun is None:
         _require_readable(now, root, folder, fields, prepared)
         begun = folder.create_plan(now)
-    require_same_run(begun, now, str(request.folder))
-    plan = extended(begun, now, str(request.folder), request.extend)
+    require_same_run(begun, now, folder.name)
+    plan = extended(begun, now, folder.name, request.extend)
     if plan is not begun:
         folder.replace_plan(plan)
     options = with_store(request.options, plan.rows, request.own_store)
     run = ShardRun(
-        *(str(folder.path), str(root), request.judge, request.setting, options, request.backbone),
+        *(folder.location, str(root), request.judge, request.setting, options, request.backbone),
         *(request.most_failures, request.budget, request.hosts),
         measures=prepared.spec.scored,
     )
@@ -129,7 +129,7 @@ def passes_left(begun: Begun, part: tuple[int, int] = (0, 1)) -> tuple[PassQueue
     `part` is its number from 0 and how many there are. Which part a row group belongs to does not depend on what is done.
     """
     number, of = part
-    done = ShardFolder(Path(begun.run.folder)).names()
+    done = open_folder(begun.run.folder).names()
     every = list(passes_over(begun.plan.shards(), ()))[number::of]
     left = [work for mine in every for work in passes_over(mine.shards, done)]
     return PassQueue(left), sum(shard.rows for work in left for shard in work.shards)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.run.shards.folder import ShardFolder, read_shards, shard_files
+from vieval_plugin.run.shards.folder import ShardFolder
 from vieval_plugin.run.shards.inputs import require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import output_digest, rows_of_shards
@@ -48,8 +48,8 @@ def verify(folder: ShardFolder, plan: Plan, seed: int = 0) -> Verified:
     looked_at = set(draw.sample(sorted(planned), min(_DIGESTS, len(planned))))
     changed = set(_changed_files(found, plan))
     done: set[str] = set()
-    for file, names in shard_files(folder):
-        for document, table in read_shards(file, ["row", "prompt", "digest", *_IDENTITY]):
+    for file, names in folder.counted():
+        for document, table in folder.tables(file, ["row", "prompt", "digest", *_IDENTITY]):
             name = document["shard"]["name"]
             if name not in planned:
                 found.problems.append(f"{file}: the plan has no such shard; remove it")
@@ -75,7 +75,7 @@ def _changed_files(found: Verified, plan: Plan) -> Iterator[str]:
             yield file.path
 
 
-def _check_rows(found: Verified, file: Path, shard: Shard, table: Any) -> None:
+def _check_rows(found: Verified, file: str, shard: Shard, table: Any) -> None:
     rows, prompts = (table.column(name).to_numpy() for name in ("row", "prompt"))
     if not np.array_equal(np.unique(rows), np.arange(shard.first, shard.first + shard.rows)):
         found.problems.append(f"{file}: it has not each of its rows {shard.first} to {shard.first + shard.rows - 1}")

@@ -24,7 +24,7 @@ from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
 from vieval_plugin.run.shards.budget import CallBudget
 from vieval_plugin.run.shards.fetch import with_fetched
-from vieval_plugin.run.shards.folder import ShardFolder, kept_verdicts
+from vieval_plugin.run.shards.folder import kept_verdicts, open_folder
 from vieval_plugin.run.shards.inputs import require_same
 from vieval_plugin.run.shards.isolated import IsolatedJudge
 from vieval_plugin.run.shards.passes import Pass
@@ -48,7 +48,8 @@ class ShardRun:
 
     `root` is where the paths of the plan start on this machine. `budget` is the number of calls that this worker may
     make; `most_failures` the share of failed rows above which a shard is not written; `hosts` are those whose images
-    are fetched. `measures`: the judge is a network in the worker's own process. With `rejudge`, shards that are done are judged again, but only their rows of these statuses.
+    are fetched. `measures`: the judge is a network in the worker's own process. With `rejudge`, shards that are done are
+    judged again, but only their rows of these statuses.
     """
 
     folder: str
@@ -111,7 +112,7 @@ class ShardWorker:
         self, run: ShardRun, report: Callable[[ShardReport], None], on_row: Callable[[], None] = lambda: None
     ) -> None:
         self._run, self._report, self._on_row = run, report, on_row
-        self._folder, self._root = ShardFolder(Path(run.folder)), Path(run.root)
+        self._folder, self._root = open_folder(run.folder), Path(run.root)
         plan = self._folder.plan()
         if plan is None:
             raise VievalError(f"{run.folder}: no plan there; name a folder that all workers see")

@@ -13,12 +13,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.run.shards.folder import ShardFolder
+from vieval_plugin.run.shards.folder import ShardFolder, open_folder
 from vieval_plugin.run.shards.launchers.processes import MOST_DEATHS
 from vieval_plugin.run.shards.passes import Pass, PassQueue
 from vieval_plugin.run.shards.reports import ShardReport, Written
@@ -59,9 +58,10 @@ class ShardActor:
         self._working = asyncio.create_task(worker.work(passes))
         return ""
 
-    async def judge(self, work: Pass) -> list[ShardReport] | str:
-        """Judge a pass; how each shard ended, or why this worker cannot go on."""
-        assert self._working is not None
+    async def judge(self, work: Pass) -> list[ShardReport] | str | None:
+        """Judge a pass; how each shard ended, or why this worker cannot go on; None where Ray has started it anew."""
+        if self._working is None:
+            return None
         loop = asyncio.get_running_loop()
         reports = {shard.name: loop.create_future() for shard in work.shards}
         self._waiting |= reports
@@ -183,6 +183,10 @@ class _Driver:
         if isinstance(answer, list):
             for report in answer:
                 self._note(number, report)
+        elif answer is None:
+            if number in self.ready:
+                self.ready.discard(number)
+                self._open(number)
         elif answer:
             self.stopped[number] = answer
             self.ready.discard(number)
@@ -194,7 +198,7 @@ class _Driver:
     def _note(self, number: int, report: ShardReport) -> None:
         if isinstance(report, Written):
             self.deaths[number] = 0
-            _require_seen(ShardFolder(Path(self.run.folder)), report)
+            _require_seen(open_folder(self.run.folder), report)
             self.on_rows(report.shard.rows)
         self.queue.note(report)
 
@@ -220,7 +224,7 @@ def _require_seen(folder: ShardFolder, written: Written) -> None:
     while not folder.holds(written.shard.name):
         if time.monotonic() > end:
             raise VievalError(
-                f"{folder.path}: a worker wrote a file there that is not seen here; name a folder that all nodes share"
+                f"{folder.name}: a worker wrote a file there that is not seen here; name a folder that all nodes share"
             )
         time.sleep(0.2)
 

@@ -1,0 +1,72 @@
+"""A folder of shards in object storage: each file is put in one go, and what is there is whole."""
+
+import io
+
+import pytest
+
+from tests.fake_s3 import FakeS3
+from tests.shard_runs import arguments, parquet, write_parquet
+
+SMALL = ("--rows-per-shard", "8")
+
+pytest.importorskip("pyarrow.fs")
+
+
+@pytest.fixture(autouse=True)
+def keys(tmp_path, monkeypatch):
+    """Keys of the bucket, from the environment, and no store, so that all that is asked is counted."""
+    (tmp_path / "options.yaml").write_text("store: {use: false}\n")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "somebody",
+        "AWS_SECRET_ACCESS_KEY": "a-key-of-the-bucket",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_MAX_ATTEMPTS": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_parquet(tmp_path / "data")
+
+
+def verdicts_in(bucket):
+    files = [content for key, content in bucket.objects.items() if key.endswith(".parquet")]
+    return sorted(uid for file in files for uid in parquet.read_table(io.BytesIO(file)).column("uid").to_pylist())
+
+
+def test_shards_are_put_once_each_and_resumed(vieval, server, data):
+    bucket = FakeS3()
+    with bucket.serving() as address:
+        command = arguments(data, address, server, *SMALL)
+        vieval(*command, "--budget", "120", code=1)
+        assert 0 < len(verdicts_in(bucket)) <= 60
+        vieval(*command)
+        assert verdicts_in(bucket) == sorted(f"u{number}" for number in range(120))
+        assert bucket.puts(".parquet") == {key: 1 for key in bucket.objects if key.endswith(".parquet")}
+        assert "18 of 18 done" in vieval("shards", address, "--verify").out
+        vieval("shards", address, "--compact")
+        assert len([key for key in bucket.objects if key.endswith(".parquet")]) == 1
+        assert "18 of 18 done" in vieval("shards", address).out
+        assert verdicts_in(bucket) == sorted(f"u{number}" for number in range(120))
+    assert all(b"a-key-of-the-bucket" not in content for content in bucket.objects.values())
+
+
+def test_what_cannot_be_put_ends_the_run_with_no_half_of_a_shard(vieval, server, data):
+    bucket, kept = FakeS3(), []
+
+    def fails(method, key):
+        kept.extend([key] if method == "PUT" and key.endswith(".parquet") else [])
+        return len(set(kept)) > 3 and key.endswith(".parquet") and method in ("PUT", "POST")
+
+    bucket.fails = fails
+    with bucket.serving() as address:
+        command = arguments(data, address, server, *SMALL)
+        assert "cannot be written" in vieval(*command, code=1).err
+        assert len(bucket.puts(".parquet")) >= 3
+        for key, content in bucket.objects.items():
+            assert not key.endswith(".parquet") or parquet.read_table(io.BytesIO(content)).num_rows in (4, 8)
+        bucket.fails = lambda method, key: False
+        vieval(*command)
+    assert verdicts_in(bucket) == sorted(f"u{number}" for number in range(120))
