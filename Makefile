@@ -33,7 +33,7 @@ endef
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --editable
 LIGHT := ".[http,metrics]"
 LMMS_EVAL := ".[lmms-eval,http,metrics]"
-ALL := ".[lmms-eval,http,tables,ray,hub,metrics,scorers,train,generators,video,tools,test]"
+ALL := ".[lmms-eval,http,tables,filter,ray,hub,metrics,scorers,train,generators,video,tools,test]"
 
 # stamps of what an environment was made from: a second call is quick unless setup.cfg changed
 $(BIN)/python:

@@ -12,6 +12,7 @@ EXTRAS = {
     "av": "video",
     "cv2": "tools",
     "datasets": "hub",
+    "duckdb": "filter",
     "lmms_eval": "lmms-eval",
     "matplotlib": "train",
     "peft": "scorers",

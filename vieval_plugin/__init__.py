@@ -9,12 +9,14 @@ TYPE_CHECKING = False  # nothing is imported here, so that Ctrl-C finds the comm
 if TYPE_CHECKING:
     from typing import Any
 
+    from vieval_plugin.api.batches import JudgeBatches
     from vieval_plugin.api.judge import Judge
     from vieval_plugin.api.verdicts import Verdicts
     from vieval_plugin.config import Backbone
     from vieval_plugin.errors import VievalError
     from vieval_plugin.judges.contests import Contest, Votes
     from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
+    from vieval_plugin.results.shard_verdicts import verdict_batches
     from vieval_plugin.run.evaluate import evaluate, evaluate_async, score_matrix
     from vieval_plugin.run.progress import Progress
 
@@ -24,6 +26,7 @@ _HOMES = {
     "Contest": "judges.contests",
     "Image": "judges.protocol",
     "Judge": "api.judge",
+    "JudgeBatches": "api.batches",
     "Progress": "run.progress",
     "Sample": "judges.protocol",
     "SampleId": "judges.protocol",
@@ -35,6 +38,7 @@ _HOMES = {
     "evaluate": "run.evaluate",
     "evaluate_async": "run.evaluate",
     "score_matrix": "run.evaluate",
+    "verdict_batches": "results.shard_verdicts",
 }
 
 __all__ = [
@@ -43,6 +47,7 @@ __all__ = [
     "Contest",
     "Image",
     "Judge",
+    "JudgeBatches",
     "Progress",
     "Sample",
     "SampleId",
@@ -54,6 +59,7 @@ __all__ = [
     "evaluate",
     "evaluate_async",
     "score_matrix",
+    "verdict_batches",
 ]
 
 

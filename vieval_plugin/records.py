@@ -68,6 +68,22 @@ class Generation:
 
 
 @dataclass(frozen=True)
+class InputRow:
+    """The row of a data set that a verdict in a folder of shards is about.
+
+    `file` is as the folder's plan has it, `row` the number in it from 0, `prompt` which of the row's prompts. `digest` is
+    the SHA-256 of the output's file, `traced` says whether answers were kept.
+    """
+
+    folder: str
+    file: str
+    row: int
+    prompt: int
+    digest: str
+    traced: bool
+
+
+@dataclass(frozen=True)
 class Record:
     """A sample or contest after a run, with its verdict and human ratings.
 
@@ -76,7 +92,8 @@ class Record:
     what was judged. `fingerprint` is that of the sample as it was judged. `tokens` is what the host says that the verdict
     took, in and out, None where it says nothing; `summary` the file in which it says how long the run took. A contest
     has `votes` and `candidates`, and no ratings of its own; `rated` are those of each candidate, and empty where people
-    rated none.
+    rated none. `row` is there for verdicts of a folder of shards, and then `sample` is not, but is read where it is
+    needed.
     """
 
     id: SampleId
@@ -96,6 +113,7 @@ class Record:
     tokens: int | None = None
     summary: Path | None = None
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
+    row: InputRow | None = None
 
 
 def output_file(record: Record) -> str:

@@ -197,3 +197,19 @@ def test_images_are_those_that_were_given():
 
     for batch in (TENSOR, TENSOR.float() / 255, PIXELS, [TENSOR[0], TENSOR[1], TENSOR[2]], list(PIXELS)):
         assert [as_image(one) for one in pictures(batch)] == [as_image(one) for one in PIXELS]
+
+
+def test_jpeg_is_sent_where_it_is_asked_for(server, store):
+    plain, jpeg = (judge_reward("viescore", image_format=form, **at(server))("cpu") for form in ("png", "jpeg"))
+    samples = [one.reward.samples(PROMPTS, PIXELS) for one in (plain, jpeg)]
+    assert [sample.images["output"].source[:4] for sample in samples[0]] == [b"\x89PNG"] * 3
+    assert [sample.images["output"].source[:2] for sample in samples[1]] == [b"\xff\xd8"] * 3
+
+
+def test_options_may_be_a_file(server, tmp_path):
+    file = tmp_path / "options.yaml"
+    file.write_text("store: {use: false}")
+    assert (
+        judge_reward("sharpness", options=str(file))("cpu")(PIXELS, PROMPTS)[0]
+        == judge_reward("sharpness", options=NO_STORE)("cpu")(PIXELS, PROMPTS)[0]
+    )

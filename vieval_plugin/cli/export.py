@@ -64,6 +64,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.trainer == "diffusers":
         raise VievalError("--trainer diffusers is for --pairs: it trains no judge")
     lookup = open_results(options.results, options.partial)
+    say(*(f"note: {note}" for note in lookup.notes))
     margin = MARGIN if options.margin is None else options.margin
     choices = ExportChoices(options.trainer or "ms-swift", options.rebalance, options.seed, margin)
     say(*export(options.judge, lookup, options.out, choices))
@@ -81,6 +82,7 @@ def _pairs(options: argparse.Namespace) -> int:
     if options.trainer not in (None, "trl", "diffusers"):
         raise VievalError(f"--trainer {options.trainer} trains no generator; of pairs it is trl or diffusers")
     lookup = open_results(options.pairs, options.partial)
+    say(*(f"note: {note}" for note in lookup.notes))
     pairs = preference_pairs(lookup, options.margin)
     if not pairs:
         raise VievalError(f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing to pair")

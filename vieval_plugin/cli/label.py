@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "samples",
         nargs="+",
-        help="samples as score takes them; or alone, JSONL of contests; what score wrote; or BENCHMARK/PART of one that is there",
+        help="samples as score takes them; or alone, JSONL of contests; what score wrote; or BENCHMARK/PART of one that is "
+        "there; a folder of shards may have rows behind it, each a uid or FILE:ROW",
     )
     parser.add_argument("--out", type=Path, required=True, help="the page, an HTML file with everything in it")
     parser.add_argument("--n", type=int, default=100, help="how many are to be labelled (default: 100)")
@@ -39,10 +39,9 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.judges.contests import candidates_of
     from vieval_plugin.labelling.choice import choose, strata
     from vieval_plugin.labelling.page import LARGE, label_page
-    from vieval_plugin.labelling.sources import read_to_label
+    from vieval_plugin.labelling.sources import read_to_label, with_images
     from vieval_plugin.media.files import require_writable, write_whole
     from vieval_plugin.readers.columns import parse_columns
-    from vieval_plugin.readers.table_cells import with_cells
     from vieval_plugin.text.escaping import say
 
     columns = parse_columns(options.columns)
@@ -52,7 +51,7 @@ def _run(options: argparse.Namespace) -> int:
     require_writable(options.out, reads=[*map(Path, options.samples), *prompts, *files_of(outputs)])
     seed = config.current().statistics.options().seed if options.seed is None else options.seed
     selection = [labelled[number] for number in choose([sample.judged for sample in labelled], options.n, seed)]
-    page = label_page([replace(of, judged=with_cells(of.judged)) for of in selection], seed)
+    page = label_page(list(map(with_images, selection)), seed)
     write_whole(options.out, page)
     counts = strata([sample.judged for sample in selection]).values()
     total = len(strata([sample.judged for sample in labelled]))

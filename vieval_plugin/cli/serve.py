@@ -197,7 +197,8 @@ def _announcement(served: Served, port: int) -> list[str]:
     """Lines on what is served where."""
     from vieval_plugin.serve.page import terms_in_words, toys_among
 
-    address = f"http://{served.options.host}:{port}"
+    host = served.options.host
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     lines = [f"vieval: rewards at {address}, where a page tries them; health at {address}/health"]
     for reward in served.rewards:
         lines.append(f"vieval: {reward.name} = {terms_in_words(reward)}, at {address}/{reward.name}/v1/judge")

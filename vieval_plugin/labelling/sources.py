@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin import config
@@ -11,16 +11,19 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import files_of, name_of
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
-from vieval_plugin.judges.protocol import Image
+from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.rows import Row, read_lines
 from vieval_plugin.readers.samples import SampleSource
+from vieval_plugin.readers.table_cells import with_cells
 from vieval_plugin.readers.table_rows import open_table
-from vieval_plugin.records import OWN
+from vieval_plugin.records import OWN, InputRow
 from vieval_plugin.results.own_verdicts import is_own
 from vieval_plugin.results.rows import rows_of
+from vieval_plugin.results.shard_sample import sample_shards
+from vieval_plugin.results.shard_verdicts import input_sample, is_shards, open_shards, record_named
 from vieval_plugin.results.unjudged import is_run, load_unjudged
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import exists, is_below, isdir, path_of
@@ -28,10 +31,14 @@ from vieval_plugin.text.untrusted import exists, is_below, isdir, path_of
 
 @dataclass(frozen=True)
 class ToLabel:
-    """A sample or contest, and where it stands: the file and line, or its id."""
+    """A sample or contest, and where it stands: the file and line, or its id.
+
+    That of a folder of shards has no texts and images, and is read from its `row` by `with_images`.
+    """
 
     judged: Judged
     where: str
+    row: InputRow | None = None
 
 
 def read_to_label(
@@ -46,7 +53,8 @@ def read_to_label(
     Args:
         named: samples (tables or folders, as `vieval score` takes them); or alone, a JSONL file of contests
             (`readers/contest_rows.py`), what a run of `generate_*` tasks with `--predict_only` left, what
-            `vieval score` wrote, or `BENCHMARK` or `BENCHMARK/PART`.
+            `vieval score` wrote, or `BENCHMARK` or `BENCHMARK/PART`; or a folder of shards, of which a sample is read, and
+            behind it the rows that are meant, each a uid or FILE:ROW.
         kind: that of samples whose line names none, and of contests.
         partial: read also what a run has judged that is not complete.
         columns: what the columns of a table are, by `parse_columns`.
@@ -56,6 +64,8 @@ def read_to_label(
         VievalError: there is nothing of that name, a line of the file is bad or names an image that is not there, a
             kind is lacking, or the benchmark's data is absent.
     """
+    if is_shards(path_of(named[0])):
+        return _of_shards(path_of(named[0]), named[1:], partial)
     if prompts or len(named) > 1:
         return _samples_to_label(read_named(named, prompts, kind, columns), ", ".join(named))
     path = path_of(named[0])
@@ -70,6 +80,24 @@ def read_to_label(
     if _holds_contests(path):
         return _contests(path, kind)
     return _samples_to_label(read_named(named, kind=kind, columns=columns), str(path))
+
+
+def with_images(labelled: ToLabel) -> ToLabel:
+    """The same with its images read; VievalError where one cannot be read."""
+    if labelled.row is None:
+        return replace(labelled, judged=with_cells(labelled.judged))
+    judged = input_sample(labelled.row)
+    return replace(labelled, judged=replace(judged, id=labelled.judged.id))
+
+
+def _of_shards(folder: Path, named: Sequence[str], partial: bool) -> list[ToLabel]:
+    opened = open_shards(folder, partial)
+    records = [record_named(opened, name) for name in named] or sample_shards(folder, partial).records
+    return [
+        ToLabel(Sample(record.id, {}, kind=record.kind), f"{record.row.file}:{record.row.row}", record.row)
+        for record in records
+        if record.row and record.row.digest
+    ]
 
 
 def _samples_to_label(source: SampleSource, name: str) -> list[ToLabel]:

@@ -113,6 +113,7 @@ def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
         agreement=_agreement,
         as_printed=_as_printed,
         place=_place,
+        task_type=task_type,
         short=lambda row: short_number(_estimate(row)),
         how=_how(options),
         version=metadata.version("vieval"),

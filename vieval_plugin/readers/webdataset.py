@@ -7,12 +7,14 @@ name.
 
 from __future__ import annotations
 
+import io
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import MAX_BYTES
@@ -23,6 +25,7 @@ from vieval_plugin.text.yaml_json import read_json
 
 PLAIN, COMPRESSED = (".tar",), (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 """The suffixes of tar files, whose members can be found by their place, and of those that are read from the beginning."""
+_COMPRESSIONS = {"tgz": "gz"}
 _FIRST = 100  # samples whose members are the columns
 _HEADER, _CHECKSUM = 512, slice(148, 156)
 
@@ -110,8 +113,50 @@ def _read_through(path: Path, members: Sequence[TarMember]) -> Iterator[tuple[Ta
             return
 
 
+def copy_samples(path: Path, target: Path, further: Mapping[int, bytes], name: str) -> None:
+    """Write some samples of a tar, as they are, to another, compressed alike.
+
+    Args:
+        path: the tar.
+        target: the file that is written.
+        further: by the number of each sample that is copied, the content of a further member.
+        name: of the further member, after the sample's key.
+
+    Raises:
+        VievalError: the tar cannot be read.
+        OSError: the target cannot be written.
+    """
+    suffix = target.name.lower().rpartition(".")[2]
+    mode: Any = "w" if suffix == "tar" else f"w:{_COMPRESSIONS.get(suffix, suffix)}"
+    with tarfile.open(target, mode) as copy:
+        key, number = "", -1
+        for member, entry, file in _tar_entries(path):
+            if member.sample != number:
+                _add(copy, f"{key}.{name}", further.get(number))
+                key, number = member.key, member.sample
+            if number in further:
+                copy.addfile(entry, file())
+        _add(copy, f"{key}.{name}", further.get(number))
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes | None) -> None:
+    if content is not None:
+        entry = tarfile.TarInfo(name)
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
+
+
 def _members(path: Path, whole: bool = False) -> Iterator[tuple[TarMember, bytes]]:
     """The files in a tar, with what is in them where they are read `whole`."""
+    for member, entry, file in _tar_entries(path):
+        content = b""
+        if whole and entry.size <= MAX_BYTES and (opened := file()):
+            content = opened.read()
+        yield member, content
+
+
+def _tar_entries(path: Path) -> Iterator[tuple[TarMember, tarfile.TarInfo, Callable[[], IO[bytes] | None]]]:
+    """The files in a tar, each with its entry and a function that opens it."""
     sample, key = -1, None
     try:
         with tarfile.open(path, "r:" if path.name.lower().endswith(PLAIN) else "r|*") as tar:
@@ -123,10 +168,8 @@ def _members(path: Path, whole: bool = False) -> Iterator[tuple[TarMember, bytes
                 named = f"{folder}/{stem}" if folder else stem
                 if named != key:
                     sample, key = sample + 1, named
-                content = b""
-                if whole and entry.size <= MAX_BYTES and (file := tar.extractfile(entry)):
-                    content = file.read()
-                yield TarMember(sample, named, rest.lower(), entry.offset_data, entry.size, entry.chksum), content
+                member = TarMember(sample, named, rest.lower(), entry.offset_data, entry.size, entry.chksum)
+                yield member, entry, partial(tar.extractfile, entry)
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200] or type(error).__name__
         raise VievalError(f"{path}: not readable as a tar file ({reason}); restore the file") from None

@@ -15,7 +15,8 @@ from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_against
 from vieval_plugin.meta_evaluation.tables import Table, Tables, printed_tables
-from vieval_plugin.records import Run
+from vieval_plugin.records import OWN, Run
+from vieval_plugin.report.folder_totals import totals_tables
 from vieval_plugin.report.headlines.costs import durations
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow, leaderboards
 from vieval_plugin.report.headlines.sentences import format_estimate, sentences
@@ -80,6 +81,8 @@ def write_report(
     sections = []
     for benchmark, benchmark_runs in runs_of_benchmarks:
         tables = _section(benchmark, benchmark_runs, options, reference_order, training_records)
+        if benchmark.name == OWN:
+            tables = replace(tables, tables=(*totals_tables(results.totals), *tables.tables))
         boards = leaderboards(tables.headlines, benchmark.name, benchmark_runs, options, seconds, benchmark.synthetic)
         sections.append(PageSection(benchmark, benchmark_runs, tables, boards))
     judges, judge_notes = leaderboard_tables({section.benchmark.name: section.boards for section in sections}, options)

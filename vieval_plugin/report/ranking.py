@@ -18,7 +18,8 @@ from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, ra
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias, win_rate_rankings
-from vieval_plugin.records import JudgeName, Run
+from vieval_plugin.records import OWN, JudgeName, Run
+from vieval_plugin.report.folder_totals import totals_tables
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.ranking_sentences import answer, bias_sentence, corrected_sentences, limits
 from vieval_plugin.report.ranking_tables import (
@@ -65,7 +66,8 @@ class RankReport:
     """Rankings of some results: of generators by scores and win rates, corrected where people rated some, by strengths.
 
     `by_ratings` is there where ratings were given, and makes corrected rankings the answer. `bias` is the position bias
-    of a judge, by benchmark and name. `raters` says how far people agree; `notes` are lines to be read beside rankings.
+    of a judge, by benchmark and name. `raters` says how far people agree; `totals` are of all verdicts of folders of
+    shards; `notes` are lines to be read beside rankings.
     """
 
     runs: tuple[Run, ...]
@@ -74,6 +76,7 @@ class RankReport:
     contests: tuple[ContestRanking, ...]
     bias: Mapping[tuple[str, JudgeName], PositionBias | None]
     raters: Table | None = None
+    totals: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -125,6 +128,7 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
         ),
         {(run.benchmark, run.name): position_bias(run, options) for run in runs},
         rater_table(ratings) if ratings else None,
+        tuple(totals_tables(results.totals)),
         tuple(notes),
     )
 
@@ -136,7 +140,8 @@ def answers(report: RankReport) -> list[str]:
         key = ranking.benchmark, ranking.judge
         corrected = report.corrected_answers.get(key)
         where = "" if ranking.heading == "" else f" ({ranking.word})"
-        named = f"{ranking.benchmark}, {ranking.judge}{where}: " if len(main) > 1 else ""
+        benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}, "
+        named = f"{benchmark}{ranking.judge}{where}: " if len(main) > 1 else ""
         text.append(named + answer(ranking))
         text += filter(None, [bias_sentence(report.bias[key])])
         text += corrected_sentences(corrected) if corrected else []
@@ -191,7 +196,7 @@ def tables_of(report: RankReport) -> list[Table]:
     ]
     # of two image models a strength says what a win rate does
     tables += contest_tables([ranking for ranking in report.contests if len(ranking.models) > 2])
-    return [*tables, *([report.raters] if report.raters else [])]
+    return [*tables, *report.totals, *([report.raters] if report.raters else [])]
 
 
 def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = ()) -> list[str]:
@@ -226,6 +231,7 @@ def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> 
         *corrected_tables(report.corrected),
         *ranking_tables(report.generators),
         *contest_tables(report.contests),
+        *report.totals,
         *([report.raters] if report.raters else []),
     ]
     sentences = (escaping.markdown(line) for line in (*answers(report), *_cautions(report), protocol(options)))
@@ -238,7 +244,7 @@ def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> 
         "level": LEVEL,
         "answers": answers(report),
         "notes": report.notes,
-        **{table.name: [_named(table.header, row) for row in table.rows] for table in long},
+        **{table.name: [_named(table.header, row) for row in table.rows] for table in (*long, *report.totals)},
     }
     texts = (
         "\n".join([*page, *(f"Note: {escaping.markdown(line)}\n" for line in report.notes), *map(markdown, tables)]),

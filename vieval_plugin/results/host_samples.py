@@ -16,6 +16,7 @@ from typing import Any
 from vieval_plugin.errors import VievalError
 from vieval_plugin.records import Record, lines_of
 from vieval_plugin.results.documents import read_record, read_response
+from vieval_plugin.results.shard_verdicts import is_shards
 from vieval_plugin.results.sources import Source, source_of
 from vieval_plugin.text.untrusted import exists, isfile, real
 from vieval_plugin.text.yaml_json import read_json
@@ -27,11 +28,11 @@ _RUN = re.compile(r"T[0-9]{8}(_G|-)")
 
 
 def samples_files(result: Path) -> list[Path]:
-    """The samples files of a result: of several by one task and judge in one folder, or in one of its runs, the newest.
+    """The samples files of a result, or the folder of shards that it is: of several by one task and judge in one folder, or in one of its runs, the newest.
 
     One judge under other options, such as another temperature, is another.
     """
-    if isfile(result):
+    if isfile(result) or is_shards(result):
         return [result]
     if not exists(result):
         raise VievalError(f"{result}: no such file or folder")

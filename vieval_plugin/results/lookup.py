@@ -16,10 +16,11 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Path as StepPath
 from vieval_plugin.judges.protocol import Program, Reply, SampleId, Verdict
-from vieval_plugin.readers.table_cells import with_cells
 from vieval_plugin.records import UNJUDGED, Provenance, Record, fingerprint, output_file
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
+from vieval_plugin.results.shard_sample import sample_shards
+from vieval_plugin.results.shard_verdicts import is_shards, open_shards, record_named, sample_of
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.router import recorded_reply
 from vieval_plugin.run.scheduler import BROKEN
@@ -31,9 +32,10 @@ _prepared: dict[str, PreparedJudge] = {}
 
 @dataclass(frozen=True)
 class Lookup:
-    """Records, whose samples are in them or in the data folder."""
+    """Records, whose samples are in them, in the rows that they name or in the data folder, and notes on what they are of."""
 
     records: tuple[Record, ...]
+    notes: tuple[str, ...] = ()
 
     def find(self, name: str, judge: str | None = None) -> Record:
         """The record whose id is or ends in `name`, else whose file is called so; VievalError names those it could be.
@@ -59,15 +61,17 @@ class Lookup:
 
     def sample(self, record: Record) -> Judged:
         """The sample or contest of a record; VievalError says what is missing to find it."""
-        if record.sample is not None:
-            return with_cells(record.sample)
-        sample = _samples(record.id.benchmark, record.id.part).get(record.id)
+        sample = sample_of(record) or _samples(record.id.benchmark, record.id.part).get(record.id)
         if sample is None:
             raise VievalError(f"{record.id}: not among the samples; is this the data that was judged?")
         return sample
 
     def conversation(self, record: Record) -> list[Exchange]:
         """The conversation behind a record (see `conversation`); VievalError where it cannot be had."""
+        if record.row and not record.row.traced:
+            raise VievalError(
+                f"{record.id}: what was asked and answered was not kept; score into a folder with --trace"
+            )
         source = record.provenance
         prepared = judge_of(source)
         now = prepared.provenance
@@ -100,17 +104,35 @@ def _names_of_file(record: Record) -> tuple[str, ...]:
 def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
     """Records of lmms-eval runs (--output_path, or a samples file) or of `vieval score`; VievalError names a bad row.
 
+    Of a folder of shards they are a sample, by `sample_shards`.
+
     With `partial` also those of a run that is not complete.
     """
-    records: list[Record] = []
+    records, notes = list[Record](), list[str]()
     for result in results:
-        if not exists(result):
+        if not (is_shards(result) or exists(result)):
             raise VievalError(
                 f"{result}: no such file or folder; pass a run's --output_path, or what vieval score wrote"
             )
         for path in samples_files(result):
-            records += [record for judged in rows_of(path, partial) for record in judged]
-    return Lookup(tuple(records))
+            if is_shards(path):
+                sample = sample_shards(path, partial)
+                records += sample.records
+                notes += sample.notes
+            else:
+                records += [record for judged in rows_of(path, partial) for record in judged]
+    return Lookup(tuple(records), tuple(notes))
+
+
+def find_record(result: Path, name: str, judge: str | None = None, partial: bool = False) -> Record:
+    """The record of results that a name means, as `Lookup.find` has it; in a folder of shards a name may be FILE:ROW.
+
+    Raises:
+        VievalError: the results cannot be read, or the name means none or several of them.
+    """
+    if is_shards(result):
+        return record_named(open_shards(result, partial), name)
+    return open_results([result], partial).find(name, judge)
 
 
 def judge_of(source: Provenance) -> PreparedJudge:

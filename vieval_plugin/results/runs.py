@@ -13,23 +13,29 @@ from vieval_plugin.judges.protocol import SampleId, Status
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
+from vieval_plugin.results.shard_sample import FolderTotals, sample_shards
+from vieval_plugin.results.shard_verdicts import is_shards
 from vieval_plugin.results.sources import Source, differing_details, labels_of, source_of
 from vieval_plugin.run.verdict_log import PARTIAL
 
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of some results, a line for each of their files that could not be read, and notes on what was left out."""
+    """The runs of some results, a line for each of their files that could not be read, and notes on what was left out.
+
+    `totals` are counts over all verdicts of folders of shards, of which the runs may have a sample.
+    """
 
     runs: tuple[Run, ...]
     unreadable: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    totals: tuple[FolderTotals, ...] = ()
 
 
 def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False) -> Results:
     """Read the verdicts below each path: a run's --output_path, one samples file, or what `vieval score` wrote.
 
-    Of several samples files of a folder and task the newest counts. A file that cannot be read is named, and the others
+    Of a folder of shards a sample is read, by `sample_shards`. Of several samples files of a folder and task the newest counts. A file that cannot be read is named, and the others
     are read all the same.
 
     Args:
@@ -48,13 +54,17 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: b
         )
     records_by_source: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
     origin: dict[tuple[SampleId, Source], str] = {}
-    unreadable, notes = list[str](), list[str]()
+    unreadable, notes, totals = list[str](), list[str](), list[FolderTotals]()
     for path, label in _files(results, labels).items():
         try:
-            rows = rows_of(path, partial)
+            sample = sample_shards(path, partial) if is_shards(path) else None
+            rows = [(record,) for record in sample.records] if sample else rows_of(path, partial)
         except VievalError as error:
             unreadable.append(str(error))
             continue
+        if sample:
+            notes += sample.notes
+            totals.append(sample.totals)
         if path.name.endswith(PARTIAL):
             notes.append(
                 f"{path} is of a run that is not complete: these are the {len(rows)} verdicts that came first, and numbers of "
@@ -63,15 +73,17 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: b
         for number, judged in enumerate(rows, start=1):
             source = source_of(judged[0].provenance, label)
             key = judged[0].id, source
+            row = judged[0].row
+            place = f"{row.file}:{row.row}" if row else f"line {number}"
             if key in records_by_source:
                 raise VievalError(
-                    f"{path}: line {number}: {judged[0].id} by {source.name} {source.judge} is in {origin[key]} as well; "
+                    f"{path}: {place}: {judged[0].id} by {source.name} {source.judge} is in {origin[key]} as well; "
                     "pass one of the two, or tell two runs apart with --label"
                 )
-            records_by_source[key], origin[key] = judged, f"line {number} of {path}"
+            records_by_source[key], origin[key] = judged, f"{place} of {path}"
     if unreadable and not records_by_source:
         raise VievalError(unreadable[0])
-    return Results(tuple(_runs(records_by_source)), tuple(unreadable), tuple(notes))
+    return Results(tuple(_runs(records_by_source)), tuple(unreadable), tuple(notes), tuple(totals))
 
 
 def results_of(records: Iterable[Record]) -> Results:

@@ -6,6 +6,7 @@ Everything that an entry of `reward_functions` says beside path, name, weight an
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -59,7 +60,8 @@ async def compute_score(
     batch = solution_image if solution_image.ndim == 4 else solution_image[None]
     source = (extra_info or {}).get("source_img")
     given = [] if source is None else [[_picture(source)]]
-    values = await opened.values_async(opened.samples([str(ground_truth)], pictures(batch)[:1], given))
+    samples = await asyncio.to_thread(opened.samples, [str(ground_truth)], pictures(batch)[:1], given)
+    values = await opened.values_async(samples)
     return {"score": numbers(values)[0], "vieval_status": str(values[0].status)}
 
 

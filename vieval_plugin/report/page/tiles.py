@@ -11,10 +11,10 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, SampleId, Status
-from vieval_plugin.readers.table_cells import with_cells
 from vieval_plugin.records import Record, fingerprint, output_file
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
+from vieval_plugin.results.shard_verdicts import sample_of
 
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
@@ -95,11 +95,11 @@ class Samples:
 
     def find(self, record: Record) -> Judged | str:
         """The sample or contest of a record; in words, why it cannot be had."""
-        if record.sample is not None:
-            try:
-                return with_cells(record.sample)
-            except VievalError as error:
-                return f"Its images cannot be read: {error}"
+        try:
+            if (sample := sample_of(record)) is not None:
+                return sample
+        except VievalError as error:
+            return f"Its images cannot be read: {error}"
         key = (record.id.benchmark, record.id.part)
         if key not in self._parts:
             try:

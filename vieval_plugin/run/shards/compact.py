@@ -9,7 +9,7 @@ from typing import Any
 from vieval_plugin.errors import VievalError
 from vieval_plugin.run.shards.folder import JOINED, ShardFolder
 from vieval_plugin.run.shards.plan import Plan
-from vieval_plugin.run.shards.schema import arrow, encoded_table, version
+from vieval_plugin.run.shards.schema import encoded_tables, version
 from vieval_plugin.run.shards.under_way import open_shards
 
 MOST_BYTES = 256 << 20
@@ -70,5 +70,5 @@ def _join(folder: ShardFolder, shards: Sequence[tuple[dict[str, Any], Any]], fil
     names = "".join(document["shard"]["name"] for document in documents)
     metadata = {"version": version(), "provenance": provenance, "shards": described}
     joined = f"{JOINED}{hashlib.sha256(names.encode()).hexdigest()[:24]}"
-    folder.write(joined, encoded_table(arrow().concat_tables(tables), metadata))
+    folder.write(joined, encoded_tables(tables, metadata))
     folder.remove(files)

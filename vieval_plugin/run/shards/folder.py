@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,10 @@ class ShardFolder:
 
     def joined(self, file: str) -> set[str]:
         """The names of the shards in a file that holds several."""
-        return {document["shard"]["name"] for document in self.metadata(file)}
+        return set(self._names_in(file))
+
+    def _names_in(self, file: str) -> list[str]:
+        return [document["shard"]["name"] for document in self.metadata(file)]
 
     def metadata(self, file: str) -> list[dict[str, Any]]:
         """The metadata of a file of verdicts, one for each shard in it in their order; VievalError where it is none.
@@ -110,19 +114,40 @@ class ShardFolder:
 
     def tables(self, file: str, columns: Sequence[str] | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
         """The metadata and the table of each shard in a file, in their order; VievalError where it cannot be read."""
-        documents, pyarrow = self.metadata(file), arrow()
-        content = self.storage.read(_file(file)) or b""
-        try:
-            table = pyarrow.parquet.read_table(pyarrow.BufferReader(content), columns=columns)
-        except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise VievalError(
-                f"{self.name}/{_file(file)}: cannot be read ({reason}); remove it, and its rows are judged again"
-            ) from None
-        start = 0
-        for document in documents:
-            yield document, table.slice(start, document["verdicts"])
-            start += document["verdicts"]
+        read = self.reader()
+        for number, document in enumerate(self.metadata(file)):
+            yield document, read(file, number, columns)
+
+    def reader(self) -> Callable[[str, int, Sequence[str] | None], Any]:
+        """A function that reads the table of the n-th shard of a file; VievalError where it cannot.
+
+        The last file is kept, as a joined one has many shards.
+        """
+
+        @lru_cache(maxsize=1)
+        def opened(file: str) -> Any:
+            pyarrow = arrow()
+            return pyarrow.parquet.ParquetFile(pyarrow.BufferReader(self.storage.read(_file(file)) or b""))
+
+        def read(file: str, number: int, columns: Sequence[str] | None) -> Any:
+            try:
+                return opened(file).read_row_group(number, columns=columns)
+            except (OSError, ValueError, IndexError) as error:
+                reason = " ".join(str(error).split())[:200]
+                raise VievalError(
+                    f"{self.name}/{_file(file)}: cannot be read ({reason}); remove it, and its rows are judged again"
+                ) from None
+
+        return read
+
+    def places(self) -> dict[str, tuple[str, int]]:
+        """The file of each shard that is done, and the shard's number in that file."""
+        return {
+            name: (file, number)
+            for file, counted in self.counted()
+            for number, name in enumerate(self._names_in(file) if file.startswith(JOINED) else [file])
+            if name in counted
+        }
 
     def counted(self) -> Iterator[tuple[str, set[str]]]:
         """Each file of verdicts with the shards whose verdicts count in it.

@@ -12,7 +12,7 @@ A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, 
 | `digest` | binary(32) | SHA-256 of the output's file; null of a contest, and where there is none |
 | `status` | string | `ok`, `api_error`, ... as `Status` has them |
 | `reason` | string | why there is no score; empty where there is one |
-| `scores` | struct of doubles | a field an aspect, then further scores, null where not rated; only of judges that score |
+| `scores` | struct of doubles | a field an aspect, then further scores, null where not rated; if the judge scores |
 | `bounds` | struct of double pairs | the ends of a score that is known to an interval; only of judges with such |
 | `sub_scores` | map of string to doubles | what each question of the judge gave, by its name |
 | `choice` | struct | of a contest `votes` and `preferences` by order and the `scores` of each candidate; else null |
@@ -26,7 +26,7 @@ A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, 
 The file's metadata has, under the key `vieval`, a JSON object: `version` of VIEval, `run` (the hash of what an answer
 depends on), `provenance`, `shard` (`name`, `file`, `group`, `first`, `rows`), `verdicts`, `statuses` by number,
 `reasons` of failures by status and number, `calls`, `tokens`, and `began` and `ended` in seconds since 1970. In a file
-that `vieval shards --compact` made, it has `shards` instead: a list of such objects, a shard each.
+that `vieval shards --compact` made, it has `shards` instead: a list of such objects, a shard and a row group each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -154,15 +154,19 @@ def verdict_row(
 
 def encoded(rows: Sequence[Mapping[str, Any]], schema: VerdictSchema, metadata: Mapping[str, Any]) -> bytes:
     """A file of verdicts, with what its metadata is to say."""
-    return encoded_table(arrow().Table.from_pylist(list(rows), schema=schema.arrow()), metadata)
+    return encoded_tables([arrow().Table.from_pylist(list(rows), schema=schema.arrow())], metadata)
 
 
-def encoded_table(table: Any, metadata: Mapping[str, Any]) -> bytes:
-    """A file of the verdicts in a table, with what its metadata is to say."""
+def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
+    """A file of the verdicts in tables, a row group each, with what its metadata is to say."""
     pyarrow = arrow()
-    sink = pyarrow.BufferOutputStream()
-    described = table.replace_schema_metadata({METADATA: json.dumps(metadata, allow_nan=False).encode()})
-    pyarrow.parquet.write_table(described, sink, compression="zstd")
+    sink, writer = pyarrow.BufferOutputStream(), None
+    described = {METADATA: json.dumps(metadata, allow_nan=False).encode()}
+    for table in (table.replace_schema_metadata(described) for table in tables):
+        writer = writer or pyarrow.parquet.ParquetWriter(sink, table.schema, compression="zstd")
+        writer.write_table(table, row_group_size=max(table.num_rows, 1))
+    if writer:
+        writer.close()
     return bytes(sink.getvalue())
 
 

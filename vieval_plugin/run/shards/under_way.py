@@ -10,7 +10,7 @@ import contextlib
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 try:
@@ -71,10 +71,10 @@ def open_shards(folder: Path) -> set[str]:
     return {note.name.partition(".")[0] for note in _notes(folder) if _is_held(note)}
 
 
-def forget_deaths(folder: Path, shard: str) -> None:
-    """Remove the notes on a shard that dead workers left: it is done."""
+def forget_deaths(folder: Path, done: Container[str], shard: str = "") -> None:
+    """Remove the notes that dead workers left on shards that are done: on all of those, or on one."""
     for note in _notes(folder, shard):
-        if not _is_held(note):
+        if note.name.partition(".")[0] in done and not _is_held(note):
             with contextlib.suppress(OSError):
                 note.unlink()
 

@@ -282,7 +282,7 @@ class ShardWorker:
             self._bad_in_a_row = 0
         if not problem:
             await asyncio.to_thread(self._write, opened, tally)
-            forget_deaths(self._folder.under_way, shard.name)
+            forget_deaths(self._folder.under_way, {shard.name}, shard.name)
         opened.note.close()
         del self._open[shard.name]
         self._slots.release()

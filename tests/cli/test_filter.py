@@ -1,0 +1,172 @@
+"""`vieval filter`: from a folder of parquet files to the rows that pass, in one sitting."""
+
+import io
+import json
+import tarfile
+
+import pytest
+
+from tests.extras import needs
+from tests.shard_runs import metadata, parquet, picture, pyarrow, verdicts, write_parquet, write_tar
+
+pytestmark = needs("duckdb")
+SHARPNESS = ("--judge", "sharpness")
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = write_parquet(tmp_path / "data" / "deep", rows_each=40)
+    (folder.parent / "other").mkdir()
+    (folder / "part-2.parquet").rename(folder.parent / "other" / "part-2.parquet")
+    return folder.parent
+
+
+def test_a_folder_of_parquet_files_becomes_a_filtered_data_set(vieval, data, tmp_path):
+    out, kept = tmp_path / "out", tmp_path / "kept"
+    vieval("score", data, *SHARPNESS, "--out", out, "--rows-per-shard", "8")
+    vieval("shards", out, "--verify")
+    assert "PQ" in vieval("rank", out).out
+    scores = {row["uid"]: row["scores"]["PQ"] for row in verdicts(out)}
+    limit = sorted(scores.values())[90]
+    printed = vieval("filter", out, "--where", f"PQ >= {limit!r} and status = 'ok'", "--out", kept).out
+    passing = [uid for uid, score in scores.items() if score >= limit]
+    assert f"{len(passing)} of 120 rows" in printed
+    given = {
+        row["uid"]: row for file in sorted(data.rglob("*.parquet")) for row in parquet.read_table(file).to_pylist()
+    }
+    written = [row for file in sorted(kept.rglob("*.parquet")) for row in parquet.read_table(file).to_pylist()]
+    assert written == [
+        {**given[uid], "PQ": scores[uid], "status": "ok", "verdict_uid": uid} for uid in given if uid in passing
+    ]
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
+    # what was filtered is judged again as any data set is, and filtered again
+    vieval("score", kept, *SHARPNESS, "--out", tmp_path / "again")
+    again = ("filter", tmp_path / "again", "--where", "PQ > 0", "--out", tmp_path / "twice")
+    assert "--prefix" in vieval(*again, code=1).err
+    assert not (tmp_path / "twice").exists()
+    vieval(*again, "--prefix", "second_")
+    first = parquet.read_table(next((tmp_path / "twice").rglob("*.parquet"))).to_pylist()[0]
+    assert first["second_PQ"] == first["PQ"]
+
+
+def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
+    data = write_parquet(tmp_path / "data", 1)
+    out = tmp_path / "out"
+    vieval("score", data, "--model", "fake", "--base-url", server.base_url, "--out", out)
+    conditions = (
+        ("SC is not null and file = 'part-0.parquet'", 40),
+        ('"row" % 4 = 1', 10),
+        ("rationale like '%' and calls = 2 and draw = 0", 40),
+        ("uid in ('u1', 'u7') or SC < -1", 2),
+        ("cardinality(sub_scores) > 0 and tokens.input > 0", 40),
+    )
+    for number, (where, passes) in enumerate(conditions):
+        assert f"{passes} of 40 rows" in vieval("filter", out, "--where", where, "--out", tmp_path / str(number)).out
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ("SD > .7", 'column "SD" not found'),
+        ("SC >", "syntax error"),
+        ("SC > 0; drop table x", "--where"),
+        ("SC > (select count(*) from read_text('/etc/passwd'))", "disabled"),
+        ("uid = 'nobody'", "none of 40 verdicts passes"),
+        ("PQ > cast(uid as int)", "Conversion"),
+    ],
+)
+def test_a_wrong_condition_is_one_line_and_nothing_is_written(vieval, tmp_path, where, why):
+    data = write_parquet(tmp_path / "data", 1)
+    vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")
+    err = vieval(
+        "filter", tmp_path / "out", "--where", where.replace("SC", "PQ"), "--out", tmp_path / "kept", code=1
+    ).err
+    assert why in err
+    assert len(err.splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
+
+
+def test_an_input_that_is_another_now_leaves_nothing(vieval, data, tmp_path):
+    vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")
+    parquet.write_table(
+        parquet.read_table(data / "other" / "part-2.parquet").slice(1), data / "other" / "part-2.parquet"
+    )
+    err = vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept", code=1).err
+    assert "part-2.parquet: another file than when the plan was made" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "mine").write_text("a file")
+    err = vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept", code=1).err
+    assert "already there" in err
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
+def test_a_tar_becomes_a_tar(vieval, tmp_path, name):
+    samples = {
+        f"x/{n}": {"jpg": picture(n), "json": b'{"prompt": "thing %d"}' % n, "mask.bin": b"kept as it is"}
+        for n in range(6)
+    }
+    write_tar(tmp_path / "data" / name, samples)
+    vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
+    vieval("filter", tmp_path / "out", "--where", "uid in ('x/1', 'x/5')", "--out", tmp_path / "kept")
+    with tarfile.open(tmp_path / "kept" / name) as tar:
+        members = {entry.name: tar.extractfile(entry).read() for entry in tar}
+    further = {key: json.loads(members.pop(f"{key}.vieval.json")) for key in ("x/1", "x/5")}
+    assert members == {f"{key}.{member}": samples[key][member] for key in further for member in samples[key]}
+    assert further["x/5"]["verdict_uid"] == "x/5"
+    assert further["x/5"].keys() == {"PQ", "status", "verdict_uid"}
+    vieval("score", tmp_path / "kept", *SHARPNESS, "--out", tmp_path / "again")
+    assert [row["uid"] for row in verdicts(tmp_path / "again")] == ["x/1", "x/5"]
+
+
+@needs("datasets")
+def test_what_the_library_datasets_wrote_keeps_its_features(vieval, tmp_path):
+    import datasets
+    import PIL.Image
+
+    pictures = [PIL.Image.open(io.BytesIO(picture(n))) for n in range(6)]
+    features = datasets.Features(
+        {
+            "image": datasets.Image(),
+            "prompt": datasets.Value("string"),
+            "kind_of": datasets.ClassLabel(names=["a", "b"]),
+        }
+    )
+    made = datasets.Dataset.from_dict(
+        {"image": pictures, "prompt": [f"thing {n}" for n in range(6)], "kind_of": [0, 1] * 3}, features=features
+    )
+    (tmp_path / "data").mkdir()
+    made.to_parquet(tmp_path / "data" / "train.parquet")
+    vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
+    vieval("filter", tmp_path / "out", "--where", '"row" > 2', "--out", tmp_path / "kept")
+    kept = datasets.Dataset.from_parquet(str(tmp_path / "kept" / "train.parquet"), cache_dir=str(tmp_path / "cache"))
+    assert kept.features["image"] == datasets.Image()
+    assert kept["kind_of"] == [1, 0, 1]
+    assert kept[0]["image"].size == (16, 16)
+    assert kept.features["PQ"] == datasets.Value("float64")
+
+
+def test_a_row_of_several_prompts_is_written_for_each_that_passes(vieval, server, tmp_path):
+    given = [{"image": picture(n), "prompt": [f"a {n}", f"b {n}"]} for n in range(3)]
+    (tmp_path / "data").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet")
+    asked = ("--model", "fake", "--base-url", server.base_url, "--kind", "tig")
+    vieval("score", tmp_path / "data", *asked, "--out", tmp_path / "out")
+    assert len(verdicts(tmp_path / "out")) == 6
+    vieval("filter", tmp_path / "out", "--where", 'prompt = 1 or "row" = 0', "--out", tmp_path / "kept")
+    written = parquet.read_table(tmp_path / "kept" / "a.parquet").to_pylist()
+    assert [row["verdict_uid"] for row in written] == [f"a.parquet:{uid}" for uid in ("0#0", "0#1", "1#1", "2#1")]
+    assert [row["prompt"] for row in written] == [given[n]["prompt"] for n in (0, 0, 1, 2)]
+
+
+def test_joined_files_are_filtered_as_single_ones(vieval, data, tmp_path):
+    vieval("score", data, *SHARPNESS, "--out", tmp_path / "out", "--rows-per-shard", "8")
+    vieval("filter", tmp_path / "out", "--where", '"row" % 3 = 0', "--out", tmp_path / "before")
+    vieval("shards", tmp_path / "out", "--compact")
+    [joined] = (tmp_path / "out" / "verdicts").iterdir()
+    assert parquet.ParquetFile(joined).num_row_groups == len(metadata(joined)["shards"])
+    vieval("filter", tmp_path / "out", "--where", '"row" % 3 = 0', "--out", tmp_path / "after")
+    for file in (tmp_path / "before").rglob("*.parquet"):
+        assert parquet.read_table(file) == parquet.read_table(
+            tmp_path / "after" / file.relative_to(tmp_path / "before")
+        )

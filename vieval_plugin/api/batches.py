@@ -1,0 +1,127 @@
+"""A judge for the batch functions of data engines: Ray Data, `datasets` and Daft."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vieval_plugin.api import conversion
+from vieval_plugin.api.judge import Judge
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.protocol import Image, Status, Verdict
+from vieval_plugin.readers.columns import ColumnMap, columns_by_field, fields_of, sample_row
+from vieval_plugin.readers.sample_rows import kind_of
+from vieval_plugin.readers.samples import samples_in_row
+from vieval_plugin.readers.tables import BadLine, InputTable
+from vieval_plugin.records import unjudged
+from vieval_plugin.run.shards.schema import schema_of
+
+
+class JudgeBatches:
+    """A judge that is called with batches of rows, as data engines do, and answers with columns of scores.
+
+    It is pickled with its options and opens its judge where it is used; keys stay in the environment. A row that cannot
+    be judged, or whose calls fail, has its `status` and `reason` and NaN for scores. A server that is away is an
+    exception, so that an engine's retries begin anew and no batch of failures is written.
+
+    Args:
+        name: the judge, as of `Judge`.
+        columns: the columns of a batch by what they are, such as `{"output": "image", "prompt": "caption"}` (default: by
+            their names, as `vieval score` has it).
+        kind: that of rows which name none (default: what their images and texts tell).
+        keep: return the columns of the batch as well: Ray Data replaces a batch by what is returned; `datasets` adds the
+            columns itself.
+        prefix: before the names of all columns that are added.
+        options: further arguments of `Judge`, such as `model` and `base_url`.
+
+    Raises:
+        VievalError: an unknown judge, setting, option or key of `columns`.
+
+    >>> judge = JudgeBatches("sharpness", options={"store": {"use": False}})
+    >>> noise = np.random.RandomState(0).random_sample((2, 64, 64, 3))
+    >>> judged = judge({"image": [*noise, None], "prompt": ["grains of sand"] * 3})
+    >>> judged["PQ"].round(2).tolist(), judged["status"]
+    ([0.88, 0.88, nan], ['ok', 'ok', 'not_applicable'])
+    """
+
+    def __init__(
+        self,
+        name: str = "viescore",
+        *,
+        columns: Mapping[str, str] | None = None,
+        kind: str | None = None,
+        keep: bool = False,
+        prefix: str = "",
+        **options: Any,
+    ) -> None:
+        self._judge = Judge(name, **options)
+        prepared = self._judge._prepared
+        self._scores = schema_of(prepared, self._judge.options.judges.of(prepared.spec), False).scores
+        if not self._scores:
+            raise VievalError(f"{name} votes between images, and a row of a batch has one; name a judge that scores")
+        self._columns = columns_by_field(columns or {}, "columns")
+        self._kind, self._keep, self._prefix = kind, keep, prefix
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Judge a batch.
+
+        Args:
+            batch: columns by name, as lists or arrays of one length. An image is a path, the bytes of a file, a struct of
+                `bytes` and `path`, a PIL image, or an array (height, width, 3).
+
+        Returns:
+            The columns that are added: a float column a score, `status`, `reason` and `rationale`, and with `keep` those
+            of the batch before them.
+
+        Raises:
+            VievalError: no column holds images, or the server is away.
+        """
+        table = InputTable("the batch", tuple(batch), lambda columns: iter(()), Path(), ())
+        fields = fields_of(table, self._columns)
+        length = len(next(iter(batch.values()), ()))
+        rows = [self._sample({name: batch[name][number] for name in batch}, number, fields) for number in range(length)]
+        asked = [sample for sample, verdict in rows if verdict is None]
+        verdicts = iter(self._judge(asked) if asked else ())
+        answers = [verdict or next(verdicts) for _, verdict in rows]
+        return {**(batch if self._keep else {}), **self._added(answers)}
+
+    def _sample(self, cells: Mapping[str, Any], number: int, fields: ColumnMap) -> tuple[Judged, Verdict | None]:
+        """The sample of a row, and its verdict where nobody is to be asked."""
+        row = sample_row({name: _plain(value) for name, value in cells.items()}, fields)
+        given: Any = row
+        try:
+            row["images"] = {role: _image(value) for role, value in row["images"].items()}
+        except VievalError as error:
+            given = BadLine(str(error), {**row, "images": {}})
+        samples = list(samples_in_row(Path(), number, given, self._kind or kind_of(row)))
+        if samples[1:]:
+            reason = "a row of a batch has one prompt; make a row of each"
+            return samples[0].sample, unjudged(Status.PARSE_FAILURE, reason)
+        return samples[0].sample, samples[0].verdict
+
+    def _added(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+        columns: dict[str, Any] = {
+            name: np.array([verdict.scores.get(name, math.nan) for verdict in verdicts], float) for name in self._scores
+        }
+        columns["status"] = [str(verdict.status) for verdict in verdicts]
+        columns["reason"] = [" ".join(verdict.reason.split()) for verdict in verdicts]
+        columns["rationale"] = [verdict.rationale for verdict in verdicts]
+        return {f"{self._prefix}{name}": column for name, column in columns.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A number or text of NumPy as that of Python, None for a struct without an image, and all else as it is."""
+    if isinstance(value, Mapping):
+        return value if value.get("bytes") or value.get("path") else None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _image(value: Any) -> Image:
+    if isinstance(value, Mapping):
+        value = value.get("bytes") or value.get("path")
+    return conversion.image(value)

@@ -1,0 +1,172 @@
+"""The rows of a data set that pass a condition on their verdicts, written file by file as they are, with their scores."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.media.files import unfinished_file
+from vieval_plugin.readers.arrow_tables import batches_of, parquet_file, reading_table
+from vieval_plugin.readers.webdataset import copy_samples
+from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, verdict_tables
+from vieval_plugin.run.shards.inputs import InputFile, require_same
+from vieval_plugin.run.shards.schema import arrow
+from vieval_plugin.text.untrusted import exists
+
+UID = "verdict_uid"
+"""The column with the uid under which a row was judged."""
+_KEY = ("row", "prompt")
+_MOST_BYTES, _MOST_ROWS = 64 << 20, 4096  # of a row group that is written
+
+
+@dataclass(frozen=True)
+class FilteredRows:
+    """Counts of a data set that was filtered: verdicts, those that passed, and the files that were written."""
+
+    verdicts: int
+    passed: int
+    files: int
+    note: str = ""
+
+
+def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: bool = False) -> FilteredRows:
+    """Write the rows of a data set whose verdicts pass, and nothing at all where that ends early.
+
+    A parquet file becomes one with the same columns, then the scores, `status` and `verdict_uid`. A tar becomes a tar,
+    with a further member `KEY.vieval.json` in each sample that has the same. A row whose prompts are several is written
+    once for each that passes.
+
+    Args:
+        path: a folder of shards.
+        where: an SQL condition on the columns of verdicts and on scores by their names.
+        out: the folder, which is not there yet or empty.
+        prefix: before the names of the columns that are added.
+        partial: filter also what a run has judged that is not complete.
+
+    Raises:
+        VievalError: the condition is none, an input is not as it was judged, `out` cannot be written, or no row passes.
+    """
+    opened = open_shards(path, partial)
+    _require_empty(out)
+    _passing(opened, opened.plan.schema.arrow().empty_table(), where)
+    unfinished = unfinished_file(out)
+    verdicts = passed = files = 0
+    try:
+        for file in opened.plan.files:
+            tables = [table for _, table in verdict_tables(opened, _columns(opened, where), [file])]
+            if not tables:
+                continue
+            passing = _passing(opened, arrow().concat_tables(tables), where)
+            verdicts, passed = verdicts + sum(table.num_rows for table in tables), passed + passing.num_rows
+            if passing.num_rows:
+                _write(opened, file, passing.rename_columns(_named(passing.column_names, prefix)), unfinished)
+                files += 1
+        if not passed:
+            raise VievalError(f"none of {verdicts:,} verdicts passes --where {where!r}; nothing was written")
+        os.replace(unfinished, out)
+    except OSError as error:
+        raise VievalError(
+            f"{out}: cannot be written ({error.strerror or error}); make room or choose another --out"
+        ) from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return FilteredRows(verdicts, passed, files, opened.note)
+
+
+def _require_empty(out: Path) -> None:
+    if exists(out) and (not out.is_dir() or any(out.iterdir())):
+        raise VievalError(f"{out}: already there, and nothing is added to it; choose another --out")
+
+
+def _columns(opened: VerdictFolder, where: str) -> list[str]:
+    """The columns of verdicts that are read: what is written, and what a condition names."""
+    named = {name.lower() for name in re.findall(r"\w+", where)}
+    always = (*_KEY, "uid", "status", "scores")
+    return [name for name in opened.plan.schema.arrow().names if name in always or name in named]
+
+
+def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
+    """The verdicts that pass, in order: their rows and prompts, and the columns that are written."""
+    try:
+        import duckdb
+    except ImportError:
+        raise VievalError('vieval filter needs DuckDB; run: pip install "vieval[filter]"') from None
+    scores = opened.plan.schema.scores
+    for name, column in zip(scores, table["scores"].combine_chunks().flatten(), strict=True):
+        table = table.append_column(name, column)
+    with duckdb.connect(config={"threads": 1, "enable_external_access": False}) as connection:
+        try:
+            passing = connection.from_arrow(table).filter(where).to_arrow_table()
+        except duckdb.Error as error:
+            reason = " ".join(str(error).split(" LINE ")[0].split())[:200]
+            raise VievalError(f"--where {where!r}: {reason}; columns are {', '.join(table.column_names)}") from None
+    added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by([(name, "ascending") for name in _KEY])
+    return added.rename_columns([*_KEY, *scores, "status", UID])
+
+
+def _named(columns: Sequence[str], prefix: str) -> list[str]:
+    return [name if name in _KEY else f"{prefix}{name}" for name in columns]
+
+
+def _write(opened: VerdictFolder, file: InputFile, passing: Any, out: Path) -> None:
+    """Write the rows of a file that pass; `passing` has their numbers, and the columns that are added."""
+    root = Path(opened.plan.root)
+    require_same(file, root)
+    (out / file.path).parent.mkdir(parents=True, exist_ok=True)
+    if not file.is_tar:
+        _write_parquet(root / file.path, out / file.path, file, passing)
+        return
+    verdicts: dict[int, list[Any]] = {}
+    for row in passing.to_pylist():
+        verdicts.setdefault(row["row"], []).append({name: row[name] for name in row if name not in _KEY})
+    members = {n: json.dumps(several if several[1:] else several[0]).encode() for n, several in verdicts.items()}
+    copy_samples(root / file.path, out / file.path, members, "vieval.json")
+
+
+def _write_parquet(source: Path, target: Path, file: InputFile, passing: Any) -> None:
+    pyarrow = arrow()
+    with reading_table(source):
+        schema = parquet_file(source).schema_arrow
+    added = passing.drop_columns(list(_KEY))
+    if taken := sorted({*added.column_names} & {*schema.names}):
+        raise VievalError(f"{source}: it has a column {taken[0]!r}; name the columns that are added with --prefix")
+    for field in added.schema:
+        schema = schema.append(field)
+    numbers = passing["row"].to_numpy()
+    group: list[Any] = []
+    with pyarrow.parquet.ParquetWriter(target, schema, compression="zstd") as writer:
+        for start, batch in _batches(source, file, numbers):
+            first, last = np.searchsorted(numbers, [start, start + batch.num_rows])
+            if first < last:
+                rows = pyarrow.Table.from_batches([batch.take(pyarrow.array(numbers[first:last] - start))])
+                for name in added.column_names:
+                    rows = rows.append_column(name, added[name].slice(first, last - first))
+                group.append(rows)
+            if sum(of.nbytes for of in group) > _MOST_BYTES or sum(of.num_rows for of in group) > _MOST_ROWS:
+                writer.write_table(pyarrow.concat_tables(group).cast(schema))
+                group.clear()
+        if group:
+            writer.write_table(pyarrow.concat_tables(group).cast(schema))
+
+
+def _batches(source: Path, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:
+    """Batches of the row groups that hold rows of these numbers, each with the number of its first row."""
+    with reading_table(source):
+        opened = parquet_file(source)
+        start = 0
+        for group, rows in enumerate(file.groups):
+            first, last = np.searchsorted(numbers, [start, start + rows])
+            row = start
+            for batch in batches_of(source, opened, opened.schema_arrow.names, [group]) if first < last else ():
+                yield row, batch
+                row += batch.num_rows
+            start += rows

@@ -1,0 +1,173 @@
+"""A folder of shards for reports: counts over all its verdicts, and a random sample of its prompts as records."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vieval_plugin import config
+from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.records import Record
+from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, record_of_row, verdict_tables
+
+MOST_PROMPTS = 200_000
+"""Prompts whose verdicts are records; of a folder with more a random sample is."""
+BINS = 10
+"""Equal bins of a histogram, from 0 to 1."""
+_MOST_MODELS = 1000
+OTHERS = "(others)"
+"""Image models together beyond the first thousand of a folder."""
+
+
+@dataclass
+class ScoreTotals:
+    """Totals of a score: how many there are, their sum, and a histogram whose first bin is below 0."""
+
+    scored: int = 0
+    sum: float = 0.0
+    histogram: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS + 1, np.int64))
+
+    def add(self, scores: NDArray[np.float64]) -> None:
+        """Count scores, of which NaN is none."""
+        scores = scores[~np.isnan(scores)]
+        self.scored += len(scores)
+        self.sum += float(scores.sum())
+        # a score such as .3 is in the bin that begins with it
+        bins = np.clip(np.floor(scores * BINS + 1e-9).astype(np.int64) + 1, 0, BINS)
+        self.histogram += np.bincount(bins, minlength=BINS + 1)
+
+
+@dataclass
+class ModelTotals:
+    """Totals of an image model: verdicts by status, and those of each score."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    scores: dict[str, ScoreTotals] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FolderTotals:
+    """Counts over all verdicts of a folder of shards, by image model."""
+
+    path: Path
+    by_model: dict[str, ModelTotals]
+
+    @property
+    def verdicts(self) -> int:
+        """The number of verdicts."""
+        return sum(model.statuses.total() for model in self.by_model.values())
+
+
+@dataclass(frozen=True)
+class ShardSample:
+    """Records of a folder of shards, counts over all its verdicts, and lines on what the records are of all."""
+
+    records: tuple[Record, ...]
+    totals: FolderTotals
+    notes: tuple[str, ...]
+
+
+def sample_shards(path: Path, partial: bool = False, most: int = MOST_PROMPTS) -> ShardSample:
+    """Count all verdicts of a folder of shards, and read those on a random sample of its prompts.
+
+    Prompts are drawn by a hash of their uid and the seed of the options, so that all images of a prompt are in the sample
+    or none, also where several folders are compared.
+
+    Args:
+        path: the folder.
+        partial: read also what a run has judged that is not complete.
+        most: prompts of the sample.
+
+    Raises:
+        VievalError: a file cannot be read, or the run is not complete, unless `partial` is given.
+    """
+    opened, seed = open_shards(path, partial), config.current().statistics.options().seed
+    totals, draw = FolderTotals(path, {}), _Draw(most)
+    for _, table in verdict_tables(opened, ["uid", "image_model", "status", "scores"]):
+        _count(totals, table)
+        draw.add(_places(table, seed))
+    records, repeated = _distinct(_drawn(opened, seed, draw.last))
+    return ShardSample(tuple(records), totals, tuple(_notes(opened, totals, draw, seed, repeated)))
+
+
+class _Draw:
+    """The lowest of the places that are drawn: those of the sample's prompts."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lowest = np.empty(0, np.uint64)
+        self.is_all = True
+        self.last = np.uint64(2**64 - 1)
+
+    def add(self, places: NDArray[np.uint64]) -> None:
+        lowest = np.union1d(self._lowest, places[places <= self.last])
+        if len(lowest) > self._most:
+            self.is_all = False
+            lowest = lowest[: self._most]
+            self.last = lowest[-1]
+        self._lowest = lowest
+
+    @property
+    def prompts(self) -> int:
+        return len(self._lowest)
+
+
+def _places(table: Any, seed: int) -> NDArray[np.uint64]:
+    """A random place for each row of a table, the same for the same uid."""
+    key = str(seed).encode()
+    digests = (hashlib.blake2b(uid.encode(), digest_size=8, key=key).digest() for uid in table["uid"].to_pylist())
+    return np.frombuffer(b"".join(digests), np.uint64)
+
+
+def _count(totals: FolderTotals, table: Any) -> None:
+    from pyarrow import compute
+
+    columns = table.column("scores").combine_chunks().flatten()
+    names = [part.name for part in table.schema.field("scores").type]
+    for model in compute.unique(table["image_model"]).to_pylist():
+        known = model if model in totals.by_model or len(totals.by_model) < _MOST_MODELS else OTHERS
+        own, counted = compute.equal(table["image_model"], model), totals.by_model.setdefault(known, ModelTotals())
+        counted.statuses.update(table["status"].filter(own).to_pylist())
+        for name, column in zip(names, columns, strict=True):
+            scores = column.filter(own.combine_chunks()).to_numpy(zero_copy_only=False).astype(float)
+            counted.scores.setdefault(name, ScoreTotals()).add(scores)
+
+
+def _drawn(opened: VerdictFolder, seed: int, last: np.uint64) -> Iterator[Record]:
+    for _, table in verdict_tables(opened):
+        drawn = np.nonzero(_places(table, seed) <= last)[0]
+        yield from (record_of_row(row, opened) for row in table.take(drawn).to_pylist())
+
+
+def _distinct(records: Iterator[Record]) -> tuple[list[Record], int]:
+    """Records with ids of their own, and how many are called as one before them; these get their row as well."""
+    seen, distinct, repeated = set[SampleId](), list[Record](), 0
+    for record in records:
+        identity = record.id
+        if identity in seen and record.row:
+            repeated += 1
+            identity = replace(identity, uid=f"{identity.uid} ({record.row.file}:{record.row.row})")
+        seen.add(identity)
+        distinct.append(replace(record, id=identity))
+    return distinct, repeated
+
+
+def _notes(opened: VerdictFolder, totals: FolderTotals, draw: _Draw, seed: int, repeated: int) -> Iterator[str]:
+    if opened.note:
+        yield f"{opened.note}, and numbers of all may differ"
+    if not draw.is_all:
+        yield (
+            f"{opened.folder.name}: {totals.verdicts:,} verdicts are counted; intervals, tests and pictures are of those on "
+            f"{draw.prompts:,} prompts drawn at random, seed {seed}"
+        )
+    if repeated:
+        yield (
+            f"{opened.folder.name}: {repeated:,} verdicts are called as another before them, and are told apart by their row"
+        )

@@ -1,0 +1,253 @@
+"""Verdicts of a folder of shards, read a shard at a time in the order of its inputs, so that memory stays flat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged, Votes
+from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Step, Verdict
+from vieval_plugin.readers.table_cells import with_cells
+from vieval_plugin.records import OWN, InputRow, Record
+from vieval_plugin.results.documents import plain
+from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
+from vieval_plugin.run.shards.inputs import InputFile, require_same
+from vieval_plugin.run.shards.plan import Plan, Shard
+from vieval_plugin.run.shards.rows import ShardRow, rows_of_shards
+from vieval_plugin.run.shards.schema import arrow
+from vieval_plugin.run.shards.storage import location_of
+from vieval_plugin.text.untrusted import isfile
+
+_STEPS = TypeAdapter(tuple[Step, ...])
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class VerdictFolder:
+    """A folder of shards that is read: its plan, and of each shard that is done its file and its number there."""
+
+    folder: ShardFolder
+    plan: Plan
+    places: Mapping[str, tuple[str, int]]
+
+    @property
+    def note(self) -> str:
+        """A line on a run that is not complete; empty where each row has its verdict."""
+        rows = sum(shard.rows for shard in self.plan.shards() if shard.name in self.places)
+        if rows == self.plan.rows:
+            return ""
+        return f"{self.folder.name} is of a run that is not complete: {rows:,} of {self.plan.rows:,} rows have verdicts"
+
+
+def is_shards(path: Path) -> bool:
+    """Return whether a folder is one of shards; whatever is in object storage is."""
+    location = location_of(path)
+    return "://" in location or isfile(Path(location) / PLAN)
+
+
+def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
+    """A folder of shards, to be read.
+
+    Args:
+        path: the folder.
+        partial: read also what a run has judged that is not complete.
+
+    Raises:
+        VievalError: it is none, holds no verdicts, or is of a run that is not complete, unless `partial` is given.
+    """
+    folder = open_folder(path)
+    opened = VerdictFolder(folder, _plan_of(folder), folder.places())
+    if (note := opened.note) and not partial:
+        raise VievalError(f"{note}; the command that began it goes on, or read it as it is with --partial")
+    if not opened.places:
+        raise VievalError(f"{path}: no verdicts in it; judge again")
+    return opened
+
+
+def _plan_of(folder: ShardFolder) -> Plan:
+    plan = folder.plan()
+    if plan is None:
+        raise VievalError(f"{folder.name}: no folder of shards; name the folder that vieval score was given with --out")
+    return plan
+
+
+def verdict_tables(
+    opened: VerdictFolder, columns: Sequence[str] | None = None, files: Iterable[InputFile] | None = None
+) -> Iterator[tuple[Shard, Any]]:
+    """The table of each shard that is done, in the order of the inputs, of all their files or some.
+
+    Raises:
+        VievalError: a file cannot be read.
+    """
+    read = opened.folder.reader()
+    for shard in opened.plan.shards(files):
+        if shard.name in opened.places:
+            yield shard, read(*opened.places[shard.name], columns)
+
+
+def verdict_batches(
+    folder: Path | str, columns: Sequence[str] | None = None, *, partial: bool = False
+) -> Iterator[Any]:
+    """The verdicts of a folder of shards as Arrow record batches, a shard or less each, in the order of the inputs.
+
+    Args:
+        folder: that `vieval score` was given with `--out`.
+        columns: those that are read, such as `["file", "row", "status", "scores"]` (default: all).
+        partial: read also what a run has judged that is not complete.
+
+    Raises:
+        VievalError: the folder cannot be read, or is of a run that is not complete, unless `partial` is given.
+    """
+    for _, table in verdict_tables(open_shards(Path(folder), partial), columns):
+        yield from table.to_batches()
+
+
+def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
+    """The record of a verdict in the form of a table's row; VievalError where it is none."""
+    plan = opened.plan
+    try:
+        choice = _choice(row["choice"])
+        digest = (row["digest"] or b"").hex()
+        verdict = Verdict(
+            _numbers(row["scores"]),
+            Status(row["status"]),
+            row["rationale"],
+            _trace(row, plan.schema.trace),
+            {name: (ends[0], ends[1]) for name, ends in (row.get("bounds") or {}).items() if ends},
+            tuple(row["findings"]),
+            choice=choice,
+        )
+        record = Record(
+            SampleId(OWN, row["kind"], row["image_model"], row["uid"], row["draw"]),
+            verdict,
+            plan.provenance,
+            {},
+            kind=row["kind"],
+            group=row["uid"],
+            category=row["category"],
+            votes=Votes() if choice else None,
+            tokens=sum(row["tokens"].values()),
+            row=InputRow(opened.folder.location, row["file"], row["row"], row["prompt"], digest, plan.schema.trace),
+        )
+    except (KeyError, TypeError, ValueError, ValidationError) as error:
+        reason = " ".join(str(error).split())[:200]
+        place = f"{row.get('file')}:{row.get('row')}"
+        raise VievalError(f"{opened.folder.name}: the verdict on {place} cannot be read ({reason})") from None
+    return plain(record)
+
+
+def _numbers(scores: Mapping[str, float | None] | None) -> dict[str, float]:
+    return {name: score for name, score in (scores or {}).items() if score is not None}
+
+
+def _choice(choice: Mapping[str, Any] | None) -> Choice | None:
+    if choice is None:
+        return None
+    return Choice(dict(choice["votes"]), dict(choice["preferences"]), tuple(map(_numbers, choice["scores"])))
+
+
+def _trace(row: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
+    """The steps of a verdict; of one without its trace those that have scores, and the reason of a failure."""
+    if is_kept:
+        return _STEPS.validate_json(row["trace"])
+    steps = [Step(tuple(label.split("/")), Status.OK, tuple(scores)) for label, scores in row["sub_scores"]]
+    failed = [Step(("verdict",), Status(row["status"]), reason=row["reason"])] if row["reason"] else []
+    return (*steps, *failed)
+
+
+def record_named(opened: VerdictFolder, name: str) -> Record:
+    """The verdict of a name: FILE:ROW with the row's number from 0, a uid, or an id that ends in it.
+
+    Raises:
+        VievalError: there is none, or there are several.
+    """
+    from pyarrow import compute
+
+    file, _, number = name.rpartition(":")
+    values: list[Any]
+    column, values, files = "uid", [name.split("/", count)[-1] for count in range(name.count("/") + 1)], None
+    if file in opened.plan.by_path and number.isdecimal():
+        column, values, files = "row", [int(number)], [opened.plan.by_path[file]]
+    records: list[Record] = []
+    for shard, table in verdict_tables(opened, [column], files):
+        found = compute.indices_nonzero(compute.is_in(table[column], arrow().array(values)))
+        if len(found):
+            whole = opened.folder.reader()(*opened.places[shard.name], None)
+            records += [record_of_row(row, opened) for row in whole.take(found).to_pylist()]
+        if len(records) > _NAMED:
+            break
+    if column == "uid":
+        records = [record for record in records if record.id.uid == name or f"/{record.id}".endswith(f"/{name}")]
+    if not records:
+        raise VievalError(f"{opened.folder.name}: no verdict on {name!r}; name a uid, or FILE:ROW with rows from 0")
+    if len(records) > 1:
+        like = ", ".join(f"{of.id.uid} at {of.row.file}:{of.row.row}" for of in records[:_NAMED] if of.row)
+        raise VievalError(f"{opened.folder.name}: several verdicts are on {name!r}; name one ({like})")
+    return records[0]
+
+
+def sample_of(record: Record) -> Judged | None:
+    """The sample or contest of a record, its images read; None where it is in the data of its benchmark.
+
+    Raises:
+        VievalError: it cannot be read, or its file is not what was judged.
+    """
+    if record.row is not None:
+        return input_sample(record.row)
+    return with_cells(record.sample) if record.sample else None
+
+
+def input_sample(row: InputRow) -> Judged:
+    """The sample or contest of a row, its images read; VievalError where it cannot be, or its file is another now."""
+    return _input_rows(row.folder).sample(row)
+
+
+class _InputRows:
+    """The inputs of a folder of shards: rows that follow each other are read in one pass."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = open_folder(folder)
+        self._plan = _plan_of(self._folder)
+        self._rows: Iterator[ShardRow] = iter(())
+        self._last = ("", -1, -1, -1)
+
+    def sample(self, wanted: InputRow) -> Judged:
+        file = self._plan.by_path[wanted.file]
+        group, end = _group_of(file, wanted.row)
+        place = (wanted.file, group, wanted.row, wanted.prompt)
+        if place[:2] != self._last[:2] or place <= self._last:
+            root = Path(self._plan.root)
+            require_same(file, root)
+            shard = Shard("", wanted.file, group, wanted.row, end - wanted.row)
+            self._rows = rows_of_shards(self._plan, root, self._folder.indexes, [shard])
+        self._last = place
+        for row in self._rows:
+            if (row.number, row.prompt) == (wanted.row, wanted.prompt):
+                return _with_digest(row.row.sample, wanted.digest)
+        raise VievalError(f"{wanted.file}: no row {wanted.row} in it; restore the file")
+
+
+_input_rows = cache(_InputRows)
+
+
+def _group_of(file: InputFile, row: int) -> tuple[int, int]:
+    """The row group of a row, and the number of the first row after it."""
+    end = 0
+    for group, rows in enumerate(file.groups):
+        end += rows
+        if row < end:
+            return group, end
+    raise VievalError(f"{file.path}: no row {row} in it; restore the file")
+
+
+def _with_digest(judged: Judged, digest: str) -> Judged:
+    if not isinstance(judged, Sample) or not digest or "output" not in judged.images:
+        return judged
+    output = replace(judged.images["output"], sha256=digest)
+    return replace(judged, images={**judged.images, "output": output})
