@@ -58,13 +58,13 @@ def test_map_of_the_library_datasets(server, tmp_path):
     images = [{"bytes": picture(number), "path": None} for number in range(20)]
     made = datasets.Dataset.from_dict({"image": images, "prompt": [f"a thing {number}" for number in range(20)]})
     made = made.cast_column("image", datasets.Image())
+    made = made.cast_column("image", datasets.Image(decode=False))  # else `map` would write each picture anew
     judge = JudgeBatches("viescore", model="fake", base_url=server.base_url, options=NO_STORE)
     judged = made.map(judge, batched=True, batch_size=8)
     assert judged.column_names == ["image", "prompt", "SC", "PQ", "O", "status", "reason", "rationale"]
     assert set(judged["status"]) == {"ok"}
     # the images are the files that were given
-    kept = judged.cast_column("image", datasets.Image(decode=False))
-    assert [image["bytes"] for image in kept["image"]] == [image["bytes"] for image in images]
+    assert [image["bytes"] for image in judged["image"]] == [image["bytes"] for image in images]
 
 
 def test_verdicts_of_a_folder_of_shards_are_arrow_batches(vieval, tmp_path):

@@ -60,7 +60,7 @@ class JudgeBatches:
         **options: Any,
     ) -> None:
         self._judge = Judge(name, **options)
-        prepared = self._judge._prepared
+        prepared = self._judge.prepared
         self._scores = schema_of(prepared, self._judge.options.judges.of(prepared.spec), False).scores
         if not self._scores:
             raise VievalError(f"{name} votes between images, and a row of a batch has one; name a judge that scores")

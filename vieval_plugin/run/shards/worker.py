@@ -211,8 +211,8 @@ class ShardWorker:
         elif self._stopped:
             opened = NotWritten(shard, "the run was ended")
         else:
-            tried_alone = suspects(self._folder.under_way, shard.name)
-            note = RowsUnderWay(self._folder.under_way, shard.name)
+            tried_alone = suspects(self._folder.under_way, shard)
+            note = RowsUnderWay(self._folder.under_way, shard)
             kept = kept_verdicts(self._folder, shard.name, self._run.rejudge) if self._run.rejudge else {}
             self._open[shard.name] = opened = OpenShard(shard, note, tried_alone, kept)
             self._budget.opened += shard.rows
