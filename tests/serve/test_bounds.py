@@ -110,7 +110,7 @@ def test_a_body_that_turns_out_to_be_too_large_is_not_kept(strict):
     with connected(strict) as large:
         large.sendall(header(strict, "Transfer-Encoding: chunked") + b"30000\r\n" + b" " * 0x30000 + b"\r\n")
         assert b" 413 " in answered(large)
-    assert strict.front.bodies.held == 0
+    assert strict.front.bodies.bytes_open == 0
     assert fine(strict)
 
 
@@ -172,7 +172,7 @@ def test_as_many_requests_as_may_wait_and_then_come_back():
 def test_bodies_of_all_together_are_bounded():
     with serving("--reward", "r=sharpness", bounds={"bodies": 10}) as running:
         status, _, headers = running.exchange("/v1/judge", b'{"samples":     []}')
-        assert running.front.bodies.held == 0
+        assert running.front.bodies.bytes_open == 0
     assert (status, headers["Retry-After"]) == (503, "2")
 
 

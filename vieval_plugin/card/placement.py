@@ -29,42 +29,46 @@ class Placement:
     words: Mapping[str, CardNumber]
 
 
-def published_runs(own: Run, root: Path) -> list[Run]:
+def published_runs(judge_run: Run, root: Path) -> list[Run]:
     """The verdicts of published judges on the samples of a run; judges without any of them are left out.
 
     Args:
-        own: the run, whose ratings and votes count.
+        judge_run: the run, whose ratings and votes count.
         root: the folder of published verdicts.
     """
-    return [run for judge in present(own.benchmark, root) if (run := _published_run(judge, own, root)).records]
+    return [
+        run for judge in present(judge_run.benchmark, root) if (run := _published_run(judge, judge_run, root)).records
+    ]
 
 
-def _published_run(judge: PublishedJudge, own: Run, root: Path) -> Run:
+def _published_run(judge: PublishedJudge, judge_run: Run, root: Path) -> Run:
     recording = verdicts_of(judge, root)
     records: dict[str, list[tuple[Record, ...]]] = {}
     aspects: tuple[str, ...] = ()
-    for part in (part for part in own.records if f"{own.benchmark}/{part}" in recording.covered):
-        for first, *_ in own.records[part]:
+    for part in (part for part in judge_run.records if f"{judge_run.benchmark}/{part}" in recording.covered):
+        for first, *_ in judge_run.records[part]:
             verdict, provenance = replayed(recording, first.id, 0, judge.judge, judge.setting, judge.backbone, Config())
             aspects = provenance.aspects
             records.setdefault(part, []).append((replace(first, verdict=verdict, provenance=provenance),))
-    return Run(judge.title, own.benchmark, judge.judge, aspects, records, setting=judge.setting, model=judge.backbone)
+    return Run(
+        judge.title, judge_run.benchmark, judge.judge, aspects, records, setting=judge.setting, model=judge.backbone
+    )
 
 
 def placement_of(
-    benchmark: Benchmark, own: Run, published: Sequence[Run], options: StatisticsOptions
+    benchmark: Benchmark, judge_run: Run, published: Sequence[Run], options: StatisticsOptions
 ) -> Placement | None:
     """Compare a judge with published ones on the default headline of a benchmark; None where it has none.
 
     Args:
         benchmark: theirs.
-        own: the judge's run, of one label.
+        judge_run: the judge's run, of one label.
         published: runs on the same samples, labels all different.
         options: what failed verdicts are, number of resamples, the seed.
     """
     parts = tuple(benchmark.parts)
-    headlines = benchmark.report.tables(benchmark.name, parts, [own, *published], options).headlines
-    if not headlines or own.label not in headlines[0].estimates:
+    headlines = benchmark.report.tables(benchmark.name, parts, [judge_run, *published], options).headlines
+    if not headlines or judge_run.label not in headlines[0].estimates:
         return None
     headline = headlines[0]
     comparison = compare_systems(headline.compared(options), benchmark.name, options)
@@ -76,41 +80,41 @@ def placement_of(
             number_of(headline.estimates[run.label]),
             standings[run.label].ranks,
             standings[run.label].system.undefined or standings[run.label].system.unranked,
-            _difference(comparison, own.label, run.label),
+            _difference(comparison, judge_run.label, run.label),
             _words(by_word, run.label),
-            _differences_by_part(benchmark, headline, own, run, options),
+            _differences_by_part(benchmark, headline, judge_run, run, options),
         )
         for run in published
         if run.label in headline.estimates
     ]
     placed.sort(key=lambda judge: (judge.number.value is None, -(judge.number.value or 0)))
-    return Placement(headline, comparison, tuple(placed), heading, _words(by_word, own.label))
+    return Placement(headline, comparison, tuple(placed), heading, _words(by_word, judge_run.label))
 
 
 def _words(by_word: Breakdown, label: str) -> dict[str, CardNumber]:
     return {word: number_of(estimates[label]) for word, estimates in by_word.items() if label in estimates}
 
 
-def _difference(comparison: Comparison, own: str, other: str) -> Difference | None:
+def _difference(comparison: Comparison, label: str, other: str) -> Difference | None:
     """The first judge less the other on what both scored; p is adjusted in the family of the comparison."""
-    pair = next((pair for pair in comparison.all_pairs if {pair.first, pair.second} == {own, other}), None)
+    pair = next((pair for pair in comparison.all_pairs if {pair.first, pair.second} == {label, other}), None)
     if pair is None:
         return None
-    result = pair.result if pair.first == own else pair.result.turned
+    result = pair.result if pair.first == label else pair.result.turned
     return Difference(replace(number_of(result.difference), n=pair.n), pair.adjusted)
 
 
 def _differences_by_part(
-    benchmark: Benchmark, headline: Headline, own: Run, other: Run, options: StatisticsOptions
+    benchmark: Benchmark, headline: Headline, judge_run: Run, other: Run, options: StatisticsOptions
 ) -> dict[str, Difference]:
     """By part, how far the own judge is ahead of another there; p is adjusted over these parts."""
     found: dict[str, Difference] = {}
-    for part in own.records if len(own.records) > 1 else ():
+    for part in judge_run.records if len(judge_run.records) > 1 else ():
         if part in other.records:
-            of_part = [replace(run, records={part: run.records[part]}) for run in (own, other)]
+            of_part = [replace(run, records={part: run.records[part]}) for run in (judge_run, other)]
             compared = benchmark.report.compared(benchmark.name, (part,), of_part, options)
             comparison = compare_systems(_like(compared, headline), benchmark.name, options)
-            if difference := _difference(comparison, own.label, other.label):
+            if difference := _difference(comparison, judge_run.label, other.label):
                 found[part] = difference
     adjusted = holm([difference.p for difference in found.values() if difference.p is not None]).tolist()
     return {part: replace(of, p=p) for (part, of), p in zip(found.items(), adjusted, strict=True)}

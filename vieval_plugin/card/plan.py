@@ -75,11 +75,11 @@ def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
     for sample in sorted(judged, key=lambda sample: str(sample.id)):
         cells[sample.id.part, sample.id.image_model].append(sample)
     sizes = dict(zip(cells, even_sizes(list(map(len, cells.values())), n, seed), strict=True))
-    drawn: list[Judged] = []
+    sampled: list[Judged] = []
     for cell, members in cells.items():
         rng = np.random.default_rng([seed, zlib.crc32("/".join(cell).encode())])
-        drawn += [members[place] for place in sorted(rng.permutation(len(members))[: sizes[cell]])]
-    return drawn
+        sampled += [members[place] for place in sorted(rng.permutation(len(members))[: sizes[cell]])]
+    return sampled
 
 
 def even_sizes(capacities: Sequence[int], n: int, seed: int) -> list[int]:
@@ -123,8 +123,8 @@ def planned(
     for judge, parts in known:
         askable = to_ask([judged for judged in loaded if judged.id.part in parts and _is_labelled(judged)], judge)
         if askable:
-            drawn = draw_sample(askable, n or (CONTESTS if contests else SAMPLES), seed)
-            entries.append(PlannedEntry(benchmark, judge, tuple(drawn), len(askable)))
+            sampled = draw_sample(askable, n or (CONTESTS if contests else SAMPLES), seed)
+            entries.append(PlannedEntry(benchmark, judge, tuple(sampled), len(askable)))
             _require_cells(entries[-1], askable)
     if any(parts for _, parts in known) and not entries and not lines:
         lines = [f"the images of {benchmark.name} are not there; run: vieval prepare {benchmark.name}"]

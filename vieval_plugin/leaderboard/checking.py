@@ -120,10 +120,10 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
     of: Provenance = records[0].provenance
     if any(record.provenance != of or record.provenance.options != of.options for record in records):
         return f"{entry.title}: verdicts of several runs; a submission has one judge with one set of options"
-    said = (entry.judge, entry.setting, entry.pack, entry.pack_hash, card.model)
+    card_names = (entry.judge, entry.setting, entry.pack, entry.pack_hash, card.model)
     found = (of.judge, of.setting, of.pack, of.pack_hash, of.backbone)
     names = ("judge", "setting", "pack", "pack hash", "model")
-    for name, on_card, in_files in zip(names, said, found, strict=True):
+    for name, on_card, in_files in zip(names, card_names, found, strict=True):
         if on_card != in_files:
             return f"{entry.title}: {name} is {on_card!r} on the card and {in_files!r} in its verdicts"
     if run_hash(replace(of, options=entry.options)) != run_hash(of):
@@ -175,10 +175,10 @@ def _in_words(outcome: tuple[dict[str, float], object, Status, dict[str, float]]
 
 def _changed_from(shown: Judged, judged: Judged) -> Iterator[str]:
     """The texts and the images, of those that are here, of which others were judged."""
-    for said, here in zip(candidates_of(shown), candidates_of(judged), strict=False):
-        if here.texts and dict(said.texts) != dict(here.texts):
+    for submitted, here in zip(candidates_of(shown), candidates_of(judged), strict=False):
+        if here.texts and dict(submitted.texts) != dict(here.texts):
             yield "texts"
-        for role, image in said.images.items():
+        for role, image in submitted.images.items():
             known = here.images.get(role)
             if known and is_changed(Image(known.source, known.origin, image.sha256)):
                 yield f"content of {name_of(known)}"
@@ -202,6 +202,6 @@ def _wrong_numbers(card: Card, entry: CardEntry, records: Sequence[Record], fold
     pairs: dict[str, tuple[CardNumber | None, CardNumber | None]] = {"its agreement": (entry.number, again.number)}
     for of, now in ((entry.statistics, again.statistics), (entry.words, again.words)):
         pairs |= {name: (of.get(name), now.get(name)) for name in {**of, **now}}
-    for name, (said, computed) in pairs.items():
-        if said != computed:
-            yield f"{entry.title}: {name} is {said} on the card, and its verdicts give {computed}"
+    for name, (claimed, computed) in pairs.items():
+        if claimed != computed:
+            yield f"{entry.title}: {name} is {claimed} on the card, and its verdicts give {computed}"

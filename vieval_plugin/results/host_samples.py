@@ -30,7 +30,8 @@ _RUN = re.compile(r"T[0-9]{8}(_G|-)")
 def samples_files(result: Path) -> list[Path]:
     """The samples files of a result, or the folder of shards that it is.
 
-    Of several by one task and judge in one folder, or in one of its runs, it is the newest. One judge under other options, such as another temperature, is another.
+    Of several by one task and judge in one folder, or in one of its runs, it is the newest. One judge under other options,
+    such as another temperature, is another.
     """
     if isfile(result) or is_shards(result):
         return [result]

@@ -34,7 +34,7 @@ class Bodies:
     """The bodies of all requests that are in memory: how many bytes, of so many that may be."""
 
     bounds: Bounds
-    held: int = 0
+    bytes_open: int = 0
 
     async def read(self, request: web.Request, reserve: Reserved) -> Body:
         """The body of a request; `RequestRefused` for one that is too large, too slow, or packed.
@@ -60,7 +60,7 @@ class Bodies:
         try:
             yield reserve
         finally:
-            self.held -= reserve.number
+            self.bytes_open -= reserve.number
 
     async def _whole(self, read: Any, reserve: Reserved) -> bytes:
         content = bytearray()
@@ -104,8 +104,8 @@ class Reserved:
     def add(self, size: int) -> None:
         """Count further bytes; `RequestRefused` where this request, or all together, have too many."""
         self.number += size
-        self.bodies.held += size
+        self.bodies.bytes_open += size
         if self.number > self.bodies.bounds.body:
             raise self.bodies.too_large()
-        if self.bodies.held > self.bodies.bounds.bodies:
+        if self.bodies.bytes_open > self.bodies.bounds.bodies:
             raise RequestRefused(503, "the server holds as many bodies as it may; come back", retry_after=2)

@@ -76,10 +76,10 @@ class Service:
             rewards: those that an entry is given which names none.
             within: the seconds after which what is not judged yet has failed.
         """
-        begun = time.monotonic()
+        start = time.monotonic()
         results: list[dict[str, RewardValue]] = [{} for _ in entries]
         batches, jobs = await asyncio.to_thread(self._planned, entries, rewards, results)
-        outcomes = await self.loop.outcomes(jobs, within - (time.monotonic() - begun))
+        outcomes = await self.loop.outcomes(jobs, within - (time.monotonic() - start))
         found: dict[tuple[int, str], list[RewardValue]] = {}
         for batch in batches:
             for place, value in zip(batch.places, _values_of(batch, outcomes), strict=True):
@@ -110,12 +110,12 @@ class Service:
                 for repeat in range(self.options.repeats):
                     spans = []
                     for term in reward.terms:
-                        begun = len(jobs)
+                        start = len(jobs)
                         keyed = ((_key(item, digests), item) for item in term.to_judge(judged))
                         jobs += [
                             KeyedJob((id(term.judge), repeat, key), item, term.judge, repeat) for key, item in keyed
                         ]
-                        spans.append((begun, len(jobs)))
+                        spans.append((start, len(jobs)))
                     batches.append(_Batch(reward, tuple(group), tuple(judged), tuple(spans)))
         return batches, jobs
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.run.shards.passes import PassQueue
-    from vieval_plugin.run.shards.start import Begun, ShardRequest
+    from vieval_plugin.run.shards.start import ShardRequest, StartedRun
     from vieval_plugin.run.shards.worker import ShardRun
 
     Launcher: TypeAlias = Callable[[ShardRun, PassQueue, Callable[[int], None]], list[str]]
@@ -75,9 +75,9 @@ def judge_shards(options: argparse.Namespace, judge: str, current: Config, backb
     from vieval_plugin.run.shards.start import begin
     from vieval_plugin.text.escaping import say
 
-    begun = begin(_request(options, judge, current, backbone))
-    say(*(f"vieval: {line}" for line in begun.notes), file=sys.stderr)
-    return _launch(options, begun)
+    started = begin(_request(options, judge, current, backbone))
+    say(*(f"vieval: {line}" for line in started.notes), file=sys.stderr)
+    return _launch(options, started)
 
 
 def _request(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> ShardRequest:
@@ -123,7 +123,7 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
     )
 
 
-def _launch(options: argparse.Namespace, begun: Begun) -> int:
+def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     """Judge what is left, and say what the folder holds then."""
     from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.launchers.parts import part_of
@@ -131,10 +131,10 @@ def _launch(options: argparse.Namespace, begun: Begun) -> int:
     from vieval_plugin.run.shards.start import passes_left
     from vieval_plugin.text.escaping import say
 
-    queue, rows = passes_left(begun, part_of(options.part, os.environ) if options.part else (0, 1))
-    say(f"vieval: {rows:,} of {begun.plan.rows:,} rows are to be judged", file=sys.stderr)
-    code = judged(begun.run, queue, rows, _launcher(options))
-    progress = progress_of(open_folder(begun.run.folder), begun.plan)
+    queue, rows = passes_left(started, part_of(options.part, os.environ) if options.part else (0, 1))
+    say(f"vieval: {rows:,} of {started.plan.rows:,} rows are to be judged", file=sys.stderr)
+    code = judged(started.run, queue, rows, _launcher(options))
+    progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines())
     if code:
         say("vieval: some shards were not written; the same command goes on", file=sys.stderr)

@@ -120,22 +120,22 @@ def from_json(text: bytes, where: str) -> Plan:
         raise VievalError(f"{where}: no plan of shards that can be read; name another folder with --out") from None
 
 
-def require_same_run(begun: Plan, now: Plan, where: str) -> None:
+def require_same_run(earlier: Plan, now: Plan, where: str) -> None:
     """VievalError, beginning with `where`, where another judge or other options than the plan's would give the verdicts."""
-    difference = differing_runs(identity_of(begun.provenance), identity_of(now.provenance))
+    difference = differing_runs(identity_of(earlier.provenance), identity_of(now.provenance))
     for name in ("columns", "kind", "rows_per_shard", "schema"):
-        before, after = getattr(begun, name), getattr(now, name)
+        before, after = getattr(earlier, name), getattr(now, name)
         if not difference and before != after:
             difference = f"with {name} {_in_words(before)}, now {_in_words(after)}"
-    if not difference and begun.version != now.version and begun.readers != now.readers:
-        difference = f"by VIEval {begun.version}, whose judges read replies otherwise than those of {now.version}"
+    if not difference and earlier.version != now.version and earlier.readers != now.readers:
+        difference = f"by VIEval {earlier.version}, whose judges read replies otherwise than those of {now.version}"
     if difference:
         raise VievalError(
             f"{where}: a run was begun there {difference}; give the command that began it, or another --out"
         )
 
 
-def extended(begun: Plan, now: Plan, where: str, extend: bool) -> Plan:
+def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
     """The plan with the files that are new, where it may be extended.
 
     Raises:
@@ -143,20 +143,20 @@ def extended(begun: Plan, now: Plan, where: str, extend: bool) -> Plan:
             not there.
     """
     given = now.by_path
-    for file in begun.files:
+    for file in earlier.files:
         if file.path not in given:
             raise VievalError(f"{where}: the plan has {file.path}, which is not named now; name all files of the plan")
         if _known_by(given[file.path]) != _known_by(file):
             raise VievalError(
                 f"{where}: {file.path} is another file than when the plan was made; restore it, or name another --out"
             )
-    new = [file for file in now.files if file.path not in begun.by_path]
+    new = [file for file in now.files if file.path not in earlier.by_path]
     if new and not extend:
         raise VievalError(
-            f"{where}: the plan has {len(begun.files)} files, now {len(now.files)} are named, such as {new[0].path}; "
+            f"{where}: the plan has {len(earlier.files)} files, now {len(now.files)} are named, such as {new[0].path}; "
             "--extend adds new files"
         )
-    return replace(begun, files=(*begun.files, *new))
+    return replace(earlier, files=(*earlier.files, *new))
 
 
 def readers_hash() -> str:

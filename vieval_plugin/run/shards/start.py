@@ -73,7 +73,7 @@ class ShardRequest:
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedRun:
     """A run of shards that may be launched: what workers are told, the plan, and lines for the user."""
 
     run: ShardRun
@@ -81,7 +81,7 @@ class Begun:
     notes: tuple[str, ...]
 
 
-def begin(request: ShardRequest) -> Begun:
+def begin(request: ShardRequest) -> StartedRun:
     """Make the plan of a run, or find that it goes on with the plan that is there.
 
     Raises:
@@ -92,28 +92,28 @@ def begin(request: ShardRequest) -> Begun:
     prepared = prepare(request.judge, request.setting, request.options, request.backbone)
     paths = input_paths(request.named)
     folder.prepare()
-    begun = folder.plan()
-    root = _root(begun, paths)
-    files = _files(begun, paths, root, folder.indexes)
-    planned = begun.by_path if begun else {}
+    earlier = folder.plan()
+    root = _root(earlier, paths)
+    files = _files(earlier, paths, root, folder.indexes)
+    planned = earlier.by_path if earlier else {}
     fields = _fields(request, files, [file for file in files if file.path not in planned], root, folder.indexes)
     if request.limit is not None:
         files = list(with_limit(files, request.limit))
     now = new_plan(
         root,
         files,
-        request.rows_per_shard or (begun.rows_per_shard if begun else ROWS_PER_SHARD),
+        request.rows_per_shard or (earlier.rows_per_shard if earlier else ROWS_PER_SHARD),
         fields.columns,
         request.kind,
         replace(provenance_of(prepared, request.options, request.backbone), label=request.label),
         schema_of(prepared, request.options.judges.of(prepared.spec), request.trace),
     )
-    if begun is None:
+    if earlier is None:
         _require_readable(now, root, folder, fields, prepared)
-        begun = folder.create_plan(now)
-    require_same_run(begun, now, folder.name)
-    plan = extended(begun, now, folder.name, request.extend)
-    if plan.files != begun.files:
+        earlier = folder.create_plan(now)
+    require_same_run(earlier, now, folder.name)
+    plan = extended(earlier, now, folder.name, request.extend)
+    if plan.files != earlier.files:
         folder.replace_plan(plan)
     options = with_store(request.options, plan.rows, request.own_store)
     run = ShardRun(
@@ -121,19 +121,19 @@ def begin(request: ShardRequest) -> Begun:
         *(request.most_failures, request.budget, request.hosts),
         measures=prepared.spec.scored,
     )
-    return Begun(run, plan, fields.notes)
+    return StartedRun(run, plan, fields.notes)
 
 
-def passes_left(begun: Begun, part: tuple[int, int] = (0, 1)) -> tuple[PassQueue, int]:
+def passes_left(started: StartedRun, part: tuple[int, int] = (0, 1)) -> tuple[PassQueue, int]:
     """The passes that are not done, or one part of several of them, and the number of their rows.
 
     `part` is its number from 0 and how many there are. Which part a row group belongs to does not depend on what is done.
     """
     number, of = part
-    folder = open_folder(begun.run.folder)
+    folder = open_folder(started.run.folder)
     done = folder.names()
     forget_deaths(folder.under_way, done)  # of a worker that was killed when its file had its name
-    every = list(passes_over(begun.plan.shards(), ()))[number::of]
+    every = list(passes_over(started.plan.shards(), ()))[number::of]
     left = [work for mine in every for work in passes_over(mine.shards, done)]
     return PassQueue(left), sum(shard.rows for work in left for shard in work.shards)
 
@@ -155,16 +155,16 @@ def with_store(options: Config, rows: int, own: bool) -> Config:
     return options.model_copy(update={"store": store})
 
 
-def _root(begun: Plan | None, paths: Sequence[Path]) -> Path:
+def _root(earlier: Plan | None, paths: Sequence[Path]) -> Path:
     """The folder that paths of the plan start at: that of the plan, unless its files lie elsewhere on this machine."""
-    if begun and (Path(begun.root) / begun.files[0].path).exists():
-        return Path(begun.root)
+    if earlier and (Path(earlier.root) / earlier.files[0].path).exists():
+        return Path(earlier.root)
     return root_of(paths)
 
 
-def _files(begun: Plan | None, paths: Sequence[Path], root: Path, indexes: Path) -> list[InputFile]:
+def _files(earlier: Plan | None, paths: Sequence[Path], root: Path, indexes: Path) -> list[InputFile]:
     """The files as they are now; one that is as the plan has it is not read again."""
-    known = {root / file.path: file for file in begun.files} if begun else {}
+    known = {root / file.path: file for file in earlier.files} if earlier else {}
     unchanged = {path for path in paths if path in known and _is_unchanged(path, known[path])}
     read = iter(input_files([path for path in paths if path not in unchanged], root, indexes))
     return [known[path] if path in unchanged else next(read) for path in paths]

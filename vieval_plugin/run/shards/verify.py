@@ -43,50 +43,50 @@ def verify(folder: ShardFolder, plan: Plan, seed: int = 0) -> Verified:
     Raises:
         VievalError: a file of verdicts cannot be read.
     """
-    found, planned = Verified(), {shard.name: shard for shard in plan.shards()}
+    verified, planned = Verified(), {shard.name: shard for shard in plan.shards()}
     draw = random.Random(seed)
     looked_at = set(draw.sample(sorted(planned), min(_DIGESTS, len(planned))))
-    changed = set(_changed_files(found, plan))
+    changed = set(_changed_files(verified, plan))
     done: set[str] = set()
     for file, names in folder.counted():
         for document, table in folder.tables(file, ["row", "prompt", "digest", *_IDENTITY]):
             name = document["shard"]["name"]
             if name not in planned:
-                found.problems.append(f"{file}: the plan has no such shard; remove it")
+                verified.problems.append(f"{file}: the plan has no such shard; remove it")
             elif name in names:
                 done.add(name)
-                _check_rows(found, file, planned[name], table)
+                _check_rows(verified, file, planned[name], table)
                 if name in looked_at and planned[name].path not in changed:
-                    _check_digest(found, folder, plan, planned[name], table, draw)
+                    _check_digest(verified, folder, plan, planned[name], table, draw)
     if lacking := [shard for name, shard in planned.items() if name not in done]:
         first = lacking[0]
         place = f"{first.path}, rows {first.first} to {first.first + first.rows - 1}"
-        found.problems.append(f"{len(lacking):,} of {len(planned):,} shards have no verdicts, the first: {place}")
-    _note_duplicates(found)
-    return found
+        verified.problems.append(f"{len(lacking):,} of {len(planned):,} shards have no verdicts, the first: {place}")
+    _note_duplicates(verified)
+    return verified
 
 
-def _changed_files(found: Verified, plan: Plan) -> Iterator[str]:
+def _changed_files(verified: Verified, plan: Plan) -> Iterator[str]:
     for file in plan.files:
         try:
             require_same(file, Path(plan.root))
         except VievalError as error:
-            found.problems.append(str(error))
+            verified.problems.append(str(error))
             yield file.path
 
 
-def _check_rows(found: Verified, file: str, shard: Shard, table: Any) -> None:
+def _check_rows(verified: Verified, file: str, shard: Shard, table: Any) -> None:
     rows, prompts = (table.column(name).to_numpy() for name in ("row", "prompt"))
     if not np.array_equal(np.unique(rows), np.arange(shard.first, shard.first + shard.rows)):
-        found.problems.append(f"{file}: it has not each of its rows {shard.first} to {shard.first + shard.rows - 1}")
+        verified.problems.append(f"{file}: it has not each of its rows {shard.first} to {shard.first + shard.rows - 1}")
     if len(np.unique(np.stack([rows, prompts]), axis=1).T) != len(rows):
-        found.problems.append(f"{file}: it has a row twice")
+        verified.problems.append(f"{file}: it has a row twice")
     identities = zip(*(table.column(name).to_pylist() for name in _IDENTITY), strict=True)
-    found.identities.append(np.fromiter(map(hash, identities), np.int64, len(rows)))
+    verified.identities.append(np.fromiter(map(hash, identities), np.int64, len(rows)))
 
 
 def _check_digest(
-    found: Verified, folder: ShardFolder, plan: Plan, shard: Shard, table: Any, draw: random.Random
+    verified: Verified, folder: ShardFolder, plan: Plan, shard: Shard, table: Any, draw: random.Random
 ) -> None:
     """Compute the digest of one image of a shard again."""
     verdict = table.slice(draw.randrange(max(table.num_rows, 1)), 1).to_pylist()[0]
@@ -96,17 +96,17 @@ def _check_digest(
     ]
     if verdict["digest"] is None or not rows or rows[0].row.addresses:
         return
-    found.digests += 1
+    verified.digests += 1
     if output_digest(rows[0].row) != verdict["digest"]:
-        found.problems.append(f"{shard.path}: row {verdict['row']} has another image than when it was judged")
+        verified.problems.append(f"{shard.path}: row {verdict['row']} has another image than when it was judged")
 
 
-def _note_duplicates(found: Verified) -> None:
+def _note_duplicates(verified: Verified) -> None:
     """Note how many samples are called as others are: rows tell them apart."""
-    if not found.identities:
+    if not verified.identities:
         return
-    _, counts = np.unique(np.concatenate(found.identities), return_counts=True)
+    _, counts = np.unique(np.concatenate(verified.identities), return_counts=True)
     if repeated := int(counts[counts > 1].sum()):
-        found.notes.append(
+        verified.notes.append(
             f"{repeated:,} rows share their uid, image model, kind and draw with another row; both are kept"
         )
