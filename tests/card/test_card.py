@@ -199,11 +199,14 @@ def test_bad_input_is_one_line_and_no_number(options, tmp_path, vieval, monkeypa
         ),
         ([*demo, "--samples", 0], "--samples 0: a whole number from 1 on is needed"),
         ([*at, "--published", tmp_path / "nowhere"], "no such folder; `vieval prepare published_verdicts`"),
+        ([*at, "--published", tmp_path], "no published verdicts there; `vieval prepare published_verdicts`"),
     ):
         printed = vieval("card", *command, code=1)
         [line] = printed.err.splitlines()
         assert words in line
         assert not printed.out
+    once, twice = (vieval("card", *demo, *more, "--plan").out for more in ((), ("--benchmark", "vieval_demo")))
+    assert once == twice
     printed = vieval("card", *demo, "--budget", 100, code=1)
     assert "and --budget is 100; give fewer with --samples" in printed.err
     assert not (tmp_path / "card").exists()
@@ -222,11 +225,16 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
             vieval, server, tmp_path / "card", "--benchmark", "vieval_demo_contests", "--judge", "pairwise", samples=70
         )
     whole = json.loads((tmp_path / "card" / "card.json").read_text())
+    [entry] = whole["entries"]
     shutil.copytree(tmp_path / "card", tmp_path / "other")
     for change, words in (
         ({"card": 2}, "a card of version 2, and this VIEval reads version 1"),
         ({"seed": "zero"}, "seed: Input should be a valid integer"),
         ({"extra": 1}, "holds what no card does"),
+        ({"date": "../<b>"}, "holds what no card does"),
+        ({"entries": whole["entries"] * 2}, "holds what no card does"),
+        ({"entries": [{**entry, "number": {**entry["number"], "value": float("nan")}}]}, "holds what no card does"),
+        ({"entries": [{**entry, "files": {"../x": "0"}}]}, "names a file outside of its folder (../x)"),
     ):
         (tmp_path / "other" / "card.json").write_text(json.dumps({**whole, **change}))
         [line] = vieval(

@@ -109,7 +109,7 @@ def test_beside_a_judge_no_difference_is_claimed_that_no_test_shows():
     judge = place("A", -0.1, 0.01, [("tie", 0.2, 0.01), ("tig", -0.3, 0.2)])
     assert beside(entry(published=[judge]), judge) == (
         "Beside A, by task type: better on text-guided editing (.20 [.10, .30]); no difference is shown on the other task "
-        "type; furthest behind on text-guided generation (-.30 [-.40, -.20])."
+        "type; furthest behind on text-guided generation (-.30 [-.40, -.20], p = .200)."
     )
     judge = replace(judge, differences={"tie": Difference(number(-0.2), 0.01)})
     assert beside(entry(published=[judge]), judge) == (

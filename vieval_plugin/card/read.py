@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, replace
-from pathlib import Path
+from datetime import date
+from pathlib import Path, PurePosixPath
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -53,9 +54,20 @@ def read_card(path: Path) -> Card:
         raise VievalError(
             f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}; restore the card, or make it again"
         ) from None
-    if json.loads(json_text(card)) != document:
+    if not _is_sound(card, document):
         raise VievalError(f"{file}: holds what no card does; restore the card, or make it again")
     return card
+
+
+def _is_sound(card: Card, document: object) -> bool:
+    """Tell whether `vieval card` could have written a card as this document."""
+    try:
+        date.fromisoformat(card.date)
+        same = json.loads(json_text(card)) == document
+    except ValueError:  # no date, or a number that is not finite
+        return False
+    runs = {(entry.benchmark, entry.judge, entry.setting, tuple(entry.files)) for entry in card.entries}
+    return same and len(runs) == len(card.entries)
 
 
 def json_text(card: Card) -> str:
@@ -79,6 +91,11 @@ def runs_of(card: Card, path: Path, label: str) -> list[Run]:
 
 
 def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
+    for name in entry.files:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise VievalError(
+                f"{folder}: the card names a file outside of its folder ({name[:80]}); make the card again"
+            )
     files = {folder / name: sha256 for name, sha256 in entry.files.items()}
     for file, sha256 in files.items():
         try:

@@ -92,14 +92,10 @@ def beside(entry: CardEntry, judge: PublishedPlace) -> str:
 def _furthest_behind(judge: PublishedPlace) -> list[str]:
     """The task type or part on which the card's judge is furthest behind, if it is behind on any."""
     known = [
-        (of.number.value, task_type(word), of.number)
-        for word, of in judge.differences.items()
-        if of.number.value is not None
+        (of.number.value, task_type(word), of) for word, of in judge.differences.items() if of.number.value is not None
     ]
-    behind = [(value, word, number) for value, word, number in known if value < 0]
-    return [
-        f"furthest behind on {word} ({number.short})" for _, word, number in sorted(behind, key=lambda row: row[0])[:1]
-    ]
+    behind = sorted((row for row in known if row[0] < 0), key=lambda row: row[0])[:1]
+    return [f"furthest behind on {word} ({of.number.short}{_significance(of)})" for _, word, of in behind]
 
 
 def limits(card: Card) -> list[str]:
@@ -163,8 +159,15 @@ def _relations(published: Sequence[PublishedPlace]) -> list[str]:
 def _by(difference: Difference | None) -> str:
     if difference is None or difference.number.value is None:
         return ""
-    p = p_text(difference.p if difference.p is not None else float("nan"))
-    return f" (by {short_decimal(-difference.number.value)}, p {p if p.startswith('<') else f'= {p}'})"
+    return f" (by {short_decimal(-difference.number.value)}{_significance(difference)})"
+
+
+def _significance(difference: Difference) -> str:
+    """The adjusted p, without which an interval that leaves out 0 would seem to contradict the finding."""
+    if difference.p is None:
+        return ""
+    p = p_text(difference.p)
+    return f", p {p if p.startswith('<') else f'= {p}'}"
 
 
 def _failures(card: Card) -> str:

@@ -111,7 +111,7 @@ def spent_table(card: Card) -> Table:
         rows.append(
             (entry.judge, entry.title, sample, str(spent.verdicts), failed, f"{spent.calls:,}", tokens, seconds)
         )
-    return Table("spent", "Failures and cost", header, tuple(rows))
+    return Table("spent", "Failures and cost, without repeats and audit", header, tuple(rows))
 
 
 def origin_table(card: Card) -> Table:

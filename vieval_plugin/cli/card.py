@@ -65,7 +65,8 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.card.writing import answers, write_card
     from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.published.files import NAME
+    from vieval_plugin.published.files import NAME, descriptions
+    from vieval_plugin.published.judges import present
     from vieval_plugin.text.escaping import say
 
     _require_numbers(options)
@@ -76,6 +77,11 @@ def _run(options: argparse.Namespace) -> int:
     if options.published and not published.is_dir():
         raise VievalError(
             f"--published {published}: no such folder; `vieval prepare {NAME}` fetches published verdicts"
+        )
+    if options.published and not any(present(benchmark, published) for benchmark in descriptions()):
+        raise VievalError(
+            f"--published {published}: no published verdicts there; `vieval prepare {NAME}` fetches them, and without "
+            "--published a card has no place"
         )
     if options.results:
         results = results_of_model(options.results, options.model)
@@ -126,7 +132,14 @@ def _judged(
     out = options.out or _folder_of(model)
     judging = Judging(current, backbone, Progress())
     request = CardRequest(
-        *(model, options.benchmark or BENCHMARKS, judges, options.samples, options.repeats, options.audit),
+        *(
+            model,
+            tuple(dict.fromkeys(options.benchmark or BENCHMARKS)),
+            judges,
+            options.samples,
+            options.repeats,
+            options.audit,
+        ),
         *(published, out, statistics),
     )
     plan = asyncio.run(plan_card(request, judging))
