@@ -35,8 +35,8 @@ class Results:
 def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False) -> Results:
     """Read the verdicts below each path: a run's --output_path, one samples file, or what `vieval score` wrote.
 
-    Of a folder of shards a sample is read, by `sample_shards`. Of several samples files of a folder and task the newest counts. A file that cannot be read is named, and the others
-    are read all the same.
+    Of a folder of shards a sample is read, by `sample_shards`. Of several samples files of a folder and task the newest
+    counts. A file that cannot be read is named, and the others are read all the same.
 
     Args:
         results: folders or files.
