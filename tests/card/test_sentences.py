@@ -74,15 +74,13 @@ def card(*entries):
 def test_task_types_are_named_by_what_is_shown_of_them():
     words = {"tie": 0.5, "tig": 0.1, "sdie": None}
     assert sentence(card(entry(words=words, useless=("tig",)))) == (
-        "mine is of use as a judge on text-guided editing (0.50), where it agrees with people more than an answer that never "
-        "looks, and is not shown to be so on text-guided generation (0.10); of subject-driven editing too little is known."
+        "mine is of use as a judge on text-guided editing (.50), where it agrees with people more than an answer that never "
+        "looks, and is not shown to be so on text-guided generation (.10); of subject-driven editing too little is known."
     )
 
 
 def test_all_of_a_benchmark_are_named_together():
-    assert sentence(card(entry())).startswith(
-        "mine is of use as a judge on all 3 task types of ImagenHub (O 0.40 to 0.40)"
-    )
+    assert sentence(card(entry())).startswith("mine is of use as a judge on all 3 task types of ImagenHub (.40 to .40)")
     text = sentence(card(entry(useless=TYPES)))
     assert text.startswith("mine is not shown to be of use as a judge on all 3 task types of ImagenHub")
     assert "of use as a judge on" in text
@@ -101,7 +99,7 @@ def test_failures_are_told_of():
 def test_the_place_names_who_is_better_and_by_how_much():
     published = [place("A", -0.1, 0.01), place("B", 0.05, 0.4), place("C", 0.2, 0.001)]
     assert title(card(entry(published=published))) == (
-        "mine is number 1 to 2 of 4 ranked judges on ImagenHub (O 0.400 [0.300, 0.500]): worse than A (by 0.100, p = .010); "
+        "mine is number 1 to 2 of 4 ranked judges on ImagenHub (overall agreement .40 [.30, .50]): worse than A (by .10, p = .010); "
         "better than C; not shown to differ from B."
     )
     assert places(card(entry(published=published))) == []
@@ -110,12 +108,12 @@ def test_the_place_names_who_is_better_and_by_how_much():
 def test_beside_a_judge_no_difference_is_claimed_that_no_test_shows():
     judge = place("A", -0.1, 0.01, [("tie", 0.2, 0.01), ("tig", -0.3, 0.2)])
     assert beside(entry(published=[judge]), judge) == (
-        "Beside A, by task type: better on text-guided editing (0.200 [0.100, 0.300]); no difference is shown on the other task "
-        "type; furthest behind on text-guided generation (-0.300 [-0.400, -0.200])."
+        "Beside A, by task type: better on text-guided editing (.20 [.10, .30]); no difference is shown on the other task "
+        "type; furthest behind on text-guided generation (-.30 [-.40, -.20])."
     )
     judge = replace(judge, differences={"tie": Difference(number(-0.2), 0.01)})
     assert beside(entry(published=[judge]), judge) == (
-        "Beside A, by task type: worse on text-guided editing (-0.200 [-0.300, -0.100])."
+        "Beside A, by task type: worse on text-guided editing (-.20 [-.30, -.10])."
     )
 
 

@@ -327,12 +327,12 @@ def test_judges_have_a_block_each_with_judge_setting_and_model(tmp_path, vieval)
         Provenance("sharpness", (), ("PQ",), "sharpness"),
     ]
     files = [verdicts(tmp_path / f"{n}.jsonl", GENERATORS, 8, source=source) for n, source in enumerate(sources)]
-    named = ["own, cigeval paper (judge-7b): ", "own, viescore 0shot (judge-7b): ", "own, sharpness: "]
+    named = ["cigeval paper (judge-7b): ", "viescore 0shot (judge-7b): ", "sharpness: "]
     ranked = vieval("rank", *files, "--tables", tmp_path / "t").out
     assert [line[: len(name)] for name, line in zip(named, ranked.splitlines(), strict=False)] == named
     reported = vieval("report", *files, "--out", tmp_path / "r").out
     for judge in ("cigeval paper (judge-7b)", "viescore 0shot (judge-7b)", "sharpness"):
-        assert any(line.endswith(f", as {judge} judges your images.") for line in reported.splitlines())
+        assert any(line.endswith(f", as judged by {judge} on your images.") for line in reported.splitlines())
     assert "judge-7b cigeval paper" not in ranked + reported
     rows = read(tmp_path / "t" / "rank_generators.csv")
     assert {(row["judge"], row["setting"], row["model"]) for row in rows} == {

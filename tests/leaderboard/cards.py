@@ -17,7 +17,7 @@ from vieval_plugin.run.verdict_lines import run_file, write_all
 from vieval_plugin.stats.options import StatisticsOptions
 
 MODEL = "maker/mine-7b"
-FILE = "verdicts/imagenhub_viescore.jsonl"
+FILE = "verdicts/mine.jsonl"
 OPTIONS = StatisticsOptions(draws=50)
 
 
@@ -39,21 +39,38 @@ def samples(data, part="cig"):
     return [replace(s, texts={"prompt": "a red cube"}) for s in benchmark("imagenhub").load(data, part)]
 
 
-def card(folder, data, judged=None, judge=None):
-    """Write the card of a judge that says a score that hangs on the sample, and nothing of one sample in ten."""
-    judge = judge or prepared("viescore")
-    judged = samples(data) if judged is None else judged
-    verdicts = [play(judge.program(sample), answer=reply_on(number)).verdict for number, sample in enumerate(judged)]
-    write_all(folder / FILE, judged, [(verdicts, judge.by(MODEL))])
+def contests(data, count=40):
+    """A data folder with drawn votes on GenAI-Bench's edits, and its contests."""
+    folder = data / "genai_bench_tiger" / "edit"
+    folder.mkdir(parents=True)
+    draw = random.Random(0)
+    rows = [
+        {
+            "id": str(number),
+            "texts": {"instruction": "make it red"},
+            "images": {"source": f"{number}.png"},
+            "candidates": [{"image_model": of, "images": {"output": f"{number}{of}.png"}} for of in ("a", "b")],
+            "vote": draw.choice(("first", "second", "both_good", "both_bad")),
+        }
+        for number in range(count)
+    ]
+    (folder / "contests.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return benchmark("genai_bench_tiger").load(data, "edit")
+
+
+def card(folder, judged, judge="viescore"):
+    """Write the card of a judge whose answer hangs on the sample, and who says nothing of one in ten."""
+    asked = prepared(judge)
+    verdicts = [play(asked.program(sample), answer=reply_on(number)).verdict for number, sample in enumerate(judged)]
+    write_all(folder / FILE, judged, [(verdicts, asked.by(MODEL))])
     return rewritten(folder)
 
 
 def reply_on(number):
     def reply(ask):
-        if number % 10 == 9:
-            return Text("I cannot say.")
-        score = random.Random(f"{number} {ask.path}").randint(0, 10)
-        return Text(json.dumps({"score": [score, score], "reasoning": "as seen"}))
+        draw = random.Random(f"{number} {ask.path}")
+        said = {"score": [draw.randint(0, 10)] * 2, "better": draw.choice(("A", "B")), "reasoning": "as seen"}
+        return Text("I cannot say." if number % 10 == 9 else json.dumps(said))
 
     return reply
 

@@ -129,6 +129,7 @@ def test_data_beside_the_page_has_every_row(boards):
     assert document["boards"][0]["views"][0]["rows"][0]["label"] == boards[0].views[0].rows[0].label
 
 
+@pytest.mark.slow
 def test_a_submission_stands_among_the_published(sources, runs):
     of = {record.id: record for [record] in runs[0].records["cig"]}
     verdicts = {str(name): ScoredVerdict(record.verdict.status, record.verdict.scores) for name, record in of.items()}

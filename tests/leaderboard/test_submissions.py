@@ -18,7 +18,7 @@ def right(tmp_path_factory):
     """The folder of a card that is right, and the data folder that it is about."""
     folder = tmp_path_factory.mktemp("right")
     data = cards.ratings(folder / "data")
-    return cards.card(folder / "card", data), data
+    return cards.card(folder / "card", cards.samples(data)), data
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_failure_that_is_called_broken_to_keep_its_scores(submission, refused)
 
 def test_a_missing_file(submission, refused):
     (submission / cards.FILE).unlink()
-    assert "imagenhub_viescore.jsonl: not there" in refused()
+    assert "mine.jsonl: not there" in refused()
 
 
 def test_a_file_that_was_changed_later(submission, refused):
@@ -123,6 +123,20 @@ def test_ids_of_another_benchmark(submission, refused):
     )
 
 
+def test_verdicts_of_another_benchmark(submission, refused):
+    def change(lines):
+        for line in lines[:3]:
+            target = json.loads(line["target"])
+            target["id"]["benchmark"] = "vieval_demo"
+            line["target"] = json.dumps(target)
+        return lines
+
+    cards.edit(submission, change)
+    assert refused().endswith(
+        "ImagenHub: verdicts of vieval_demo among its files; a card has files of each benchmark alone"
+    )
+
+
 def test_ratings_that_people_did_not_give(submission, refused):
     def change(lines):
         target = json.loads(lines[0]["target"])
@@ -144,7 +158,7 @@ def test_an_image_and_a_text_that_are_not_the_benchmarks(tmp_path, monkeypatch, 
         (museum / folder).mkdir(parents=True)
         for number in range(20):
             (museum / folder / f"sample_{number}.jpg").write_bytes(f"{folder} {number}".encode())
-    folder = cards.card(tmp_path / "card", data)
+    folder = cards.card(tmp_path / "card", cards.samples(data))
     vieval("leaderboard", "check", folder)
     (museum / "UniControl" / "sample_3.jpg").write_bytes(b"the benchmark's own")
     lookup = {"sample_5.jpg": {"text": "a blue cube", "control_type": "canny"}}
@@ -201,6 +215,29 @@ def test_a_million_draws_are_not_computed(submission, refused):
 def test_a_card_of_something_else(submission, refused):
     cards.on_card(submission, lambda card: card.update({"entries": []}))
     assert "a card of none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)" in refused()
+
+
+def test_votes_are_checked_and_kept_too(tmp_path, monkeypatch, vieval):
+    monkeypatch.setenv("VIEVAL_DATA", str(tmp_path / "data"))
+    contests = cards.contests(tmp_path / "data")
+    folder = cards.card(tmp_path / "card", contests, "pairwise")
+    vieval("leaderboard", "add", folder, "--out", tmp_path)
+    [[kept]] = [submission.runs for submission in read_submissions(tmp_path / "submissions")]
+    [before] = load_results([folder / cards.FILE]).runs
+    again = run_of_submission(kept, "mine", contests)
+    assert [record.verdict.choice for [record] in again.records["edit"]] == [
+        record.verdict.choice for [record] in before.records["edit"]
+    ]
+
+    def change(lines):
+        lines[0]["choice"]["votes"] = {"forward": "both_good", "reverse": "both_good"}
+        return lines
+
+    cards.edit(folder, change)
+    cards.rewritten(folder)
+    [line] = vieval("leaderboard", "check", folder, code=1).err.splitlines()
+    assert "genai_bench_tiger/edit/0: " in line
+    assert "is not what its replies give" in line
 
 
 def test_a_damaged_submission_of_the_page_is_one_line(submission, vieval, tmp_path):

@@ -98,9 +98,9 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     runs = [run for judge in ("gpt", "big") for run in generators(tmp_path, scores, judge).runs]
     text = report_of(tmp_path, Results(tuple(runs)))
     assert inside(text, "h1").startswith("mine is best: mean semantic consistency (SC) .90")
-    assert ", as viescore 0shot (gpt) judges your images." in inside(text, "h1")
+    assert ", as judged by viescore 0shot (gpt) on your images." in inside(text, "h1")
     assert re.search(
-        r'<p class="lead">mine is best: mean semantic consistency \(SC\) .*, as viescore 0shot \(big\) judges your images\.</p>',
+        r'<p class="lead">mine is best: mean semantic consistency \(SC\) .*, as judged by viescore 0shot \(big\) on your images\.</p>',
         text,
     )
 
@@ -128,6 +128,33 @@ def page_of(page, tmp_path, results):
         return report_of(tmp_path, results)
     write_page(rank_results(results, None, OPTIONS), tmp_path / "rank.html", OPTIONS)
     return (tmp_path / "rank.html").read_text()
+
+
+def test_a_generator_whose_verdicts_all_failed_is_named_beside_the_other(tmp_path):
+    results = generators(tmp_path, {"mine": [0.5, 0.6], "theirs": [None] * 2})
+    assert (
+        "theirs has no mean semantic consistency (SC): 2 of 2 verdicts have no score (2 refusal)."
+        in Page(report_of(tmp_path, results)).said
+    )
+    ranked = inside(page_of("rank", tmp_path, results), "h1")
+    assert re.fullmatch(r"Only mine has an SC: 0\.550 \[.*\] \(theirs: .*\)\.", ranked), ranked
+
+
+@pytest.mark.parametrize("page", ["report", "rank"])
+def test_too_few_prompts_for_a_test_are_named_as_such(tmp_path, page):
+    said = "Fewer than 6 prompts can show no difference."
+    for number in (5, 6):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        scores = {"mine": [0.1 + n / 99 for n in range(number)], "theirs": [0.9 - n / 99 for n in range(number)]}
+        assert (said in Page(page_of(page, folder, generators(folder, scores))).said) == (number < 6)
+
+
+@pytest.mark.parametrize("page", ["report", "rank"])
+def test_one_image_has_no_interval_in_the_answer(tmp_path, page):
+    title = inside(page_of(page, tmp_path, generators(tmp_path, {"mine": [0.61]})), "h1")
+    assert "61" in title
+    assert "[" not in title
 
 
 def test_where_all_failed_the_title_says_how(tmp_path):

@@ -128,7 +128,7 @@ def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said() -> 
     assert ceiling.startswith(
         "poor is below the human ceiling: with the mean of the other annotators it correlates by "
     )
-    assert "Not shown to be above the best constant: blind." in text
+    assert "Below the best constant: blind." in text
     assert next(row.marks for row in board(POOR, blind).rows if row.label == "blind") == ("not above the constant",)
 
 

@@ -86,14 +86,15 @@ def test_images_that_are_none_are_refused():
 
 @pytest.mark.parametrize("shape", ["CHW", "NCHW"])
 async def test_verl_omni_awaits_it(shape, server, expected):
-    entry = {"path": "pkg://vieval_plugin.rewards.verl_omni", "name": "compute_score", "required": True, **at(server)}
+    entry = {"path": "pkg://vieval_plugin.rewards.verl_omni", "name": "compute_score", "required": True}
+    entry |= {"reward": "viescore", **at(server)}
     image = TENSOR[0] if shape == "CHW" else TENSOR[:1]
     assert await trainers.verl_omni(verl_omni.compute_score, image, PROMPTS[0], entry) == expected[0]
 
 
 async def test_verl_omni_hears_of_failures_where_the_reward_is_required(store):
     with FakeServer(**UNREADABLE) as server:
-        entry = {"required": True, "attempts": 1, **at(server)}
+        entry = {"required": True, "reward": "viescore", "attempts": 1, **at(server)}
         with pytest.raises(RuntimeError, match="Required sub-reward failed: 1 of 1 samples"):
             await trainers.verl_omni(verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry)
         assert (
@@ -106,7 +107,11 @@ async def test_verl_omni_edits(server, store):
     PIL.Image.fromarray(PIXELS[1]).save(file, "PNG")
     for source in ({"bytes": file.getvalue(), "path": None}, PIL.Image.fromarray(PIXELS[1]), PIXELS[1]):
         found = await trainers.verl_omni(
-            verl_omni.compute_score, TENSOR[0], PROMPTS[0], {"required": True, **at(server)}, {"source_img": source}
+            verl_omni.compute_score,
+            TENSOR[0],
+            PROMPTS[0],
+            {"required": True, "reward": "viescore", **at(server)},
+            {"source_img": source},
         )
         assert 0 <= found <= 1
 
@@ -192,3 +197,19 @@ def test_images_are_those_that_were_given():
 
     for batch in (TENSOR, TENSOR.float() / 255, PIXELS, [TENSOR[0], TENSOR[1], TENSOR[2]], list(PIXELS)):
         assert [as_image(one) for one in pictures(batch)] == [as_image(one) for one in PIXELS]
+
+
+def test_jpeg_is_sent_where_it_is_asked_for(server, store):
+    plain, jpeg = (judge_reward("viescore", image_format=form, **at(server))("cpu") for form in ("png", "jpeg"))
+    samples = [one.reward.samples(PROMPTS, PIXELS) for one in (plain, jpeg)]
+    assert [sample.images["output"].source[:4] for sample in samples[0]] == [b"\x89PNG"] * 3
+    assert [sample.images["output"].source[:2] for sample in samples[1]] == [b"\xff\xd8"] * 3
+
+
+def test_options_may_be_a_file(server, tmp_path):
+    file = tmp_path / "options.yaml"
+    file.write_text("store: {use: false}")
+    assert (
+        judge_reward("sharpness", options=str(file))("cpu")(PIXELS, PROMPTS)[0]
+        == judge_reward("sharpness", options=NO_STORE)("cpu")(PIXELS, PROMPTS)[0]
+    )

@@ -46,7 +46,7 @@ def fine(running):
 @pytest.fixture
 def strict():
     bounds = {
-        "header_seconds": 1.0,
+        "header_seconds": 3.0,
         "body_seconds": 1.0,
         "body": 100_000,
         "samples": 3,
@@ -202,3 +202,13 @@ def test_images_of_the_attack_suite_fail_alone(tmp_path):
     assert len(answer["failed"]) > 3
     assert all(one["reason"] for one in answer["verdicts"] if one["failed"])
     assert all(one["value"] is not None for one in answer["verdicts"] if not one["failed"])
+
+
+def test_connections_that_say_nothing_lock_nobody_out():
+    with serving("--reward", "r=sharpness", bounds={"connections": 4}) as running:
+        silent = [connected(running) for _ in range(20)]
+        try:
+            assert fine(running)
+        finally:
+            for connection in silent:
+                connection.close()

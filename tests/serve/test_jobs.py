@@ -67,8 +67,7 @@ async def test_a_deadline_is_a_failure_and_no_score():
     recorder = Recorder(live=1)
     outcomes = await recorder.ask("a", "b", within=0.05)
     assert [(one.verdict.status, dict(one.verdict.scores)) for one in outcomes] == [(Status.API_ERROR, {})] * 2
-    recorder.free.set()
-    await recorder.loop.close(1.0)
+    await recorder.loop.close()
     assert recorder.begun == ["a"]
 
 

@@ -175,6 +175,7 @@ def test_the_same_sample_of_two_clients_is_asked_about_once(store):
         (b"[]", "object"),
         (b'{"samples": 1}', "samples"),
         (b'{"samples": [1]}', "samples"),
+        (b'{"samples": [' + b"{}," * 600_000 + b"{}]}", "values"),
         (b'{"rows": []}', "rows"),
         (b"[" * 100_000, "JSON"),
         (b'{"samples": ' + b"9" * 10_000 + b"}", "JSON"),

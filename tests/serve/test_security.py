@@ -119,3 +119,8 @@ def test_an_address_of_others_has_number_addresses_and_own_names(monkeypatch):
     guard = guard_of("0.0.0.0", ("judge.lab",), "", without_token=True)
     names = ["192.0.2.7:8200", "judge.lab", "JUDGE.lab:80", "evil.example", "127.0.0.1"]
     assert [guard.refusal({"Host": name}) is None for name in names] == [True, True, True, False, True]
+
+
+def test_a_port_that_is_taken_is_one_line(open_to_all, capsys):
+    assert main(["serve", "--reward", "r=sharpness", "--port", str(open_to_all.port)]) == 1
+    assert "pass another --port" in capsys.readouterr().err

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.report.headlines.words import short_number
 from vieval_plugin.stats.estimate import Estimate
 
 VERSION = 1
@@ -34,6 +36,17 @@ class CardNumber:
             return f"undefined ({self.note})" if self.note else "undefined"
         interval = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
         return f"{self.value:.3f}{interval}{f' on {self.note}' if self.note else ''}"
+
+    @property
+    def estimate(self) -> Estimate:
+        """The same as an estimate, without what it rests on."""
+        value, low, high = (math.nan if end is None else end for end in (self.value, self.low, self.high))
+        return Estimate(value, low, high, n=self.n)
+
+    @property
+    def short(self) -> str:
+        """The number with its interval as readers see it; why there is none where there is none."""
+        return str(self) if self.value is None else short_number(self.estimate)
 
 
 def number_of(estimate: Estimate) -> CardNumber:

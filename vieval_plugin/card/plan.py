@@ -178,18 +178,19 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
 class PlannedCalls:
     """Calls of a model that a part of a card begins with; `stored` of them are in the store.
 
-    What a judge asks after an answer is not known before, where `at_least`.
+    What a judge asks after an answer is not known before, where `at_least`; `estimated` ones follow from others.
     """
 
     name: str
     asked: int
     stored: int = 0
     at_least: bool = False
+    estimated: bool = False
 
     @property
     def line(self) -> str:
         """In words, for a terminal."""
-        least = "at least " if self.at_least else ""
+        least = "at least " if self.at_least else "about " if self.estimated else ""
         stored = f", of which {self.stored:,} are in the store" if self.stored else ""
         return f"{self.name}: {least}{self.asked:,} calls{stored}"
 
@@ -218,7 +219,11 @@ async def calls_of(
         lines.append(PlannedCalls(name, asked + stored, stored, not exact))
         per_sample.setdefault(entry.prepared.spec.name, (asked + stored) / len(entry.judged))
     for title, times in ((f"{repeats} samples three times", 3 * repeats), (f"{audited} changed", audited * changes)):
-        lines += [PlannedCalls(f"{name}, {title}", round(times * calls)) for name, calls in per_sample.items() if times]
+        lines += [
+            PlannedCalls(f"{name}, {title}", round(times * calls), estimated=True)
+            for name, calls in per_sample.items()
+            if times
+        ]
     return lines
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from vieval_plugin.card.card import Card, CardEntry, Difference, PublishedPlace
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.headlines.costs import WARNED
-from vieval_plugin.report.headlines.words import heading_words, task_type
+from vieval_plugin.report.headlines.words import ASPECTS, heading_words, reason_words, short_decimal, task_type
 
 _NAMED = 4
 """Judges that a sentence names; of more it says how many there are."""
@@ -65,10 +64,10 @@ def _areas(card: Card, entry: CardEntry, numbers: Sequence[tuple[str, float | No
     several = f" of {of}" if len(card.entries) > 1 else ""
     if len(numbers) == len(entry.words) > 2:
         values = [value for _, value in numbers if value is not None]
-        span = f" ({entry.aspect} {min(values):.2f} to {max(values):.2f})" if values else ""
+        span = f" ({short_decimal(min(values))} to {short_decimal(max(values))})" if values else ""
         return [f"all {len(numbers)} {heading_words(entry.heading)}s of {of}{span}"]
     return [
-        f"{f'{task_type(word)}{several}' if word else of}{'' if value is None else f' ({value:.2f})'}"
+        f"{f'{task_type(word)}{several}' if word else of}{'' if value is None else f' ({short_decimal(value)})'}"
         for word, value in numbers
     ]
 
@@ -79,7 +78,7 @@ def beside(entry: CardEntry, judge: PublishedPlace) -> str:
         return ""
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     for word, difference in judge.differences.items():
-        ahead = f" ({difference.number})" if difference.outcome else ""
+        ahead = f" ({difference.number.short})" if difference.outcome else ""
         by_outcome[difference.outcome].append(f"{task_type(word)}{ahead}")
     said = [f"{outcome} on {_listed(words)}" for outcome, words in by_outcome.items() if outcome and words]
     units = heading_words(entry.heading) or "part"
@@ -97,8 +96,10 @@ def _furthest_behind(judge: PublishedPlace) -> list[str]:
         for word, of in judge.differences.items()
         if of.number.value is not None
     ]
-    value, word, number = min(known, key=lambda row: row[0], default=(0.0, "", None))
-    return [f"furthest behind on {word} ({number})"] if value < 0 else []
+    behind = [(value, word, number) for value, word, number in known if value < 0]
+    return [
+        f"furthest behind on {word} ({number.short})" for _, word, number in sorted(behind, key=lambda row: row[0])[:1]
+    ]
 
 
 def limits(card: Card) -> list[str]:
@@ -112,7 +113,7 @@ def limits(card: Card) -> list[str]:
             lines.append(f"{name}: {entry.ceiling} the human ceiling.")
         consistent = entry.answers.consistent
         if consistent and consistent.value is not None:
-            lines.append(f"{name}: {consistent} of the contests have the same answer in both orders.")
+            lines.append(f"{name}: {consistent.value:.0%} of the contests have the same answer in both orders.")
     lines += [
         f"{of.judge}: asked {of.repeats} times, two answers to a sample are the same in {of.same.value:.0%} of the pairs."
         for of in card.repeats
@@ -126,19 +127,23 @@ def limits(card: Card) -> list[str]:
 
 
 def _place(model: str, entry: CardEntry) -> str:
-    number = f"{entry.aspect} {replace(entry.number, note='')}"
+    number = f"{_measured(entry)} {entry.number.short}"
     if entry.number.value is None:
         return f"{model} has no number on {entry.title}: {entry.number.note}."
     if not entry.published:
-        return f"{model} agrees with people on {entry.title} by {number}; no published judge stands beside it there."
+        return f"{model} has {number} with people on {entry.title}; no published judge stands beside it there."
     ranked = [judge for judge in entry.published if judge.ranks] if entry.ranks else entry.published
     relations = f": {'; '.join(_relations(ranked))}" if ranked else ""
     if entry.ranks is None:
-        why = f" ({entry.unranked})" if entry.unranked else ""
+        why = f" ({reason_words(entry.unranked)})" if entry.unranked else ""
         return f"{model} has no rank among the published judges on {entry.title}{why}, with {number}{relations}."
     best, worst = entry.ranks
     place = f"{best}" if best == worst else f"{best} to {worst}"
     return f"{model} is number {place} of {entry.ranked} ranked judges on {entry.title} ({number}){relations}."
+
+
+def _measured(entry: CardEntry) -> str:
+    return "accuracy" if entry.unit == "contests" else f"{ASPECTS.get(entry.aspect, entry.aspect)} agreement"
 
 
 def _relations(published: Sequence[PublishedPlace]) -> list[str]:
@@ -159,7 +164,7 @@ def _by(difference: Difference | None) -> str:
     if difference is None or difference.number.value is None:
         return ""
     p = p_text(difference.p if difference.p is not None else float("nan"))
-    return f" (by {-difference.number.value:.3f}, p {p if p.startswith('<') else f'= {p}'})"
+    return f" (by {short_decimal(-difference.number.value)}, p {p if p.startswith('<') else f'= {p}'})"
 
 
 def _failures(card: Card) -> str:

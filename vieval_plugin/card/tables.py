@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from vieval_plugin.card.card import FLAGGED, Card, CardEntry, CardNumber, Difference
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text
-from vieval_plugin.report.headlines.words import heading_words, task_type
+from vieval_plugin.report.headlines.words import heading_words, reason_words, task_type
 
 _EXPECTED = "as expected"
 
@@ -23,7 +22,15 @@ def place_table(card: Card, entry: CardEntry) -> Table:
     rows.sort(key=lambda row: (row[0].value is None, -(row[0].value or 0)))
     rows += [(number, "", label, "", "", "") for label, number in entry.references.items()]
     cells = [
-        (rank, name, _plain(number), str(number.n or ""), ahead, p, "; ".join(filter(None, (_on(number), unranked))))
+        (
+            rank,
+            name,
+            number.short,
+            str(number.n or ""),
+            ahead,
+            p,
+            "; ".join(filter(None, (_on(number), reason_words(unranked)))),
+        )
         for number, rank, name, ahead, p, unranked in rows
     ]
     header = ("rank", "judge", f"{entry.aspect} [95%]", "n", f"{card.model} is ahead by [95%]", "p (Holm)", "notes")
@@ -41,7 +48,7 @@ def words_table(card: Card, entry: CardEntry) -> Table | None:
     rows = [
         (
             task_type(word),
-            f"{number}{', not shown to be above an answer that never looks' if word in entry.useless else ''}",
+            f"{' '.join(filter(None, (number.short, _on(number))))}{', not shown to be above an answer that never looks' if word in entry.useless else ''}",
             str(number.n),
             *(_ahead(judge.differences.get(word)) for judge in published),
         )
@@ -70,9 +77,9 @@ def answers_table(card: Card) -> Table:
     for entry in card.entries:
         of = repeats.get((entry.judge, entry.benchmark))
         shares = (_percent(entry.answers.ties), _percent(entry.answers.round_numbers))
-        consistent = "" if entry.answers.consistent is None else str(entry.answers.consistent)
+        consistent = "" if entry.answers.consistent is None else entry.answers.consistent.short
         rows.append(
-            (entry.judge, entry.title, *shares, consistent, *((str(of.same), str(of.spread)) if of else ("", "")))
+            (entry.judge, entry.title, *shares, consistent, *((of.same.short, of.spread.short) if of else ("", "")))
         )
     return Table("answers", "How the judge answers", header, tuple(rows))
 
@@ -83,7 +90,7 @@ def audit_tables(card: Card) -> list[Table]:
     tables = []
     for audit in card.audits:
         shown = [row for row in audit.rows if row.finding != _EXPECTED]
-        rows = [(row.change, row.aspect, str(row.difference.n), str(row.difference), row.finding) for row in shown]
+        rows = [(row.change, row.aspect, str(row.difference.n), row.difference.short, row.finding) for row in shown]
         fine = f"{len(audit.rows) - len(shown)} of {len(audit.rows)} effects are as they ought to be"
         rows.sort(key=lambda row: not row[-1].startswith(FLAGGED))
         title = f"{audit.judge}: {audit.samples} samples of {audit.benchmark} with changed images; {fine}"
@@ -121,11 +128,6 @@ def origin_table(card: Card) -> Table:
     return Table("origin", "How it was made", ("", ""), tuple(rows))
 
 
-def _plain(number: CardNumber) -> str:
-    """A number without what it rests on; why there is none stays."""
-    return str(number) if number.value is None else str(replace(number, note=""))
-
-
 def _on(number: CardNumber) -> str:
     return f"on {number.note}" if number.note and number.value is not None else ""
 
@@ -147,8 +149,7 @@ def _ahead(difference: Difference | None) -> str:
 
 
 def _signed(number: CardNumber) -> str:
-    text = str(number)
-    return f"+{text}" if number.value is not None and number.value >= 0 else text
+    return f"+{number.short}" if number.value is not None and number.value > 0 else number.short
 
 
 def _percent(share: float | None) -> str:

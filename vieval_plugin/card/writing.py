@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from importlib import metadata
 from pathlib import Path
 
 from markupsafe import Markup
 
-from vieval_plugin.card.card import CARD_HTML, CARD_JSON, CARD_MD, Card, CardEntry, CardNumber
+from vieval_plugin.card.card import CARD_HTML, CARD_JSON, CARD_MD, Card, CardEntry
 from vieval_plugin.card.read import json_text
 from vieval_plugin.card.sentences import beside, limits, places, title
 from vieval_plugin.card.tables import answers_table, audit_tables, origin_table, place_table, spent_table, words_table
@@ -17,7 +16,6 @@ from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.page import STYLE
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.rendering import markdown
-from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text import escaping
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
@@ -95,11 +93,7 @@ def _chart(card: Card, entry: CardEntry) -> Markup:
     """The card's judge and published ones with their intervals, the best first, beside baselines and the ceiling."""
     judges = [(f"{card.model} (this card)", entry.number), *((judge.label, judge.number) for judge in entry.published)]
     judges.sort(key=lambda judge: -(judge[1].value if judge[1].value is not None else -2))
-    estimates = {label: _estimate(number) for label, number in judges}
-    references = {label: _estimate(number) for label, number in entry.references.items()}
-    return forest(estimates, references, (-1.0, 1.0), f"Intervals: {entry.statistic}")
-
-
-def _estimate(number: CardNumber) -> Estimate:
-    value, low, high = (math.nan if end is None else end for end in (number.value, number.low, number.high))
-    return Estimate(value, low, high, n=number.n)
+    estimates = {label: number.estimate for label, number in judges}
+    references = {label: number.estimate for label, number in entry.references.items()}
+    unranked = [judge.label for judge in entry.published if judge.ranks is None]
+    return forest(estimates, references, (-1.0, 1.0), f"Intervals: {entry.statistic}", unranked=unranked)

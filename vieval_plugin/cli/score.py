@@ -109,8 +109,8 @@ def add_judge(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return by
 
 
-def add_backbone(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """The flags of the model that the judge asks."""
+def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argparse._ArgumentGroup:
+    """The flags of the model that the judge asks; `patience` is the command's default of that flag."""
     model = parser.add_argument_group(
         "the backbone", "the model that the judge asks (default: backbones.judge of the options)"
     )
@@ -122,7 +122,9 @@ def add_backbone(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     model.add_argument(
         "--timeout", type=float, help="seconds without a byte before a call is tried again (default: 600)"
     )
-    model.add_argument("--patience", type=float, help="seconds without any answer before the run stops (default: 120)")
+    model.add_argument(
+        "--patience", type=float, help=f"seconds without any answer until it counts as away (default: {patience:g})"
+    )
     return model
 
 

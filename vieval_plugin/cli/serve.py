@@ -51,6 +51,14 @@ def add(commands: Commands) -> None:
         "--role", action="append", help="what an image beside the output is, once for each (default: source)"
     )
 
+    _add_failures(parser)
+    _add_callers(parser)
+    add_backbone(parser, _PATIENCE)
+    parser.set_defaults(run=_run, fresh=False)
+
+
+def _add_failures(parser: argparse.ArgumentParser) -> None:
+    """The flags that say what becomes of a judgement that failed."""
     failing = parser.add_argument_group("failures")
     failing.add_argument(
         "--attempts", type=int, default=3, metavar="N", help="how often a question is asked in all (default: 3)"
@@ -75,6 +83,9 @@ def add(commands: Commands) -> None:
         "--deadline", type=float, metavar="S", help="seconds until a request is answered (default: each protocol's)"
     )
 
+
+def _add_callers(parser: argparse.ArgumentParser) -> None:
+    """The flags that say who may call, and with how much."""
     callers = parser.add_argument_group("who may call")
     callers.add_argument("--no-token", action="store_true", help="let everybody call who can reach --host")
     callers.add_argument(
@@ -86,8 +97,6 @@ def add(commands: Commands) -> None:
     callers.add_argument("--max-samples", type=int, metavar="N", help="samples of a request at most (default: 1024)")
     callers.add_argument("--max-body", type=int, metavar="MIB", help="size of a request at most (default: 256)")
     callers.add_argument("--log-prompts", action="store_true", help="write prompts and reasons into the log")
-    add_backbone(parser)
-    parser.set_defaults(run=_run, fresh=False)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -116,14 +125,16 @@ def _served(options: argparse.Namespace) -> Served:
     """The server that the flags describe; VievalError for flags that do not go together."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.rewards.reward import read_reward
+    from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.serve.run import Served
     from vieval_plugin.serve.security import TOKEN_VARIABLE, guard_of
 
     current = _with_own_store(options_in_force(options))
-    if options.patience is None:
+    configured = current.backbones.get(JUDGE)
+    if options.patience is None and not (configured and "patience" in configured.model_fields_set):
         options.patience = _PATIENCE
-    backbone = named_backbone(options, current) if _names_backbone(options, current) else None
+    backbone = named_backbone(options, current)
 
     @cache
     def prepared(name: str) -> PreparedJudge:
@@ -141,13 +152,6 @@ def _served(options: argparse.Namespace) -> Served:
     token = os.environ.get(TOKEN_VARIABLE, "")
     guard = guard_of(options.host, tuple(options.allow_host), token, options.no_token)
     return Served(rewards, current, backbone, guard, _serve_options(options, token))
-
-
-def _names_backbone(options: argparse.Namespace, current: Config) -> bool:
-    from vieval_plugin.cli.score import MODEL_ENV_VAR
-    from vieval_plugin.run.backbones import JUDGE
-
-    return bool(options.model or options.base_url or JUDGE in current.backbones or os.environ.get(MODEL_ENV_VAR))
 
 
 def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:
@@ -193,7 +197,8 @@ def _announcement(served: Served, port: int) -> list[str]:
     """Lines on what is served where."""
     from vieval_plugin.serve.page import terms_in_words, toys_among
 
-    address = f"http://{served.options.host}:{port}"
+    host = served.options.host
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     lines = [f"vieval: rewards at {address}, where a page tries them; health at {address}/health"]
     for reward in served.rewards:
         lines.append(f"vieval: {reward.name} = {terms_in_words(reward)}, at {address}/{reward.name}/v1/judge")

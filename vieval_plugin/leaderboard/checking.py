@@ -79,11 +79,16 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
                 f"{folder}: the card names a file outside of its folder ({name[:80]}); make the card again"
             )
     runs = runs_of(replace(card, entries=(entry,)), folder, card.model)
-    if len(runs) != 1:
+    if others := [run.benchmark for run in runs if run.benchmark != entry.benchmark]:
         raise VievalError(
-            f"{entry.title}: verdicts of {len(runs)} judges; a submission has one judge a benchmark and file"
+            f"{entry.title}: verdicts of {', '.join(others)} among its files; a card has files of each benchmark alone"
         )
-    return [record for several in runs[0].records.values() for records in several for record in records]
+    if len(runs) != 1:
+        raise VievalError(f"{entry.title}: its files have verdicts of {len(runs)} runs, and an entry is of one")
+    judged = [records for several in runs[0].records.values() for records in several]
+    if repeated := next((records for records in judged if len(records) > 1), None):
+        raise VievalError(f"{entry.title}: {len(repeated)} verdicts on {repeated[0].id}; a submission has one of each")
+    return [record for [record] in judged]
 
 
 def _problems(card: Card, entry: CardEntry, records: Sequence[Record], folder: Path, sources: Sources) -> Iterator[str]:
@@ -151,6 +156,9 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         _, again = rerun(judge.program, record.sample or judged, verdict)
     except VievalError as error:
         yield str(error)
+        return
+    if again.status is Status.NOT_APPLICABLE:
+        yield f"{record.id}: {again.reason}; run `vieval prepare {record.id.benchmark}`, which fetches its conditions"
         return
     before, now = ((dict(of.scores), of.choice, of.status, dict(of.recorded)) for of in (verdict, again))
     if before != now:

@@ -59,8 +59,10 @@ def _board(
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
     baselines = _baselines(benchmark, sources.published, judged)
+    described = descriptions()[benchmark.name]
     views, method = views_of(
         benchmark,
+        described["title"],
         [*runs, *(run for run, _ in submitted)],
         baselines,
         options,
@@ -68,7 +70,6 @@ def _board(
     )
     names = (*published_judges(benchmark.name), *published_baselines(benchmark.name))
     printed = compare_printed(benchmark, [*runs, *baselines], {judge.name: judge.title for judge in names}, options)
-    described = descriptions()[benchmark.name]
     return Board(
         benchmark.name,
         described["title"],

@@ -15,6 +15,7 @@ from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow, leaderboards
 from vieval_plugin.report.headlines.sentences import sentences
+from vieval_plugin.report.headlines.words import reason_words
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 
@@ -40,6 +41,7 @@ class _Chosen:
 
 def views_of(
     benchmark: Benchmark,
+    title: str,
     judges: Sequence[Run],
     baselines: Sequence[Run],
     options: StatisticsOptions,
@@ -49,6 +51,7 @@ def views_of(
 
     Args:
         benchmark: whose report has the statistics.
+        title: what sentences call it.
         judges: the runs that are ranked, labels all different.
         baselines: runs that stand beside them.
         options: number of resamples, the seed.
@@ -59,7 +62,7 @@ def views_of(
     for choice in chosen(benchmark, judges, baselines, options):
         [board] = leaderboards([_of_judges(choice)], benchmark.name, judges, choice.options, {})
         method = method or board.method
-        views.append(_view(choice, board))
+        views.append(_view(choice, replace(board, against=board.against.replace(benchmark.name, title))))
         on_view(len(views))
     return views, method
 
@@ -168,7 +171,7 @@ def _view(choice: _Chosen, board: Leaderboard) -> BoardView:
 
 
 def _judge_row(row: LeaderboardRow) -> BoardRow:
-    unranked = f"not ranked: {row.unranked}" if row.unranked else ""
+    unranked = f"not ranked: {reason_words(row.unranked)}" if row.unranked else ""
     notes = tuple(filter(None, (unranked, *row.marks, row.warning)))
     return replace(_row(row.label, JUDGE, row.estimate), rank=row.rank, notes=notes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib import metadata
@@ -11,11 +12,11 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from vieval_plugin.leaderboard.board import Board, BoardView, PrintedNumber
+from vieval_plugin.leaderboard.board import REFERENCE, Board, BoardRow, BoardView, PrintedNumber
 from vieval_plugin.leaderboard.views import POLICIES
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.published.files import NAME
-from vieval_plugin.report.headlines.words import ASPECTS, task_type
+from vieval_plugin.report.headlines.words import ASPECTS, short_number, task_type
 from vieval_plugin.report.page import STYLE
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.stats.estimate import Estimate
@@ -100,7 +101,7 @@ def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
         style=Markup(style),
         script=Markup(script),
         title=title(boards),
-        answers=[f"{board.title}: {' '.join(board.views[0].findings[:1])}" for board in boards],
+        answers=[finding for board in boards for finding in board.views[0].findings[:1]],
         age=_age(boards),
         boards=boards,
         judges={board.benchmark: {judge.label: judge for judge in board.judges} for board in boards},
@@ -112,6 +113,8 @@ def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
         agreement=_agreement,
         as_printed=_as_printed,
         place=_place,
+        task_type=task_type,
+        short=lambda row: short_number(_estimate(row)),
         how=_how(options),
         version=metadata.version("vieval"),
     )
@@ -172,19 +175,18 @@ def _agreement(board: Board) -> str:
 def _chart(board: Board) -> Markup:
     """The judges of the first table with their intervals, beside baselines and the ceiling."""
     view = board.views[0]
-    judges, others = (
-        {
-            row.label: Estimate(_or_nan(row.value), _or_nan(row.low), _or_nan(row.high))
-            for row in view.rows
-            if (row.kind == "reference") == is_reference
-        }
+    judges, references = (
+        {row.label: _estimate(row) for row in view.rows if (row.kind == REFERENCE) == is_reference}
         for is_reference in (False, True)
     )
-    return forest(judges, others, (-1.0, 1.0), f"{board.title}: {view.title}")
+    unranked = [row.label for row in view.rows if not row.rank]
+    worse = [row.label for row in view.rows if row.rank and not re.match(r"1\b", row.rank)]
+    return forest(judges, references, (-1.0, 1.0), f"{board.title}: {view.title}", worse, unranked)
 
 
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
+def _estimate(row: BoardRow) -> Estimate:
+    value, low, high = (math.nan if end is None else end for end in (row.value, row.low, row.high))
+    return Estimate(value, low, high)
 
 
 def _how(options: StatisticsOptions) -> list[str]:

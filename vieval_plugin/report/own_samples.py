@@ -81,7 +81,7 @@ def win_rate_answers(runs: Sequence[Run], options: StatisticsOptions) -> list[st
         if run.benchmark == OWN
         for ranking in win_rate_rankings(run, options)
         for sentence in (
-            f"{answer(ranking).removesuffix('.')}, as {run.name} judges your images.",
+            f"{answer(ranking).removesuffix('.')}, as judged by {run.name} on your images.",
             bias_sentence(position_bias(run, options)),
         )
         if sentence

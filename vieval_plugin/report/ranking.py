@@ -18,7 +18,7 @@ from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, ra
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias, win_rate_rankings
-from vieval_plugin.records import JudgeName, Run
+from vieval_plugin.records import OWN, JudgeName, Run
 from vieval_plugin.report.folder_totals import totals_tables
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.ranking_sentences import answer, bias_sentence, corrected_sentences, limits
@@ -140,7 +140,8 @@ def answers(report: RankReport) -> list[str]:
         key = ranking.benchmark, ranking.judge
         corrected = report.corrected_answers.get(key)
         where = "" if ranking.heading == "" else f" ({ranking.word})"
-        named = f"{ranking.benchmark}, {ranking.judge}{where}: " if len(main) > 1 else ""
+        benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}, "
+        named = f"{benchmark}{ranking.judge}{where}: " if len(main) > 1 else ""
         text.append(named + answer(ranking))
         text += filter(None, [bias_sentence(report.bias[key])])
         text += corrected_sentences(corrected) if corrected else []

@@ -13,6 +13,7 @@ from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED, Correct
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
+from vieval_plugin.report.headlines.sentences import few_sentence
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import (
     LEAST_ITEMS,
@@ -45,7 +46,7 @@ def limits(ranking: GeneratorRanking) -> list[str]:
     if failed := [f"{g.generator}: {_failures(g)}" for g in ranking.generators if _failures(g)]:
         text.append(f"Failed verdicts: {'; '.join(failed)}.")
     if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:
-        text.append(f"Fewer than {LEAST_FOR_A_TEST} {comparison.compared.unit} can show no difference.")
+        text.append(few_sentence(comparison.compared.unit))
     return [*text, *(f"{line}." for line in comparison.warnings())]
 
 
@@ -202,13 +203,19 @@ def _without_ranks(ranking: GeneratorRanking) -> str:
     measured, known = _measured(ranking), [g for g in ranking.generators if g.mean.defined]
     if not known:
         reasons = "; ".join(f"{g.generator}: {g.reason or 'no score'}" for g in ranking.generators)
-        article = "an" if measured[0].upper() in "AEIO" or measured == "SC" else "a"
-        return f"No generator has {article} {measured} here ({reasons})."
+        return f"No generator has {_a(measured)} here ({reasons})."
     numbers = ", ".join(f"{g.generator} {_value(ranking, g.mean)}" for g in known)
     if len(ranking.generators) == 1:
         return f"{numbers} ({measured}); there is no other generator to compare it with."
+    if len(known) == 1:
+        lacking = "; ".join(f"{g.generator}: {g.reason or 'no score'}" for g in ranking.generators if g is not known[0])
+        return f"Only {known[0].generator} has {_a(measured)}: {_value(ranking, known[0].mean)} ({lacking})."
     why = ranking.comparison.reason or _why_not(ranking, [g.generator for g in ranking.generators])
     return f"The generators cannot be compared ({why}): {measured} {numbers}."
+
+
+def _a(measured: str) -> str:
+    return f"{'an' if measured[0].upper() in 'AEIO' or measured == 'SC' else 'a'} {measured}"
 
 
 def _result(ranking: GeneratorRanking, pair: SystemPair, n: int = 0) -> str:
@@ -235,12 +242,12 @@ def _value(ranking: GeneratorRanking, estimate: Estimate) -> str:
 
 def _interval(estimate: Estimate) -> str:
     value, low, high = _ends(estimate)
-    return f"{value:.3f}" if math.isnan(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return f"{value:.3f}" if math.isnan(low) or is_without_width(estimate) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _percent(share: Estimate) -> str:
     value, low, high = (100 * end for end in _ends(share))
-    return f"{value:.0f}%" if math.isnan(low) else f"{value:.0f}% [{low:.0f}, {high:.0f}]"
+    return f"{value:.0f}%" if math.isnan(low) or is_without_width(share) else f"{value:.0f}% [{low:.0f}, {high:.0f}]"
 
 
 def _ends(estimate: Estimate) -> tuple[float, float, float]:

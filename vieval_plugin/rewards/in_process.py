@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vieval_plugin.api.conversion import GivenImage, image
+from vieval_plugin import config
+from vieval_plugin.api.conversion import Format, GivenImage, image
 from vieval_plugin.api.judge import Judge
+from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.rewards.reward import Reward, RewardValue, failures_in_words, read_terms, reward_values
@@ -25,6 +27,7 @@ class OpenReward:
     definition: str
     judges: Mapping[str, Judge] = field(repr=False)
     conditions: Conditions = PLAIN
+    image_format: Format = "png"
 
     @property
     def reward(self) -> Reward:
@@ -50,10 +53,13 @@ class OpenReward:
                 f"{len(texts)} prompts, {len(pictures)} images and {len(images)} lists of condition images"
             )
         given = list(images) or [()] * len(pictures)
-        return [
-            sample_of(number, text, image(output), [image(one) for one in several], self.conditions)
-            for number, (text, output, several) in enumerate(zip(texts, pictures, given, strict=True))
-        ]
+
+        def sample(number: int) -> Sample:
+            output, *conditions = [image(picture, self.image_format) for picture in (pictures[number], *given[number])]
+            return sample_of(number, texts[number], output, conditions, self.conditions)
+
+        with DaemonPool(name="write") as pool:  # PNG takes its time, and threads do it side by side
+            return list(pool.map(sample, range(len(pictures))))
 
     def values(self, samples: Sequence[Sample]) -> list[RewardValue]:
         """The reward of each sample, or why it has none; all are of one group where the reward compares them.
@@ -84,12 +90,14 @@ def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int =
         definition: `JUDGE`, `JUDGE:ASPECT`, or a sum such as `0.7*viescore:SC+0.3*sharpness`.
         conditions: what images beside an output mean.
         attempts: how often a question is asked until its answer can be read.
-        judge: further arguments of `Judge`, such as model and base_url.
+        judge: further arguments of `Judge`, such as model and base_url; `options` may also be the path of a file.
 
     Raises:
         VievalError: there is no such judge, aspect or argument.
     """
     judges: dict[str, Judge] = {}
+    if isinstance(file := judge.get("options"), str):
+        judge["options"] = config.read(file)
 
     def opened(name: str) -> PreparedJudge:
         if name not in judges:
@@ -97,7 +105,7 @@ def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int =
         return judges[name].prepared
 
     read_terms(definition, opened)
-    return OpenReward(definition, judges, conditions)
+    return OpenReward(definition, judges, conditions, judge.get("image_format", "png"))
 
 
 def numbers(values: Sequence[RewardValue]) -> list[float]:

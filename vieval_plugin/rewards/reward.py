@@ -14,6 +14,7 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Sample, Status, Verdict, worst
 from vieval_plugin.rewards.groups import pairs, win_shares
 from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.text.redaction import redacted
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _TERM = re.compile(r"(?:(?P<weight>[+-]?[0-9.]+)\*)?(?P<judge>.+?)(?::(?P<aspect>[A-Za-z_]\w*))?")
@@ -205,4 +206,4 @@ def failures_in_words(values: Sequence[RewardValue]) -> str:
         f"{reason} (samples {', '.join(map(str, numbers[:5]))}{'...' * (len(numbers) > 5)})"
         for reason, numbers in reasons.items()
     ]
-    return f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(words[:3])}" if failed else ""
+    return redacted(f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(words[:3])}") if failed else ""

@@ -6,11 +6,12 @@ Everything that an entry of `reward_functions` says beside path, name, weight an
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from vieval_plugin import config
+from vieval_plugin.errors import VievalError
 from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
 from vieval_plugin.rewards.pixels import pictures
 from vieval_plugin.rewards.samples import Conditions
@@ -21,7 +22,7 @@ async def compute_score(
     solution_image: Any = None,
     ground_truth: str = "",
     extra_info: Mapping[str, Any] | None = None,
-    reward: str = "viescore",
+    reward: str = "",
     model: str | None = None,
     base_url: str | Sequence[str] | None = None,
     options: str = "",
@@ -50,14 +51,17 @@ async def compute_score(
         `score`, and `vieval_status`, which is `ok` or `repaired`.
 
     Raises:
-        VievalError: there is no score.
+        VievalError: there is no score, or no reward is named.
     """
+    if not reward:
+        raise VievalError("the entry names no judge: set reward: JUDGE or JUDGE:ASPECT beside path and name")
     urls = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
     opened = _opened(reward, model, urls, options, Conditions(kind, (role,)), attempts)
     batch = solution_image if solution_image.ndim == 4 else solution_image[None]
     source = (extra_info or {}).get("source_img")
     given = [] if source is None else [[_picture(source)]]
-    values = await opened.values_async(opened.samples([str(ground_truth)], pictures(batch)[:1], given))
+    samples = await asyncio.to_thread(opened.samples, [str(ground_truth)], pictures(batch)[:1], given)
+    values = await opened.values_async(samples)
     return {"score": numbers(values)[0], "vieval_status": str(values[0].status)}
 
 
@@ -74,4 +78,4 @@ def _opened(
 ) -> OpenReward:
     """The reward of an entry, opened once a process; judges open again after a fork."""
     named = {"model": model, "base_url": list(urls)} if model else {}
-    return open_reward(reward, conditions, attempts, options=config.read(options) if options else None, **named)
+    return open_reward(reward, conditions, attempts, options=options or None, **named)

@@ -17,21 +17,26 @@ class Connections:
     """The open connections of a server of aiohttp; called, it makes the protocol of the next.
 
     aiohttp waits for the headers of a request as long as a client likes. Here a connection that has sent no whole
-    header within `header_seconds` is closed, and one that says nothing between two requests after `idle_seconds`.
+    header within `header_seconds` is closed, and one that says nothing between two requests after `idle_seconds`. Where
+    there are as many as may be, the oldest that has asked for nothing yet makes room for the next.
     """
 
     def __init__(self, server: web.Server, bounds: Bounds) -> None:
         self._server, self._bounds = server, bounds
-        self.open: set[_Connection] = set()
+        self.open: dict[_Connection, None] = {}  # the oldest first
         self._sweeping = asyncio.ensure_future(self._sweep())
 
     def __call__(self) -> asyncio.Protocol:
         return _Connection(self, self._server, self._bounds)
 
-    @property
-    def full(self) -> bool:
-        """Return whether one more is too many."""
-        return len(self.open) >= self._bounds.connections
+    def has_room(self) -> bool:
+        """Return whether one more may be open, after room was made for it where that is needed and can be."""
+        if len(self.open) >= self._bounds.connections:
+            silent = (connection for connection in self.open if connection.has_asked_nothing())
+            if (oldest := next(silent, None)) is None:
+                return False
+            self._cut(oldest)
+        return True
 
     async def close(self) -> None:
         """Close no more of them."""
@@ -42,9 +47,13 @@ class Connections:
         while True:
             await asyncio.sleep(_SWEEP)
             for connection in [connection for connection in self.open if connection.is_overdue()]:
-                connection.force_close()
-                if connection.transport is not None:
-                    connection.transport.abort()
+                self._cut(connection)
+
+    def _cut(self, connection: _Connection) -> None:
+        self.open.pop(connection, None)
+        connection.force_close()
+        if connection.transport is not None:
+            connection.transport.abort()
 
 
 class _Connection(web.RequestHandler):
@@ -61,38 +70,48 @@ class _Connection(web.RequestHandler):
         )
         self._connections, self._bounds = connections, bounds
         self._waits_since: float | None = None
+        self._answered_at: float | None = None
         self._requests = 0
+        self._is_known = False  # to aiohttp, which is told nothing of one that there was no room for
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if self._connections.full and isinstance(transport, asyncio.Transport):
+        if not self._connections.has_room() and isinstance(transport, asyncio.Transport):
             transport.abort()
             return
-        self._connections.open.add(self)
+        self._connections.open[self], self._is_known = None, True
         self._waits_since = time.monotonic()
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        if self in self._connections.open:
-            self._connections.open.discard(self)
+        self._connections.open.pop(self, None)
+        if self._is_known:
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self in self._connections.open:
+        if self._is_known:
             if not self._requests and self._waits_since is None:
                 self._waits_since = time.monotonic()
             super().data_received(data)
 
     def begin_request(self) -> None:
         """Note that a whole header has come."""
-        self._requests, self._waits_since = self._requests + 1, None
+        self._requests, self._waits_since, self._answered_at = self._requests + 1, None, None
 
     def end_request(self) -> None:
         """Note that a request is answered."""
         self._requests -= 1
+        self._answered_at = time.monotonic()
+
+    def has_asked_nothing(self) -> bool:
+        """Return whether no request has begun or been answered on it."""
+        return self._waits_since is not None and self._answered_at is None
 
     def is_overdue(self) -> bool:
-        """Return whether the header that has begun, or that never did, takes too long."""
-        return self._waits_since is not None and time.monotonic() - self._waits_since > self._bounds.header_seconds
+        """Return whether a header takes too long that has begun or never did, or an answer that nobody reads."""
+        now = time.monotonic()
+        late_header = self._waits_since is not None and now - self._waits_since > self._bounds.header_seconds
+        unread = self._answered_at is not None and now - self._answered_at > 2 * self._bounds.idle_seconds
+        return late_header or unread
 
 
 def noted(request: web.BaseRequest, begun: bool) -> None:

@@ -77,11 +77,9 @@ class RunLoop:
         )
         return [entry.finished.result() if entry.finished.done() else late for entry in queued]
 
-    async def close(self, within: float) -> None:
-        """Begin nothing more, and wait so many seconds for what is under way."""
+    async def close(self) -> None:
+        """Begin nothing more, and end what is under way."""
         self._clients.clear()
-        if self._running:
-            await asyncio.wait(self._running, timeout=within)
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

@@ -54,7 +54,7 @@ async def listening(served: Served) -> AsyncIterator[tuple[int, Front]]:
     async with Session(served.current, served.backbone, progress) as session:
         service = Service(served.rewards, session, progress, options)
         front = Front(service, served.guard, options, Bodies(options.bounds))
-        runner = web.AppRunner(application(front), handler_cancellation=True, access_log=None)
+        runner = web.AppRunner(application(front), handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         assert runner.server is not None
         connections = Connections(runner.server, options.bounds)
@@ -76,6 +76,7 @@ async def listening(served: Served) -> AsyncIterator[tuple[int, Front]]:
             await connections.close()
             await service.close()
             await runner.cleanup()
+            front.pool.shutdown(wait=False, cancel_futures=True)
 
 
 async def serve(served: Served, ready: Callable[[int], None]) -> None:
@@ -103,10 +104,10 @@ async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Se
 
 
 async def _drained(front: Front, within: float) -> None:
-    """Wait until no request is open, but no longer than so many seconds."""
+    """Wait until no request is open and nothing is judged any more, but no longer than so many seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(within):
-            while front.requests:
+            while front.requests or front.service.loop.under_way:
                 await asyncio.sleep(0.05)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from vieval_plugin.serve.metrics import Metrics
 from vieval_plugin.serve.options import ServeOptions
 from vieval_plugin.serve.protocols.protocol import RequestEntry
 
+_log = logging.getLogger("vieval")
 _NO_GROUP = "this reward compares the members of a group, and the sample names none"
 
 
@@ -47,12 +49,14 @@ class Service:
         self.options, self.progress, self.metrics = options, progress, Metrics()
         self._session = session
         judges = {id(term.judge): term.judge for reward in rewards for term in reward.terms}
-        self.loop = RunLoop(self._judge, max(session.live(judge) for judge in judges.values()))
+        live = max(session.live(judge) for judge in judges.values())
+        # some prepare their images while others wait for the backbone, which bounds its requests itself
+        self.loop = RunLoop(self._judge, live + live // 4)
         self._health = {key: Health(partial(self._probe, judge)) for key, judge in judges.items()}
 
     async def close(self) -> None:
-        """End what is under way, after it had its time."""
-        await self.loop.close(self.options.bounds.drain_seconds)
+        """End what is under way."""
+        await self.loop.close()
         for health in self._health.values():
             await health.close()
 
@@ -164,6 +168,9 @@ class Service:
             return (await self._session.outcome(probe(judge, self.options.conditions.kind), judge)).verdict
         except VievalError as error:
             return unjudged(Status.API_ERROR, str(error))
+        except Exception as error:  # a server that cannot be asked how it is would be the worse for it
+            _log.exception("a judgement broke")
+            return unjudged(Status.TOOL_ERROR, f"the judgement broke: {type(error).__name__}")
 
 
 def _named(entry: RequestEntry, rewards: Sequence[Reward]) -> tuple[str, ...]:

@@ -209,7 +209,7 @@ def _against(headline: Headline, benchmark: str, runs: Sequence[Run], synthetic:
     if not headline.judge:
         return f"the known defects of {benchmark}" if synthetic else f"annotators on {benchmark}"
     name = next((str(run.name) for run in runs if run.label == headline.judge), headline.judge)
-    return f"{name} judges {'your images' if benchmark == OWN else f'the images of {benchmark}'}"
+    return f"judged by {name} on {'your images' if benchmark == OWN else f'the images of {benchmark}'}"
 
 
 def _places(headline: Headline, compared: ComparedStatistic, options: StatisticsOptions) -> dict[str, tuple[str, str]]:

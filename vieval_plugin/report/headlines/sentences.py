@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from vieval_plugin.meta_evaluation.comparison import SystemPair
+from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, SystemPair
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
 from vieval_plugin.report.headlines.words import (
@@ -34,35 +34,54 @@ def sentences(board: Leaderboard, named: bool = True) -> list[str]:
         board: with one row or more.
         named: whether the first says whose scores of which images these are, where rows are generators.
     """
-    first, *others = _sentences(board)
     scores_of = f", as {board.against}" if board.headline.judge and named else ""
+    rows = [row for row in board.rows if row.estimate.defined]
+    if not rows:
+        return [_without_numbers(board, scores_of)]
+    first, *others = _sentences(board, rows)
     return [f"{first.removesuffix('.')}{scores_of}.", *others]
 
 
-def _sentences(board: Leaderboard) -> list[str]:
-    rows = [row for row in board.rows if row.estimate.defined]
-    if not rows:
-        return [_without_numbers(board)]
+def _sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
     alike = rows[0].one_answer
     text = [f"{_own_number(board, rows[0])}, but {alike}."] if alike else []
     text += [] if alike and len(rows) == 1 else [_answer(board, rows)]
     partial = [row for row in board.ranked[:1] if str(row.estimate.coverage) and len(rows) > 1]
     text += [f"The number of {row.label} is on {row.estimate.coverage}." for row in partial]
+    text += _too_few(board)
     text += _unranked_sentences(board, rows)
     text += _beside_references(board, rows)
     text += _breakdown_sentences(board, rows[0])
     warned = [(row.label, row.cost.warning if row is rows[0] else row.warning) for row in rows]
     text += [f"{label}: {warning}." for label, warning in warned if warning]
-    return text
+    lacking = [row for row in board.rows if not row.estimate.defined and row.cost.warning]
+    return [*text, *(f"{row.label} has no {_statistic(board)}: {row.cost.warning}." for row in lacking)]
 
 
-def _without_numbers(board: Leaderboard) -> str:
+def _too_few(board: Leaderboard) -> list[str]:
+    """Sentence where no two have enough in common for a test to find a difference."""
+    pairs = board.comparison.pairs if board.comparison else ()
+    if not pairs or max(pair.n for pair in pairs) >= LEAST_FOR_A_TEST:
+        return []
+    return [few_sentence(board.comparison.compared.unit)]
+
+
+def few_sentence(unit: str) -> str:
+    """Sentence on fewer samples than a test needs.
+
+    >>> few_sentence("prompts")
+    'Fewer than 6 prompts can show no difference.'
+    """
+    return f"Fewer than {LEAST_FOR_A_TEST} {unit} can show no difference."
+
+
+def _without_numbers(board: Leaderboard, scores_of: str) -> str:
     """Sentence where no row has a number: why, if verdicts failed."""
     failed, verdicts = sum(row.cost.failed for row in board.rows), sum(row.cost.verdicts for row in board.rows)
     statuses = sum((Counter(dict(row.cost.statuses)) for row in board.rows), Counter[str]())
     kinds = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
     why = f": {failed} of {verdicts} verdicts have no score ({kinds})" if failed else ""
-    return f"No {board.headline.entrant} has a {_statistic(board)}{_compared(board)}{why}."
+    return f"No {board.headline.entrant} has a {_statistic(board)}{_compared(board)}{scores_of}{why}."
 
 
 def _statistic(board: Leaderboard) -> str:
@@ -216,7 +235,10 @@ def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> li
         else:
             low = [row.label for row in rows if row.not_above_constant]
             value = f" ({short_decimal(reference.value)})" if reference.value else ""
-            text += [f"Not shown to be above the {name}{value}: {_named_or_counted(low)}."] if low else []
+            below = [row.label for row in rows if position_to_reference(row.estimate, reference) == "below"]
+            unsure = [label for label in low if label not in below]
+            text += [f"Below the {name}{value}: {_named_or_counted(below)}."] if below else []
+            text += [f"Not shown to be above the {name}{value}: {_named_or_counted(unsure)}."] if unsure else []
     return text
 
 

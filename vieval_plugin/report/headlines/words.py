@@ -7,6 +7,7 @@ import re
 
 from vieval_plugin.meta_evaluation.comparison import NO_VALUE
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.non_inferiority import is_without_width
 
 ASPECTS = {"SC": "semantic consistency", "PQ": "perceptual quality", "O": "overall"}
 TASK_TYPES = {
@@ -72,13 +73,17 @@ _NAMED = 2
 def short_number(estimate: Estimate) -> str:
     """A number with its interval as a sentence has it: two decimals, or three where two would make 0 of something else.
 
+    An interval without width is left out, as resamples of one value say nothing of chance.
+
     >>> short_number(Estimate(0.3812, 0.35, 0.41)), short_number(Estimate(-0.004, -0.02, 0.012)), short_number(Estimate(1))
     ('.38 [.35, .41]', '-.004 [-.020, .012]', '1.00')
+    >>> short_number(Estimate(0.61, 0.61, 0.61))
+    '.61'
     """
     ends = [end for end in (estimate.value, estimate.low, estimate.high) if not math.isnan(end)]
     digits = 3 if any(end and not round(end, 2) for end in ends) else 2
     value, *interval = (short_decimal(end, digits) for end in ends)
-    return f"{value} [{', '.join(interval)}]" if interval else value
+    return f"{value} [{', '.join(interval)}]" if interval and not is_without_width(estimate) else value
 
 
 def short_decimal(value: float, digits: int = 2) -> str:

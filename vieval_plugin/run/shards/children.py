@@ -11,6 +11,8 @@ import sys
 from multiprocessing.connection import Pipe
 from typing import TYPE_CHECKING
 
+from vieval_plugin.errors import VievalError
+
 if TYPE_CHECKING:
     from vieval_plugin.run.shards.worker import ShardRun
 
@@ -24,6 +26,8 @@ class Child:
     """A child process, and the connection to it."""
 
     def __init__(self, task: str, run: ShardRun) -> None:
+        if os.name == "nt":
+            raise VievalError("workers in processes of their own need Linux or macOS; leave out --processes")
         self.connection, theirs = Pipe()
         handle = theirs.fileno()
         command = [sys.executable, "-m", _MODULE, task, str(handle)]

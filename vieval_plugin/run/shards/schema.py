@@ -12,7 +12,7 @@ A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, 
 | `digest` | binary(32) | SHA-256 of the output's file; null of a contest, and where there is none |
 | `status` | string | `ok`, `api_error`, ... as `Status` has them |
 | `reason` | string | why there is no score; empty where there is one |
-| `scores` | struct of doubles | a field an aspect, then further scores, null where not rated; only of judges that score |
+| `scores` | struct of doubles | a field an aspect, then further scores, null where not rated; if the judge scores |
 | `bounds` | struct of double pairs | the ends of a score that is known to an interval; only of judges with such |
 | `sub_scores` | map of string to doubles | what each question of the judge gave, by its name |
 | `choice` | struct | of a contest `votes` and `preferences` by order and the `scores` of each candidate; else null |

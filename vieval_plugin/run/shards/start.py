@@ -37,6 +37,7 @@ from vieval_plugin.run.shards.plan import (
 )
 from vieval_plugin.run.shards.rows import rows_of_shards
 from vieval_plugin.run.shards.schema import schema_of
+from vieval_plugin.run.shards.under_way import forget_deaths
 from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
 from vieval_plugin.run.strict import require_texts
 
@@ -112,7 +113,7 @@ def begin(request: ShardRequest) -> Begun:
         begun = folder.create_plan(now)
     require_same_run(begun, now, folder.name)
     plan = extended(begun, now, folder.name, request.extend)
-    if plan is not begun:
+    if plan.files != begun.files:
         folder.replace_plan(plan)
     options = with_store(request.options, plan.rows, request.own_store)
     run = ShardRun(
@@ -129,7 +130,9 @@ def passes_left(begun: Begun, part: tuple[int, int] = (0, 1)) -> tuple[PassQueue
     `part` is its number from 0 and how many there are. Which part a row group belongs to does not depend on what is done.
     """
     number, of = part
-    done = open_folder(begun.run.folder).names()
+    folder = open_folder(begun.run.folder)
+    done = folder.names()
+    forget_deaths(folder.under_way, done)  # of a worker that was killed when its file had its name
     every = list(passes_over(begun.plan.shards(), ()))[number::of]
     left = [work for mine in every for work in passes_over(mine.shards, done)]
     return PassQueue(left), sum(shard.rows for work in left for shard in work.shards)

@@ -32,7 +32,9 @@ _ONE_REQUEST = "allow_delayed_open=true"
 class Storage(Protocol):
     """Files by their names below a place; VievalError from all of them where the system or the service refuses."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The name of the place in messages."""
 
     def prepare(self, name: str) -> None:
         """Find out whether a file of this name could be written."""

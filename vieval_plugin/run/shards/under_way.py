@@ -7,11 +7,15 @@ go however it ends. A file without a lock is a death, and what it has under way 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.run.shards.plan import Shard
 
 try:
     import fcntl
@@ -19,45 +23,52 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _SUFFIX = ".rows"
+_MOST = 255  # prompts of a row under way that a byte can count
 _DEATHS = 2
 """So many deaths with a row under way make it one that is tried alone."""
 
 
 class RowsUnderWay:
-    """The note on a shard that this process has open; `close` it in the end, whatever came of it."""
+    """The note on a shard that this process has open: a byte a row, mapped into memory, as there are thousands a second.
 
-    def __init__(self, folder: Path, shard: str) -> None:
-        self._path = folder / f"{shard}.{secrets.token_hex(6)}{_SUFFIX}"
-        self._file = self._path.open("xb", buffering=0)
+    `close` it in the end, whatever came of it. VievalError where it cannot be written.
+    """
+
+    def __init__(self, folder: Path, shard: Shard) -> None:
+        self._path = folder / f"{shard.name}.{secrets.token_hex(6)}{_SUFFIX}"
+        self._first = shard.first
+        try:
+            self._file = self._path.open("xb+", buffering=0)
+            self._file.write(bytes(shard.rows))  # and not only a length: a full disk is to be told of here
+        except OSError as error:
+            raise VievalError(f"{self._path}: cannot be written ({error.strerror}); make room") from None
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._rows = mmap.mmap(self._file.fileno(), shard.rows)
 
     def begin(self, row: int) -> None:
         """Note that a row is under way."""
-        self._note(b"+%d\n" % row)
+        self._rows[row - self._first] = min(self._rows[row - self._first] + 1, _MOST)
 
     def end(self, row: int) -> None:
         """Note that it is not any more."""
-        self._note(b"-%d\n" % row)
+        self._rows[row - self._first] = max(self._rows[row - self._first] - 1, 0)
 
     def close(self) -> None:
         """Remove the note."""
+        self._rows.close()
         self._file.close()
         with contextlib.suppress(OSError):
             self._path.unlink()
 
-    def _note(self, line: bytes) -> None:
-        with contextlib.suppress(OSError):  # of a full disk, which is told of where verdicts are written
-            self._file.write(line)
 
-
-def suspects(folder: Path, shard: str) -> set[int]:
+def suspects(folder: Path, shard: Shard) -> set[int]:
     """The rows of a shard that were under way when two workers or more died."""
     deaths: Counter[int] = Counter()
-    for note in _notes(folder, shard):
+    for note in _notes(folder, shard.name):
         if not _is_held(note):
-            deaths.update(_left(note))
+            deaths.update(shard.first + place for place in _left(note))
     return {row for row, times in deaths.items() if times >= _DEATHS}
 
 
@@ -71,10 +82,10 @@ def open_shards(folder: Path) -> set[str]:
     return {note.name.partition(".")[0] for note in _notes(folder) if _is_held(note)}
 
 
-def forget_deaths(folder: Path, shard: str) -> None:
-    """Remove the notes on a shard that dead workers left: it is done."""
+def forget_deaths(folder: Path, done: Container[str], shard: str = "") -> None:
+    """Remove the notes that dead workers left on shards that are done: on all of those, or on one."""
     for note in _notes(folder, shard):
-        if not _is_held(note):
+        if note.name.partition(".")[0] in done and not _is_held(note):
             with contextlib.suppress(OSError):
                 note.unlink()
 
@@ -100,10 +111,9 @@ def _is_held(note: Path) -> bool:
     return False
 
 
-def _left(note: Path) -> set[int]:
-    """The rows that a note has as begun and not as ended."""
-    rows: Counter[int] = Counter()
-    with contextlib.suppress(OSError, ValueError):
-        for line in note.read_bytes().splitlines():
-            rows[int(line[1:])] += 1 if line[:1] == b"+" else -1
-    return {row for row, times in rows.items() if times > 0}
+def _left(note: Path) -> list[int]:
+    """The places in a shard of the rows that a note has as under way."""
+    try:
+        return [place for place, times in enumerate(note.read_bytes()) if times]
+    except OSError:
+        return []

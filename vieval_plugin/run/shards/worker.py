@@ -175,28 +175,35 @@ class ShardWorker:
         waiting = list(work.shards)
         current: OpenShard | None = None
         problem = "its rows are fewer than when the plan was made"
-        try:
-            rows = rows_of_shards(self._plan, self._root, self._folder.indexes, work.shards)
-            for row in with_fetched(rows, self._run.hosts) if self._run.hosts else rows:
-                if waiting and row.shard is waiting[0]:
-                    if current:
-                        yield _Unread(current)
-                    opened = self._opened(waiting.pop(0), work.is_last)
-                    if self._stopped:
-                        return
-                    current = opened if isinstance(opened, OpenShard) else None
-                    if isinstance(opened, (Written, NotWritten)):
-                        yield opened
+        for row in self._rows_of(work):
+            if isinstance(row, VievalError):
+                problem = str(row)
                 if current:
-                    yield _Row(current, replace(row, digest=output_digest(row.row)))
-        except VievalError as error:
-            problem = str(error)
+                    current.problem = problem
+                break
+            if waiting and row.shard is waiting[0]:
+                if current:
+                    yield _Unread(current)
+                opened = self._opened(waiting.pop(0), work.is_last)
+                if self._stopped:
+                    return
+                current = opened if isinstance(opened, OpenShard) else None
+                if isinstance(opened, (Written, NotWritten)):
+                    yield opened
             if current:
-                current.problem = problem
+                yield _Row(current, replace(row, digest=output_digest(row.row)))
         if current:
             yield _Unread(current)
         for shard in waiting:
             yield NotWritten(shard, problem)
+
+    def _rows_of(self, work: Pass) -> Iterator[ShardRow | VievalError]:
+        """The rows of a pass, and where they cannot be read to their end the reason."""
+        rows = rows_of_shards(self._plan, self._root, self._folder.indexes, work.shards)
+        try:
+            yield from with_fetched(rows, self._run.hosts) if self._run.hosts else rows
+        except VievalError as error:
+            yield error
 
     def _opened(self, shard: Shard, is_last: bool) -> OpenShard | ShardReport:
         """A shard that is open now, once fewer than three are; or why it is not."""
@@ -211,8 +218,8 @@ class ShardWorker:
         elif self._stopped:
             opened = NotWritten(shard, "the run was ended")
         else:
-            tried_alone = suspects(self._folder.under_way, shard.name)
-            note = RowsUnderWay(self._folder.under_way, shard.name)
+            tried_alone = suspects(self._folder.under_way, shard)
+            note = RowsUnderWay(self._folder.under_way, shard)
             kept = kept_verdicts(self._folder, shard.name, self._run.rejudge) if self._run.rejudge else {}
             self._open[shard.name] = opened = OpenShard(shard, note, tried_alone, kept)
             self._budget.opened += shard.rows
@@ -282,7 +289,7 @@ class ShardWorker:
             self._bad_in_a_row = 0
         if not problem:
             await asyncio.to_thread(self._write, opened, tally)
-            forget_deaths(self._folder.under_way, shard.name)
+            forget_deaths(self._folder.under_way, {shard.name}, shard.name)
         opened.note.close()
         del self._open[shard.name]
         self._slots.release()

@@ -19,6 +19,7 @@ from vieval_plugin.rewards.samples import PLAIN, Conditions
 JSON_TYPE = "application/json"
 VALUE = "value"
 """The one number of a reward, where a protocol names it."""
+_MOST_VALUES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,9 @@ def json_answer(document: Any, status: int = 200) -> HttpAnswer:
 
 
 def json_object(content: bytes) -> dict[str, Any]:
-    """The JSON object that a body is; VievalError for any other."""
+    """The JSON object that a body is; VievalError for any other, and for one that would fill the memory when it is read."""
+    if sum(map(content.count, (b",", b"{", b"["))) > _MOST_VALUES:  # base64 has none of these
+        raise VievalError(f"the body holds more than {_MOST_VALUES} values")
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:

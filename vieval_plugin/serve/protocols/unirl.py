@@ -27,6 +27,7 @@ from vieval_plugin.serve.protocols.protocol import (
     json_object,
     listed,
 )
+from vieval_plugin.text.redaction import redacted
 
 _VERSION = "1"
 _IDENTITY = ("request_id", "sample_id", "group_id", "source_rank", "policy_version", "idempotency_key")
@@ -70,7 +71,9 @@ def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
     results, errors = [], []
     for entry, by_name in zip(entries, values, strict=True):
         known = {name: {VALUE: value.value} for name, value in by_name.items() if value.value is not None}
-        failed = {name: f"{value.status}: {value.reason}" for name, value in by_name.items() if value.value is None}
+        failed = {
+            name: redacted(f"{value.status}: {value.reason}") for name, value in by_name.items() if value.value is None
+        }
         unknown = {name: "this server has no such reward" for name in entry.rewards or () if name not in by_name}
         results.append(known)
         errors.append(failed | unknown)
