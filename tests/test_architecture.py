@@ -149,6 +149,7 @@ def test_judges_and_benchmarks_are_named_where_they_are_described():
         (PACKAGE / "run" / "evaluate.py", "vqascore"),
         (PACKAGE / "cli" / "score.py", "viescore"),
         (PACKAGE / "api" / "judge.py", "viescore"),
+        (PACKAGE / "api" / "batches.py", "viescore"),
         (PACKAGE / "cli" / "audit.py", "viescore"),
         # what a card is made by and on unless told otherwise
         *((PACKAGE / "cli" / "card.py", name) for name in ("viescore", "pairwise")),

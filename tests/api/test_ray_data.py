@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from ray.data.checkpoint import CheckpointConfig
 from vieval_plugin import JudgeBatches
 
 data, out, address = sys.argv[1:]
-ray.init(address="local", num_cpus=2, include_dashboard=False)
+ray.init(address="local", num_cpus=4, include_dashboard=False)  # the filter of checkpoints takes some
 context = DataContext.get_current()
 context.checkpoint_config = CheckpointConfig("uid", out + "-checkpoints", delete_checkpoint_on_success=False)
 # bytes of rows that are judged before their checkpoint is written
@@ -37,6 +38,13 @@ judged.write_parquet(out)
 """
 
 
+def is_quiet(server):
+    """Whether nothing is asked for two seconds."""
+    before = server.stats()["requests"]
+    time.sleep(2)
+    return server.stats()["requests"] == before
+
+
 def test_a_killed_job_goes_on_from_its_checkpoints(tmp_path):
     pytest.importorskip("ray.data", reason="Ray Data needs packages that Ray's core does not")
     data, out = write_parquet(tmp_path / "data", 10, 32, 16), tmp_path / "out"
@@ -48,12 +56,13 @@ def test_a_killed_job_goes_on_from_its_checkpoints(tmp_path):
         log = (tmp_path / "log").open("w")
         job = subprocess.Popen(command, env=environment, start_new_session=True, stdout=log, stderr=log)
         checkpoints = Path(f"{out}-checkpoints")
-        wait_until(lambda: len(list(checkpoints.rglob("*.parquet"))) >= 2 or job.poll() is not None)
+        wait_until(lambda: len(list(checkpoints.rglob("*.parquet"))) >= 4 or job.poll() is not None)
         assert job.poll() is None, (tmp_path / "log").read_text()[-3000:]
         kill_all(job)
+        wait_until(lambda: is_quiet(server))  # an actor outlives its driver by a batch
         kept = sum(parquet.read_metadata(file).num_rows for file in checkpoints.rglob("*.parquet"))
         server.reset_stats()
-        again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         assert again.returncode == 0, again.stderr[-3000:]
         assert server.stats()["requests"] <= 2 * (320 - kept) + 2
     rows = [row for file in out.rglob("*.parquet") for row in parquet.read_table(file).to_pylist()]
