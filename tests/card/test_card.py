@@ -212,6 +212,18 @@ def test_bad_input_is_one_line_and_no_number(options, tmp_path, vieval, monkeypa
     assert not (tmp_path / "card").exists()
 
 
+def test_a_log_of_another_commit_is_refused_before_anything_is_asked(imagenhub, shared_data, tmp_path, vieval):
+    logs = tmp_path / "published" / "viescore_logs"
+    shutil.copytree(shared_data / "viescore_logs" / "results_gpt4o_0shot", logs / "results_gpt4o_0shot")
+    changed = next(logs.rglob("*.json"))
+    changed.write_text(changed.read_text().replace("score", "Score", 1))
+    with FakeServer() as server:
+        command = ["card", *named(server), "--benchmark", "imagenhub", "--samples", N, "--published", logs.parent]
+        [line] = vieval(*command, "--out", tmp_path / "card", code=1).err.splitlines()
+        assert server.stats()["requests"] == 0
+    assert line.startswith(f"vieval: {changed}: not the file of TIGER-AI-Lab/VIEScore at commit 1a2d178")
+
+
 def test_a_dead_server_is_one_line_and_leaves_no_card(options, tmp_path, vieval):
     at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--patience", 0.2]
     printed = vieval("card", *at, "--benchmark", "vieval_demo", "--out", tmp_path / "card", code=1)

@@ -16,6 +16,7 @@ from vieval_plugin.card.judging import JudgedFile, Judging, judge_entry, judge_r
 from vieval_plugin.card.making import Material, audit_of, card_of, entry_of, repeats_of
 from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, calls_of, planned
 from vieval_plugin.errors import VievalError
+from vieval_plugin.published.judges import present, require_published
 from vieval_plugin.results.runs import results_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.session import Session
@@ -61,7 +62,8 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     """Draw the samples and count the calls; nothing is asked.
 
     Raises:
-        VievalError: nothing is prepared that these judges can judge, or a cell would have too few samples.
+        VievalError: nothing is prepared that these judges can judge, a cell would have too few samples, or a log of a
+            published judge is not what was published.
     """
     entries, absent = list[PlannedEntry](), list[str]()
     for name in request.benchmarks:
@@ -71,6 +73,9 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
         raise VievalError(f"nothing is prepared that {judges} can judge: {'; '.join(absent) or 'name a --benchmark'}")
+    for name in dict.fromkeys(entry.benchmark.name for entry in entries):
+        for published in present(name, request.published):
+            require_published(published, request.published)
     async with Session(judging.options, judging.backbone, judging.progress) as session:
         counted = await calls_of(entries, request.repeats, request.audited, len(changes()), session, judging.options)
     return CardPlan(tuple(entries), tuple(counted), tuple(absent))
@@ -103,6 +108,7 @@ def make_card(
             audits.append(_audit(entry, request, judging, on_step))
         except VievalError as error:
             left_out.append(f"no audit of {entry.prepared.spec.name}: {error}")
+    on_step("the numbers, beside the published judges; this takes a minute or two")
     entries = []
     for entry, file in zip(plan.entries, judged, strict=True):
         [run] = results_of(file.records).runs

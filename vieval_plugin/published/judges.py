@@ -94,20 +94,27 @@ def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
     if read is None or not parts:
         raise VievalError(f"{root}: no logs of {judge.title} on {benchmark.title}; run `vieval prepare {NAME}`")
     verdicts: dict[SampleId, Verdict] = {}
+    require_published(judge, root)
     for part in parts:
-        for file in judge.files(folders[part]):
-            _require_published(file, root / file.place)
         verdicts |= read(root / judge.folder.format(part=folders[part]), partial(SampleId, judge.benchmark, part), "")
     return Recording(root, judge.judge, {identity: ((verdict, None),) for identity, verdict in verdicts.items()})
 
 
-def _require_published(file: PublishedFile, path: Path) -> None:
-    try:
-        difference = file.difference(path.read_bytes())
-    except OSError as error:
-        difference = f"cannot be read ({error})"
-    if difference:
-        raise VievalError(f"{path}: {difference}; remove it and run `vieval prepare {NAME}`")
+def require_published(judge: PublishedJudge, root: Path) -> None:
+    """VievalError unless each file of the parts that are there is the published one.
+
+    Args:
+        judge, root: as for `verdicts_of`.
+    """
+    folders = {part: folder for folder, part in benchmark_registry.benchmark(judge.benchmark).folders.items()}
+    for file in (file for part in parts_present(judge, root) for file in judge.files(folders[part])):
+        path = root / file.place
+        try:
+            difference = file.difference(path.read_bytes())
+        except OSError as error:
+            difference = f"cannot be read ({error})"
+        if difference:
+            raise VievalError(f"{path}: {difference}; remove it and run `vieval prepare {NAME}`")
 
 
 def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged]) -> Run:
