@@ -330,3 +330,14 @@ def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_p
     text = report_of(tmp_path, Results(runs))
     assert 100 <= text.count('<article class="card"') <= 106
     assert re.search(r"10\d of 250 samples and contests are shown, .* and 25 drawn at random", text)
+
+
+def test_images_that_a_benchmark_draws_are_on_the_page_of_its_verdicts_file(tmp_path, vieval, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vieval.yaml").write_text("store: {use: false}\nstatistics: {draws: 50}\n")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+    vieval("score", "--benchmark", "vieval_demo", "--judge", "sharpness", "--limit", 24, "--out", "verdicts.jsonl")
+    vieval("report", "verdicts.jsonl", "--out", "page")
+    page = (tmp_path / "page" / "report.html").read_text()
+    assert page.count('<div class="strip">') == 1
+    assert page.count('<image id="p') > 20

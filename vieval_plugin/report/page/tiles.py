@@ -11,7 +11,8 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, SampleId, Status
-from vieval_plugin.records import Record, fingerprint, output_file
+from vieval_plugin.readers.absent_images import absent_image
+from vieval_plugin.records import OWN, Record, fingerprint, output_file
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.results.shard_verdicts import sample_of
@@ -96,10 +97,11 @@ class Samples:
     def find(self, record: Record) -> Judged | str:
         """The sample or contest of a record; in words, why it cannot be had."""
         try:
-            if (sample := sample_of(record)) is not None:
-                return sample
+            sample = sample_of(record)
         except VievalError as error:
             return f"Its images cannot be read: {error}"
+        if sample is not None and (record.id.benchmark == OWN or _has_images(sample)):
+            return sample
         key = (record.id.benchmark, record.id.part)
         if key not in self._parts:
             try:
@@ -108,7 +110,14 @@ class Samples:
             except VievalError:
                 self._parts[key] = "The data of this benchmark is not here, so neither images nor texts are shown."
         known = self._parts[key]
-        return known if isinstance(known, str) else known.get(record.id, "This sample is not in the data that is here.")
+        if isinstance(known, str):
+            return sample or known
+        return known.get(record.id) or sample or "This sample is not in the data that is here."
+
+
+def _has_images(judged: Judged) -> bool:
+    """Tell whether a sample has images that are there: those that a benchmark draws are in no file to read them from."""
+    return any(True for _ in images.images_of(judged)) and not absent_image(judged)
 
 
 def text_room(verdicts: int) -> int:
