@@ -145,10 +145,10 @@ def test_three_and_five_folders_have_an_answer(tmp_path, capsys):
         five, _ = rank(capsys, server, *given, *flags)
         behind, _ = rank(capsys, server, *given[1:4], *flags)
     assert re.match(
-        r"a is best of 3 generators: win rate \d+% \[\d+, \d+\]; the nearest is [bc] \(wins \d+% ", three[0]
+        r"a is best of 3 generators: win rate \d+%( \[\d+, \d+\])?; the nearest is [bc] \(wins \d+% ", three[0]
     )
     assert re.match(r"The 3 generators cannot be told apart: win rate from \d+% .* the smallest p is ", alike[0])
-    assert re.match(r"a is best of 5 generators: win rate \d+% ", five[0])
+    assert re.match(r"a is best of 5 generators: win rate \d+%", five[0])
     assert re.match(r"[bc] has the highest win rate, .* but cannot be told apart from [bc]; ", behind[0])
     assert "b is better than d" in behind[0]
     assert "Holm over 10 pairs" in five[0]
@@ -166,9 +166,9 @@ def test_ties_and_one_prompt_are_no_answer_and_said_so(tmp_path, capsys):
             won, _ = rank(capsys, server, mine, theirs, *flags, "--judge", "pairwise")
             scored, _ = rank(capsys, server, mine, theirs, *flags, "--judge", "viescore")
         if name == "same":
-            assert won[0].startswith("mine and theirs cannot be told apart: mine wins 50% [50, 50] of 24 prompts")
+            assert won[0].startswith("mine and theirs cannot be told apart: mine wins 50% of 24 prompts")
             assert "p = 1.000" in won[0]
-            assert "difference 0.000 [0.000, 0.000] on 24 prompts, p = 1.000" in scored[0]
+            assert "difference 0.000 on 24 prompts, p = 1.000" in scored[0]
         else:
             assert won[0] == "mine and theirs cannot be told apart by one prompt: mine won it."
             assert scored[0] == "mine and theirs cannot be told apart by one prompt: O 0.500 against 0.400."
@@ -201,7 +201,7 @@ def test_the_gate_of_a_win_rate_is_in_its_own_unit_and_few_prompts_decide_nothin
     given = [mine, theirs, "--prompts", prompts(tmp_path, 12), "--judge", "pairwise", "--margin", "0.02"]
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, *given, code=4)
-    assert "(difference 0.500 [0.500, 0.500] on 12 prompts): at least 20 prompts are needed." in shown[1]
+    assert "(difference 0.500 on 12 prompts): at least 20 prompts are needed." in shown[1]
 
 
 def test_several_images_of_a_prompt_are_paired_by_number(tmp_path, capsys):
@@ -347,7 +347,7 @@ def test_a_report_of_contests_has_the_answer_and_win_rates(tmp_path, capsys):
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, *given)
     assert main(["report", str(tmp_path / "v.jsonl"), "--out", str(tmp_path / "out")]) == 0
-    assert shown[0] in capsys.readouterr().out
+    assert shown[0].rstrip(".") in capsys.readouterr().out
     text = (tmp_path / "out" / "report.md").read_text()
     assert "mine is better than theirs: wins" in text
     assert "| 1 | mine | 1.000" in text

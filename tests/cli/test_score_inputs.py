@@ -158,8 +158,8 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
     [
         (b"outptu,prompt\na.png,x\n", "no column 'outptu'; did you mean output? the columns are outptu, prompt"),
         (
-            b"output;prompt\na.png;x\n",
-            "no column of images; the columns are output;prompt; say which it is: --columns output=COLUMN",
+            b"output|prompt\na.png|x\n",
+            "no column of images; the columns are output|prompt; say which it is: --columns output=COLUMN",
         ),
         (b"output,subject\na.png,x\n", "is the column 'subject' an image or a text?"),
         (b"output,output\na.png,x\n", "two columns are called 'output'"),

@@ -57,6 +57,6 @@ def test_it_judges_beside_viescore_and_is_replayed(judges, prepared_data, tmp_pa
     assert len(samples[TASK]) == again["results"][TASK]["PQ_count,none"] > 0
     assert main(["report", str(tmp_path / "out"), str(tmp_path / "again"), "--out", str(tmp_path / "report")]) == 0
     report = (tmp_path / "report" / "report.md").read_text()
-    assert "fake legibility" in report
-    assert "fake viescore" in report
+    assert "fake (Legib" in report
+    assert "fake (VIEScore" in report
     assert "again" in report

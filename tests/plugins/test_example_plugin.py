@@ -101,8 +101,8 @@ def test_lmms_eval_runs_its_task(installed, server, tmp_path):
     well(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report", "--traces")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "Synthetic: eight squares" in report
-    assert "fake praise kind" in report
-    assert (tmp_path / "report" / "traces" / "fake_praise_kind_squares_red.html").is_file()
+    assert "fake (Praise, setting kind)" in report
+    assert [*(tmp_path / "report" / "traces").glob("fake*praise*kind*squares_red.html")]
 
 
 @pytest.mark.slow

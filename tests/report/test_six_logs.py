@@ -48,7 +48,7 @@ def test_four_are_ranked_and_gpt4o_is_alone_first_with_and_without_llava(runs):
     first, second, ceiling, *_ = sentences(six)
     assert first == (
         "Of the 4 ranked, gpt4o_0shot agrees best with annotators on imagenhub: Spearman .47 [.44, .50], significantly better "
-        "than gpt4o_1shot, gpt4v_0shot and gpt4v_1shot (gpt4o_1shot by .04 [.01, .06], p = .021)."
+        "than gpt4o_1shot, gpt4v_0shot and gpt4v_1shot (gpt4o_1shot by .04 [.01, .06], p = .018)."
     )
     assert second == (
         "Not ranked: blip2_0shot (no value for 6 task types), llava_0shot (no value for subject-driven editing)."

@@ -60,8 +60,8 @@ def test_it_is_asked_in_its_words_and_reported_beside_viescore(file, run, ours, 
     folders = [str(tmp_path / name) for name in ("out", "viescore")]
     assert main(["report", *folders, "--out", str(tmp_path / "report")]) == 0
     report = (tmp_path / "report" / "report.md").read_text()
-    assert "fake legibility" in report
-    assert "fake viescore" in report
+    assert "fake (Legib" in report
+    assert "fake (VIEScore" in report
 
 
 def test_a_model_of_the_host_answers_it(file, run, configured):
