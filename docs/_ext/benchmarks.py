@@ -1,0 +1,37 @@
+"""The table of benchmarks, from their own descriptions."""
+
+from __future__ import annotations
+
+from _ext import markdown
+
+from vieval_plugin.benchmarks import registry
+from vieval_plugin.benchmarks.benchmark import Benchmark
+
+
+def page() -> str:
+    """Benchmarks with ratings or votes, and those whose images a generator is to make."""
+    known = registry.benchmarks().values()
+    return markdown.page(
+        "Table of benchmarks",
+        "This page is generated from the benchmarks' own descriptions; [Benchmarks](benchmarks.md) says more of each.",
+        "## Rated or voted on by people",
+        _table([benchmark for benchmark in known if not benchmark.generates and not benchmark.synthetic]),
+        "## Drawn by VIEval",
+        _table([benchmark for benchmark in known if not benchmark.generates and benchmark.synthetic]),
+        "## Prompts for a generator",
+        _table([benchmark for benchmark in known if benchmark.generates]),
+    )
+
+
+def _table(benchmarks: list[Benchmark]) -> str:
+    rows = [
+        [
+            markdown.code(benchmark.name),
+            ", ".join(markdown.code(part) + (f" {n:,}" if n else "") for part, n in benchmark.parts.items()),
+            markdown.text(benchmark.source),
+            markdown.text(benchmark.licence),
+            "yes" if benchmark.trainable else "no",
+        ]
+        for benchmark in benchmarks
+    ]
+    return markdown.table(["benchmark", "parts and their samples", "source", "licence", "may train a model"], rows)

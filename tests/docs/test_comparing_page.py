@@ -1,0 +1,62 @@
+"""The commands of `vieval rank` in docs/guides/comparing.md, run as they stand there."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_rank_folders import by_brightness, images, prompts, rough
+from tests.fake_server import FakeServer
+from vieval_plugin.cli import main
+
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "comparing.md").read_text(encoding="utf-8")
+
+
+def section(title):
+    return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def commands(text):
+    """The lines of code blocks that begin with `vieval rank`, and those in sentences that read verdicts."""
+    return [
+        *re.findall(r"^vieval rank .*$", text, re.MULTILINE),
+        *re.findall(r"`(vieval rank [^`]*verdicts[^`]*)`", text),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("title", "folders"), [("A gate for builds", ("quantised", "full")), ("Rank generators", ("mine", "theirs"))]
+)
+def test_the_commands_of_a_section_do_what_it_says(tmp_path, monkeypatch, capsys, title, folders):
+    monkeypatch.chdir(tmp_path)
+    prompts(tmp_path)
+    first, second = folders
+    images(tmp_path, first, rough(0.7, 1))
+    images(tmp_path, second, rough(0.4, 2))
+    shown = commands(section(title))
+    assert len(shown) >= 2
+    with FakeServer(reply=by_brightness()) as server:
+        for command in shown:
+            arguments = shlex.split(command.replace("http://127.0.0.1:8000/v1", server.base_url))[1:]
+            assert main(arguments) == 0, command
+            lines = capsys.readouterr().out.splitlines()
+            assert lines[0].startswith(f"{first} is better than {second}: ")
+            if "--margin" in arguments:
+                assert lines[1].startswith(f"{first} is not worse than {second} by more than 0.02 (difference ")
+            if "--html" in arguments:
+                assert (tmp_path / arguments[arguments.index("--html") + 1]).is_file()
+
+
+def test_the_exit_codes_of_the_gate_are_those_of_the_command():
+    from vieval_plugin.cli.rank import EXIT_CODES
+
+    codes = re.findall(r"^\| (\d) \|", section("A gate for builds"), re.MULTILINE)
+    assert set(map(int, codes)) == {*EXIT_CODES.values(), 1, 2}
+
+
+def test_the_exit_codes_of_an_anchor_are_those_of_the_command():
+    from vieval_plugin.cli.anchor import EXIT_CODES
+
+    codes = re.findall(r"^\| (\d) \|", section("Is it still the same judge?"), re.MULTILINE)
+    assert set(map(int, codes)) == set(EXIT_CODES.values())

@@ -1,0 +1,72 @@
+"""Messages name pages of the documentation and ways to install that there are."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from vieval_plugin.errors import PROJECT, docs_url, install_advice
+
+ROOT = Path(__file__).parents[2]
+SOURCES = [*(ROOT / "vieval_plugin").rglob("*.py"), *(ROOT / "judges").rglob("*.py")]
+# a page that a message names with what is only known as it is printed
+GENERATED_ANCHORS = {"reference/results.md#": "reference/results.md"}
+
+
+def linked():
+    """Every page that the code links to, with its anchor."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "docs_url":
+                [page] = node.args
+                match page:
+                    case ast.Constant(value=str(text)):
+                        yield text
+                    case ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]):
+                        yield GENERATED_ANCHORS[text]
+                    case _:
+                        pytest.fail(f"{path}: {ast.unparse(page)} names no page that a reader of the code can see")
+
+
+def slugs(page):
+    """Anchors of a page, as GitHub makes them of its headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("link", sorted(set(linked())))
+def test_each_page_and_anchor_is_there(link):
+    name, _, anchor = link.partition("#")
+    assert not anchor or anchor in slugs(ROOT / "docs" / name)
+    assert (ROOT / "docs" / name).is_file()
+
+
+@pytest.mark.parametrize(
+    "status", ["api_error", "parse_failure", "refusal", "tool_error", "not_applicable", "no_image"]
+)
+def test_each_status_has_its_heading(status):
+    assert {status, "statuses"} <= slugs(ROOT / "docs" / "reference" / "results.md")
+
+
+def test_links_lead_to_the_project():
+    assert docs_url("guides/scoring.md#vllm") == f"{PROJECT}/blob/main/docs/guides/scoring.md#vllm"
+    for path in SOURCES:
+        if path.name != "errors.py":
+            text = path.read_text()
+            assert PROJECT not in text, f"{path}: the address stands in errors.py alone"
+            assert not re.search(r'["{(].*docs/\w+/\w+\.md.*["\')]', re.sub(r'""".*?"""', "", text, flags=re.DOTALL)), (
+                path
+            )
+
+
+def test_nothing_advises_to_install_what_no_index_has():
+    advised = subprocess.run(
+        ["git", "grep", "-nE", r"vieval\[|pip install (--upgrade )?vieval\b", "--", "vieval_plugin", "judges"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert advised == ""
+    assert 'pip install ".[http]" in a checkout' in install_advice("http")

@@ -1,0 +1,94 @@
+"""The site, built strictly: any warning of Sphinx fails."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import vieval_plugin
+from tests.docs import pages
+
+pytest.importorskip("pydata_sphinx_theme", reason="the site needs the extra docs")
+pytest.importorskip("sphinx_copybutton")
+pytest.importorskip("myst_parser")
+LOADED = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=["']((?:https?:)?//[^"']+)""")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("site"))
+
+
+def build(folder, demo="<!doctype html><title>the demo's page, which `make docs` makes</title>"):
+    """The site in a folder, as `make docs` builds it but for the demo's page."""
+    (source := folder / "source").mkdir()
+    (source / "demo.html").write_text(demo, encoding="utf-8")
+    flags = ["-W", "-n", "--keep-going", "-q", "-b", "html", "-d", folder / "trees", "-c", pages.DOCS]
+    command = [sys.executable, "-m", "sphinx", *flags, source, folder / "site"]
+    environment = {**os.environ, "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    return folder / "site"
+
+
+def test_every_generated_page_is_there_and_none_in_the_source_tree(site):
+    for page in (page for page in pages.GENERATED if not page.endswith("/")):
+        assert (site / f"{page}.html").is_file()
+        assert not (pages.DOCS / f"{page}.md").exists()
+    assert (site / "demo.html").is_file()
+    assert (site / "leaderboard" / "index.html").is_file()
+
+
+def test_nothing_is_loaded_from_another_host_and_no_path_of_this_machine_is_shown(site):
+    for file in (*site.rglob("*.html"), *site.rglob("*.css"), *site.rglob("*.js")):
+        text = file.read_text(encoding="utf-8")
+        if file.suffix == ".html":
+            assert LOADED.findall(text) == [], file
+        assert not re.search(r"@import[^;]*//|url\(['\"]?(https?:)?//", text), file
+        assert str(pages.ROOT) not in text, file
+
+
+def test_every_public_name_is_documented(site):
+    shown = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
+    assert [name for name in vieval_plugin.__all__ if f'id="vieval_plugin.{name}"' not in shown] == []
+    assert [name for name in vieval_plugin.__all__ if not inspect.getdoc(getattr(vieval_plugin, name))] == []
+
+
+def test_every_option_of_a_command_is_on_the_page(site):
+    shown = (site / "reference" / "commands.html").read_text(encoding="utf-8")
+    names = re.findall(r"`(--[\w-]+)", "\n".join(f"`{option}`" for option in every_option(pages.parser())))
+    assert [name for name in names if f">{name}" not in shown] == []
+
+
+def every_option(parser):
+    for action in parser._actions:
+        yield from (option for option in action.option_strings if option not in ("--help", "--version"))
+        for command in (action.choices or {}).values() if action.nargs == "A..." else ():
+            yield from every_option(command)
+
+
+def test_environment_variables_of_the_code_are_on_the_page(site):
+    code = "\n".join(
+        file.read_text(encoding="utf-8")
+        for room in ("vieval_plugin", "judges")
+        for file in (pages.ROOT / room).rglob("*.py")
+    )
+    shown = (site / "reference" / "options.html").read_text(encoding="utf-8")
+    assert [name for name in sorted(set(re.findall(r'"(VIEVAL_[A-Z_]+)"', code))) if name not in shown] == []
+
+
+def test_links_out_of_the_documentation_lead_to_the_repository(tmp_path):
+    from types import SimpleNamespace
+
+    sys.path.insert(0, str(pages.DOCS))
+    from _ext.links import _to_repository
+
+    text = ["See [how](../../CONTRIBUTING.md#prose), [a page](../index.md) and [nothing](../../nothing.md)."]
+    _to_repository(SimpleNamespace(confdir=pages.DOCS), "guides/mine", text)
+    assert text == [
+        "See [how](https://github.com/vieval/vieval/blob/main/CONTRIBUTING.md#prose), [a page](../index.md) "
+        "and [nothing](../../nothing.md)."
+    ]

@@ -1,0 +1,152 @@
+"""Every code block of README and of the tutorials runs in order, and prints what the page shows."""
+
+import ast
+import inspect
+import json
+import re
+import runpy
+import shutil
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.fake_server import FakeServer
+from vieval_plugin.cli import _parser
+from vieval_plugin.cli.rank import EXIT_CODES
+from vieval_plugin.cli.serve import _PATIENCE, _served
+from vieval_plugin.rewards import verl_omni
+from vieval_plugin.serve.health import FRESH
+from vieval_plugin.serve.options import Bounds, ServeOptions
+
+ROOT = Path(__file__).parents[2]
+PAGE = runpy.run_path(str(ROOT / "docs" / "run_page.py"))
+blocks, matches, run = PAGE["blocks"], PAGE["matches"], PAGE["run"]
+
+README, TUTORIALS = ROOT / "README.md", ROOT / "docs" / "tutorials"
+PAGES = [README, *sorted(TUTORIALS.glob("*.md"))]
+NEEDS = {"millions": ("pyarrow", "duckdb"), "lmms_eval": ("lmms_eval",)}  # what their first lines install
+# why a block is not run: it changes the environment, or runs what is not ours and has a test of its own
+LEFT_OUT = {
+    "it installs",
+    "it downloads",
+    "it needs a cluster",
+    "it needs GPUs",
+    "it is the trainer's file",
+    "it listens to other machines",
+}
+
+
+def exchanged(page_blocks, server, port):
+    """The blocks with the tests' own server and port in place of those of the page."""
+    for old, new in ((r"http://127\.0\.0\.1:8000/v1", server.base_url), (r"\bNAME\b", "fake"), ("8200", port)):
+        page_blocks = [
+            replace(block, code=re.sub(old, new, block.code), printed=block.printed and re.sub(old, new, block.printed))
+            for block in page_blocks
+        ]
+    return page_blocks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_blocks_of_a_page_run_in_order_and_print_what_it_shows(page, tmp_path, monkeypatch):
+    for module in ("skimage", *NEEDS.get(page.stem, ())):
+        pytest.importorskip(module)
+    if not all(map(shutil.which, ("bash", "curl"))):
+        pytest.skip("the pages need bash and curl")
+    for name in ("VIEVAL_MODEL", "VIEVAL_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    chosen = [block for block in blocks(page) if block.runs]
+    if page == README:
+        images_of_the_reader(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = str(listening.getsockname()[1])
+    with FakeServer() as server:
+        chosen = exchanged(chosen, server, port)
+        status, printed, errors = run(chosen, tmp_path, {"CUDA_VISIBLE_DEVICES": ""})
+    for block, text in zip(chosen, printed, strict=False):
+        if block.printed is not None and not matches(block.printed, text):
+            pytest.fail(f"{block.code}\nshows\n{block.printed}\nand prints\n{text}\n{errors}")
+    if status or len(printed) < len(chosen):
+        pytest.fail(f"{chosen[len(printed) - 1].code}\nends with {status}\n{printed[-1]}\n{errors}")
+
+
+def images_of_the_reader(folder):
+    """The files that README's commands name: those of a tutorial, and a data set of eight rows."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    drawing = [block for block in blocks(TUTORIALS / "compare.md") if block.language == "python"]
+    assert run(drawing, folder, {})[0] == 0
+    shutil.copy(folder / "new" / "p0.png", folder / "balloons.png")
+    rows = [{"image": (folder / "new" / f"p{n}.png").read_bytes(), "prompt": "balloons"} for n in range(8)]
+    (folder / "data").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "data" / "part.parquet")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_is_not_run_is_named_and_is_well_formed(page):
+    """A block that is not run is still read, as commands are by tests/docs/test_pages.py."""
+    for block in blocks(page):
+        assert not block.note.startswith("not run: ") or block.note.removeprefix("not run: ") in LEFT_OUT
+        assert block.note in ("", "needs: a server") or not block.runs
+        if block.language == "python":
+            ast.parse(block.code)
+        elif block.language == "yaml":
+            assert isinstance(yaml.safe_load(block.code), dict)
+        else:
+            assert block.language in ("bash", "text"), f"nothing reads a block of {block.language}"
+
+
+def test_links_and_pictures_of_readme_lead_to_files_of_this_repository():
+    links = re.findall(r"\]\(([^)\s]+)\)", README.read_text(encoding="utf-8"))
+    assert any(link.endswith(".webp") for link in links)
+    for link in links:
+        assert link.startswith("https://"), f"{link}: a package index shows README too, and knows no relative link"
+        if link.startswith("https://github.com/vieval/vieval/"):
+            path = re.sub(r"^(blob|raw)/main/|#.*", "", link.removeprefix("https://github.com/vieval/vieval/"))
+            assert (ROOT / path).exists(), link
+
+
+def test_the_exit_codes_of_the_gate_are_those_of_the_command():
+    table = re.findall(r"^\| ([\d, ]+) \|", (TUTORIALS / "compare.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(json.loads(f"[{','.join(table)}]")) == {*EXIT_CODES.values(), 1, 2}
+
+
+REWARD = (TUTORIALS / "reward.md").read_text(encoding="utf-8")
+
+
+def test_every_reward_of_the_table_is_one():
+    terms = re.findall(r"^\| `r=([^`]+)` \|", REWARD, re.MULTILINE)
+    flags = [word for number, term in enumerate(terms) for word in ("--reward", f"r{number}={term}")]
+    options = _parser("serve").parse_args(
+        ["serve", *flags, "--model", "NAME", "--base-url", "http://127.0.0.1:8000/v1"]
+    )
+    assert len(_served(options).rewards) == 4
+
+
+def test_configurations_are_read_by_their_adapters():
+    page_blocks = [block for block in blocks(TUTORIALS / "reward.md") if block.language == "yaml"]
+    verl, *flow_factory, unirl = (yaml.safe_load(block.code) for block in page_blocks)
+    entry = verl["reward"]["reward_functions"]["judge"]
+    parameters = inspect.signature(verl_omni.compute_score).parameters
+    assert entry["required"] is True
+    assert set(entry) - {"path", "name", "weight", "required"} <= set(parameters)
+    assert [settings["rewards"][0]["name"] for settings in flow_factory] == ["judge", "judge"]
+    assert unirl["required_rewards"] == ["r"]
+
+
+def test_numbers_of_the_reward_page_are_those_of_the_code():
+    options, bounds = ServeOptions(), Bounds()
+    assert f"`--patience` seconds ({_PATIENCE:g} here)" in REWARD
+    assert f"in the last {FRESH:g} seconds" in REWARD
+    assert f"above {options.store_replies:,} are deleted" in REWARD
+    assert f"up to `--attempts` times in all ({options.attempts})" in REWARD
+    assert f"`--max-imputed` ({options.max_imputed:g})" in REWARD
+    assert f"for {bounds.drain_seconds:g} seconds at most" in REWARD
+
+
+def test_decimals_match_nearly_and_all_else_exactly():
+    assert matches("O 0.74 ... of 16\n", "O 0.75 [0.1, 0.2]\nand more of 16")
+    assert not matches("O 0.74 of 16", "O 0.80 of 16")
+    assert not matches("O 0.74 of 16", "O 0.74 of 15")
