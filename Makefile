@@ -20,7 +20,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-page leaderboard test test-fast test-page test-vllm test-vlmevalkit test-attack train-adiee-demo train-small lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-fast test-page test-vllm test-vlmevalkit test-attack test-wheel test-core licences train-adiee-demo train-small lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -32,8 +32,9 @@ echo "   done in $$(($$(date +%s) - begun)) s"
 endef
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --editable
 LIGHT := ".[http,metrics]"
+CORE := ".[http,tables,filter,hub,metrics,video,test]"
 LMMS_EVAL := ".[lmms-eval,http,metrics]"
-ALL := ".[lmms-eval,http,tables,filter,ray,hub,metrics,scorers,train,generators,video,tools,test]"
+ALL := ".[lmms-eval,http,tables,filter,ray,hub,metrics,scorers,train,generators,video,tools,docs,test]"
 
 # stamps of what an environment was made from: a second call is quick unless setup.cfg changed
 $(BIN)/python:
@@ -47,10 +48,14 @@ $(ENV)/lmms-eval: setup.cfg pyproject.toml | $(BIN)/python
 	@$(call run,$(OUT)/install-lmms-eval.log,$(PIP_INSTALL) $(LMMS_EVAL))
 	@touch $@
 
+$(ENV)/core: setup.cfg pyproject.toml | $(BIN)/python
+	@$(call run,$(OUT)/install-core.log,$(PIP_INSTALL) $(CORE))
+	@touch $(ENV)/light $@
+
 $(ENV)/ready: setup.cfg pyproject.toml | $(BIN)/python
 	@echo "== install all extras in $(ENV) (a few minutes and 8 GB the first time; less after make demo)"
 	@$(call run,$(OUT)/install.log,$(PIP_INSTALL) $(ALL))
-	@touch $(ENV)/light $(ENV)/lmms-eval $@
+	@touch $(ENV)/light $(ENV)/core $(ENV)/lmms-eval $@
 
 # the steps of the demo; those of demo-light are its first two
 demo: STEPS := 4
@@ -73,14 +78,18 @@ demo: demo-light
 	@$(BIN)/vieval report $(OUT)/demo --out $(OUT)/demo-report
 	@echo "== open this page in a browser: $(abspath $(OUT))/demo-report/report.html   (log of the run: $(OUT)/demo.log)"
 
-# the page of the demo and its picture for the README, which are part of the documentation; the picture needs chromium
-demo-page: demo
-	$(BIN)/python docs/make_demo_page.py $(OUT)/demo-report/report.html
+# the picture of the demo's page, which is part of the documentation; it needs chromium
+demo-picture: demo-light
+	$(BIN)/python docs/make_picture.py $(OUT)/demo-light/report.html docs/demo.webp 1000x900
+
+# the pictures of README and the tutorials, of what their commands leave; they need chromium (a minute and a half)
+tutorial-pictures: $(ENV)/ready $(ENV)/page/ready
+	$(BIN)/python docs/make_tutorial_pictures.py
 
 # the page of published judges, its data and its picture, which are part of the documentation; the picture needs chromium
 leaderboard: $(ENV)/ready
 	$(BIN)/vieval leaderboard make --out docs/leaderboard $(if $(PUBLISHED),--published $(PUBLISHED))
-	$(BIN)/python docs/make_leaderboard_picture.py
+	$(BIN)/python docs/make_picture.py docs/leaderboard/index.html docs/leaderboard/leaderboard.webp 1280x860
 
 test: $(ENV)/ready lint
 	@echo "== tests (those on public data need ../shared/data beside this checkout)"
@@ -88,9 +97,15 @@ test: $(ENV)/ready lint
 	@echo "== the attack in its short form, alone, as it watches the clock (make test-attack: all of it)"
 	$(BIN)/python -m pytest -rs -m attack tests/attack
 
+QUICK := -m "not slow and not page and not vllm and not attack and not vlmevalkit and not wheel"
+
 # without what takes long (marker `slow`): under two minutes on two cores
 test-fast: $(ENV)/ready
-	$(BIN)/python -m pytest -rs $(PARALLEL) -m "not slow and not page and not vllm and not attack and not vlmevalkit"
+	$(BIN)/python -m pytest -rs $(PARALLEL) $(QUICK)
+
+# the same without PyTorch and harnesses, on any Python that VIEval runs on
+test-core: $(ENV)/core
+	$(BIN)/python -m pytest -rs $(PARALLEL) $(QUICK)
 
 # Debian's chromium and node where they are not installed yet (that needs root), and two packages of npm
 $(ENV)/page/ready: tests/page/package.json
@@ -139,6 +154,10 @@ test-vlmevalkit: $(ENV)/ready $(KIT_ENV)/ready
 	VIEVAL_LMMS_EVAL_PYTHON=$(abspath $(BIN)/python) PYTHONPATH=$(KIT_ENV)/nvidia \
 	  $(KIT_ENV)/bin/python -m pytest -rs -m vlmevalkit --durations=5 tests/vlmevalkit
 
+# the wheel, built, installed away from the checkout with the extra http alone, and used there without a network
+test-wheel: $(ENV)/core
+	$(BIN)/python -m pytest -rs -m wheel tests/packaging --durations=3
+
 # a server that fails in a hundred ways, hostile files, kill -9, full disks: a table of what was lost (ten minutes at most)
 test-attack: $(ENV)/ready
 	PYTHONPATH=tests $(BIN)/python -m attack.run $(ATTACK)
@@ -147,11 +166,19 @@ test-attack: $(ENV)/ready
 train-adiee-demo: $(ENV)/ready
 	$(BIN)/python bench/train_adiee.py $(OUT)/train-adiee
 
+# licences of what is shipped, installed by an extra, or fetched; an exit code of 1 where one is not allowed
+licences: $(ENV)/ready
+	@mkdir -p $(OUT)
+	$(BIN)/python .ci/licences.py > $(OUT)/licences.md
+	@echo "== in $(OUT)/licences.md; for another environment: .ci/licences.py its/bin/python"
+
 # the type checker sees the package as installed, where judges/ is vieval_plugin.judges
 lint: $(ENV)/ready
-	@echo "== ruff and mypy"
+	@echo "== ruff, zizmor, the prose of the pages, and mypy"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/python docs/check_prose.py
 	rm -rf build $(ENV)/typed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ENV)/typed .
 	cd $(ENV)/typed && MYPYPATH=. ../bin/mypy --cache-dir ../mypy_cache --config-file ../../setup.cfg --python-executable ../bin/python -p vieval_plugin
@@ -161,10 +188,13 @@ lint: $(ENV)/ready
 train-small: $(ENV)/ready
 	$(BIN)/python -m bench.vieval_small $(OUT)/train-small
 
-# the documentation with an API page made from the docstrings
-docs: $(ENV)/ready
-	@rm -rf $(OUT)/docs && mkdir -p $(OUT) && cp -r docs $(OUT)/docs
-	$(BIN)/python docs/make_api.py $(OUT)/docs
+# the documentation as a site in $(OUT)/docs, with pages generated from the code and the page of the light demo
+docs: $(ENV)/ready demo-light
+	@echo "== build the site (about 20 s)"
+	@rm -rf $(OUT)/docs $(OUT)/docs-src && mkdir -p $(OUT)/docs-src
+	@cp $(OUT)/demo-light/report.html $(OUT)/docs-src/demo.html
+	$(BIN)/python -m sphinx -W -n --keep-going -q -b html -d $(OUT)/docs-trees -c docs $(OUT)/docs-src $(OUT)/docs
+	@echo "== open this page in a browser: $(abspath $(OUT))/docs/index.html"
 
 # lmms-eval's files of plain tasks and their README, from task_configs/tasks.yaml; README's table of judges, from their specs
 tasks: $(ENV)/ready

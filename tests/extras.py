@@ -25,19 +25,19 @@ EXTRAS = {
     "torch": "tools",
     "torchmetrics": "scorers",
     "transformers": "tools",
-    "trl": "test",
+    "trl": "train",
 }
 
 
 def needs(*modules: str) -> pytest.MarkDecorator:
     """A mark that skips a test where one of these modules cannot be imported."""
     absent = [module for module in modules if importlib.util.find_spec(module) is None]
-    remedy = f'pip install "vieval[{EXTRAS[absent[0]]}]"' if absent else ""
+    remedy = f'pip install ".[{EXTRAS[absent[0]]}]"' if absent else ""
     return pytest.mark.skipif(bool(absent), reason=f"{', '.join(absent)} not installed: {remedy}")
 
 
 def lacking(error: BaseException) -> bool:
     """Whether an error says to install an extra, and that extra is indeed not there."""
-    told = re.search(r'pip install "vieval\[([a-z-]+)\]"', str(error)) if isinstance(error, VievalError) else None
+    told = re.search(r'pip install "\.\[([a-z-]+)\]"', str(error)) if isinstance(error, VievalError) else None
     modules = [module for module, extra in EXTRAS.items() if told and extra == told[1]]
     return any(importlib.util.find_spec(module) is None for module in modules)

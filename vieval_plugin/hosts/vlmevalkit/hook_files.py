@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import sysconfig
 from pathlib import Path
 
+from vieval_plugin import __version__
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit import hook
 from vieval_plugin.media.files import write_whole
@@ -19,9 +19,8 @@ def _paths() -> tuple[Path, Path]:
 
 
 def _texts() -> tuple[str, str]:
-    version = importlib.metadata.version("vieval")
     source = Path(hook.__file__).read_text(encoding="utf-8")
-    return f"# of vieval {version}\n{source}\n\ninstall()\n", f"# of vieval {version}\nimport {_MODULE}\n"
+    return f"# of vieval {__version__}\n{source}\n\ninstall()\n", f"# of vieval {__version__}\nimport {_MODULE}\n"
 
 
 def install() -> list[Path]:

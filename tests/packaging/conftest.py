@@ -1,0 +1,32 @@
+"""The wheel of this tree, built once, from a copy of it: a build leaves files beside what it reads."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory):
+    """A copy of what is tracked, or of all there is in an unpacked sdist."""
+    folder = tmp_path_factory.mktemp("source") / "vieval"
+    if (ROOT / ".git").exists():
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
+    else:
+        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "build", "out", "__pycache__"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(source, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    offline = ["--no-build-isolation"] if importlib.util.find_spec("setuptools") else []
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *offline, "--wheel-dir", str(folder)]
+    subprocess.run([*command, str(source)], check=True, timeout=300)
+    [built] = folder.glob("*.whl")
+    return built

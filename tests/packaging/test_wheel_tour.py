@@ -1,0 +1,167 @@
+"""A newcomer's first hour with the wheel and the extra `http` alone: no checkout, no compiler, and no network once installed."""
+
+import json
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_rank_folders import by_brightness, images, prompts, rough
+from tests.fake_server import FakeServer
+
+pytestmark = pytest.mark.wheel
+
+# found by Python when it starts: addresses that are not this machine's are refused
+OFFLINE = """
+import socket
+connect = socket.socket.connect
+def connect_here(self, address):
+    if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1"):
+        raise OSError(f"the tour has no network: {address}")
+    return connect(self, address)
+socket.socket.connect = connect_here
+"""
+
+
+class Tour:
+    """The wheel in an environment of its own, and a folder in which its commands run."""
+
+    def __init__(self, folder, wheel):
+        environment, self.folder = folder / "environment", folder / "work"
+        self.folder.mkdir()
+        venv.create(environment, with_pip=False)
+        self.programs = environment / "bin"
+        pip = [sys.executable, "-m", "pip", "--python", self.programs / "python", "install", "--quiet"]
+        subprocess.run([*pip, "--only-binary", ":all:", f"{wheel}[http]"], check=True, timeout=600)
+        [self.site] = environment.glob("lib/python*/site-packages")
+        (self.site / "sitecustomize.py").write_text(OFFLINE)
+
+    def run(self, program, *arguments):
+        """What a program of the environment prints, which ends with 0; no other program can be found from there."""
+        done = subprocess.run(
+            [self.programs / program, *map(str, arguments)],
+            cwd=self.folder,
+            env={"PATH": str(self.programs), "HOME": str(self.folder), "COLUMNS": "100", "LANG": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def vieval(self, *arguments):
+        return self.run("vieval", *arguments)
+
+
+@pytest.fixture(scope="module")
+def tour(tmp_path_factory, wheel):
+    return Tour(tmp_path_factory.mktemp("tour"), wheel)
+
+
+@pytest.fixture(scope="module")
+def judged(tour):
+    """Two folders of images, ranked by a judge that a server on this machine answers."""
+    prompts(tour.folder)
+    images(tour.folder, "mine", rough(0.7, 1))
+    images(tour.folder, "theirs", rough(0.4, 2))
+    with FakeServer(reply=by_brightness()) as server:
+        named = ("--model", "any", "--base-url", server.base_url)
+        folders = ("mine", "theirs", "--prompts", "prompts.csv", "--judge", "viescore", *named)
+        ranked = tour.vieval("rank", *folders, "--out", "ranked.jsonl", "--html", "rank.html")
+        scored = tour.vieval("score", "mine/p1.png", "--prompt", "a grey square", "--out", "scored.jsonl", *named)
+    return ranked, scored
+
+
+def test_the_package_is_the_wheels_and_nothing_else_is_reached(tour):
+    [place, connected] = tour.run(
+        "python",
+        "-c",
+        "import socket, vieval_plugin\nprint(vieval_plugin.__file__)\n"
+        "try: socket.create_connection(('192.0.2.1', 80), 1)\nexcept OSError as error: print(error)",
+    ).splitlines()
+    assert Path(place).is_relative_to(tour.site)
+    assert "no network" in connected
+
+
+def test_the_version_is_that_of_the_wheel(tour, wheel):
+    version = wheel.name.split("-")[1]
+    assert tour.vieval("--version") == f"vieval {version}\n"
+    ask = "import importlib.metadata as m; print(m.version('vieval'))"
+    assert tour.run("python", "-c", ask) == f"{version}\n"
+
+
+def test_every_file_and_the_licence_are_there(tour, wheel):
+    packed = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in packed if not (tour.site / name).is_file()] == []
+    [licence] = tour.site.glob("vieval-*.dist-info/licenses/LICENSE")
+    assert "Apache License" in licence.read_text()
+
+
+def test_images_are_scored(tour, judged):
+    [verdict] = map(json.loads, (tour.folder / "scored.jsonl").read_text().splitlines())
+    assert verdict["status"] == "ok"
+    assert set(verdict["scores"]) == {"SC", "PQ", "O"}
+
+
+def test_images_are_scored_without_any_server(tour, judged):
+    tour.vieval("score", "mine/p2.png", "--prompt", "a grey square", "--judge", "vieval_small", "--out", "small.jsonl")
+    [verdict] = map(json.loads, (tour.folder / "small.jsonl").read_text().splitlines())
+    assert verdict["status"] == "ok"
+
+
+def test_generators_are_ranked(tour, judged):
+    ranked, _ = judged
+    assert ranked.startswith("mine is better than theirs: ")
+    assert "<html" in (tour.folder / "rank.html").read_text()
+
+
+def test_a_report_is_made(tour, judged):
+    assert "mine" in tour.vieval("report", "ranked.jsonl", "--out", "report")
+    assert (tour.folder / "report" / "report.html").is_file()
+
+
+def test_tasks_are_listed_and_written(tour):
+    assert "imagenhub" in tour.vieval("tasks")
+    tour.vieval("tasks", "imagenhub_viescore", "--write", "tasks")
+    assert list((tour.folder / "tasks").rglob("*.yaml"))
+
+
+def test_each_template_is_read_and_hashed_as_here(tour, vieval):
+    listed = tour.vieval("prompts", "list")
+    assert listed == vieval("prompts", "list").out
+    for line in listed.splitlines():
+        assert tour.vieval("prompts", "show", line.split()[0])
+
+
+def test_judges_ask_by_their_schemas_and_read_the_answers(tour, judged):
+    edit = ("--source", "theirs/p1.png", "--instruction", "make it brighter")
+    with FakeServer() as server:  # which answers as the schema of a question says
+        named = ("--model", "any", "--base-url", server.base_url, "--out")
+        for judge, conditions in (("t2i_eval", ("--prompt", "a square")), ("adiee", edit), ("viescore", edit)):
+            tour.vieval("score", "mine/p1.png", *conditions, "--judge", judge, *named, f"{judge}.jsonl")
+            [verdict] = map(json.loads, (tour.folder / f"{judge}.jsonl").read_text().splitlines())
+            assert verdict["status"] in ("ok", "repaired"), judge
+            assert verdict["scores"]
+
+
+def test_lmms_eval_lists_the_tasks_of_the_wheel(wheel, tmp_path):
+    pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+    target = tmp_path / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target, wheel]
+    subprocess.run(pip, check=True, timeout=300)
+    environment = {**os.environ, "PYTHONPATH": str(target), "HF_HUB_OFFLINE": "1"}
+    command = [
+        sys.executable,
+        "-m",
+        "lmms_eval",
+        "tasks",
+        "list",
+        "--include-path",
+        str(target / "vieval_plugin" / "task_configs"),
+    ]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    assert "imagenhub_viescore" in done.stdout, done.stdout + done.stderr

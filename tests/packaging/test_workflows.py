@@ -1,0 +1,35 @@
+"""Workflows run targets that the Makefile has, on actions pinned by a commit, and may do no more than they say."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
+def test_each_target_is_in_the_makefile():
+    texts = [path.read_text() for path in WORKFLOWS]
+    listed = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    run = {target for text in texts for target in re.findall(r"run: make ([a-z-]+)", text)}
+    run |= {target for text in texts for names in re.findall(r"target: \[(.*)\]", text) for target in names.split(", ")}
+    assert {"lint", "test", "test-core", "test-wheel", "docs", "test-page", "test-vllm", "test-vlmevalkit"} <= run
+    assert run <= set(listed)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_pinned_and_rights_are_given_by_job(path):
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {}
+    assert all("timeout-minutes" in job and "permissions" in job for job in workflow["jobs"].values())
+    for action in re.findall(r"uses: (\S+.*)", path.read_text()):
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[0-9.]+", action), action
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_each_python_of_the_classifiers_is_tested(version):
+    assert f"Python :: {version}\n" in (ROOT / "setup.cfg").read_text()
+    assert not WORKFLOWS or f'"{version}"' in (ROOT / ".github" / "workflows" / "tests.yml").read_text()
