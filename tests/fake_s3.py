@@ -11,10 +11,14 @@ MODIFIED = "Mon, 02 Nov 2026 10:00:00 GMT"
 
 
 class FakeS3:
-    """A bucket: `objects` by key, `requests` as method, key and query. `fails(method, key)` may refuse a request."""
+    """A bucket: `objects` by key, `requests` as method, key and query, and `sent_bytes` of answers.
+
+    `fails(method, key)` may refuse a request.
+    """
 
     def __init__(self, bucket="bucket", fails=lambda method, key: False):
         self.bucket, self.objects, self.requests, self.parts, self.fails = bucket, {}, [], {}, fails
+        self.sent_bytes = 0
 
     @contextmanager
     def serving(self):
@@ -22,6 +26,7 @@ class FakeS3:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # an answer is two writes, the second of which would wait for 40 ms
 
             def do_POST(self):
                 status, headers, body = store._answer(self.path, self.body(), self.headers, self.command)
@@ -31,6 +36,7 @@ class FakeS3:
                     self.send_header(name, str(value))
                 self.end_headers()
                 self.wfile.write(body)
+                store.sent_bytes += len(body)
 
             do_GET = do_PUT = do_HEAD = do_DELETE = do_POST
 
@@ -47,6 +53,7 @@ class FakeS3:
             def log_message(self, *_): ...
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            server.handle_error = lambda *_: None  # of who hangs up
             threading.Thread(target=server.serve_forever, daemon=True).start()
             host = f"127.0.0.1:{server.server_port}"
             yield f"s3://{self.bucket}/run?endpoint_override={host}&scheme=http&region=here"

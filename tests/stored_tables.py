@@ -8,7 +8,7 @@ import pytest
 
 from tests.pictures import encoded
 
-pyarrow = pytest.importorskip("pyarrow", reason='pip install "vieval[tables]"')
+pyarrow = pytest.importorskip("pyarrow", reason='pip install ".[tables]"')
 from pyarrow import parquet  # noqa: E402
 
 CAPTIONS = {"a": "a red cube, on a ball", "b": 'a "blue" ball', "c": "ein grüner Hut"}
@@ -70,7 +70,7 @@ def as_arrow(path, form, writer):
 
 
 def as_saved(path):
-    datasets = pytest.importorskip("datasets", reason='pip install "vieval[hub]"')
+    datasets = pytest.importorskip("datasets", reason='pip install ".[hub]"')
     stored = datasets.Dataset(columns_of("structs")).cast_column("image", datasets.Image())
     stored.save_to_disk(path, num_shards=2)
     return path

@@ -2,7 +2,7 @@
 
     python -m bench.vieval_small.measure
 
-Prints tables in Markdown; `docs/vieval_small.md` has them.
+Prints tables in Markdown; `docs/guides/small_judges.md` has their figures.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,8 @@ from scipy.stats import spearmanr
 from bench.vieval_small.world import TRAINED
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.synthetic.samples import several
-from vieval_plugin.benchmarks.vieval_demo import TASKS
+from vieval_plugin.benchmarks.synthetic.worlds import HELD_OUT
+from vieval_plugin.benchmarks.vieval_demo import TASKS, unseen
 from vieval_plugin.benchmarks.vieval_demo.outputs import png
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
@@ -60,6 +62,26 @@ def agreement() -> None:
         print(f"| | {' | '.join(TASKS)} | mean |\n|{'---|' * (len(TASKS) + 2)}")
         for aspect, values in found.items():
             print(f"| {aspect} | {' | '.join(f'{value:.3f}' for value in values)} | {np.mean(values):.3f} |")
+
+
+def unseen_defects() -> None:
+    """Agreement of PQ with the strength of each defect of the unseen set, and what PSNR reaches given the clean picture."""
+    by_defect: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    of_psnr: list[float] = []
+    for part in TASKS:
+        samples = unseen.UNSEEN.load(Path(), part)
+        number = len(samples) // unseen.INSTRUCTIONS
+        drawn = several(HELD_OUT, part, unseen.seed_of(part), unseen.INSTRUCTIONS, number)
+        outputs = [output for _, several_outputs in drawn for output in several_outputs]
+        for output, score in zip(outputs, scores(samples)["PQ"], strict=True):
+            by_defect[output.quality].append((score, -output.quality_strength))
+        pictures = [(np.asarray(one.picture, float), np.asarray(one.drawn.picture, float)) for one in outputs]
+        errors = [-float(np.mean((picture - clean) ** 2)) for picture, clean in pictures]
+        of_psnr.append(float(spearmanr(errors, [sample.ratings["PQ"][0] for sample in samples]).statistic))
+    print("\n| defect never trained on | PQ |\n|---|---|")
+    for defect, pairs in by_defect.items():
+        print(f"| {defect} | {spearmanr(*zip(*pairs, strict=True)).statistic:.3f} |")
+    print(f"\nPSNR to the clean picture, mean over kinds: {np.mean(of_psnr):.3f}")
 
 
 def changed() -> None:
@@ -117,5 +139,6 @@ def loading() -> None:
 if __name__ == "__main__":
     loading()
     agreement()
+    unseen_defects()
     changed()
     best_of_four()

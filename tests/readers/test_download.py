@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
 
@@ -100,7 +100,7 @@ class TestFetchAll:
 
     async def test_without_aiohttp(self, jobs, monkeypatch):
         monkeypatch.setitem(sys.modules, "aiohttp", None)
-        with pytest.raises(VievalError, match=r'pip install "vieval\[http\]"'):
+        with pytest.raises(VievalError, match=r'pip install "\.\[http\]"'):
             await fetch_all(jobs(1), progress=False)
 
     async def test_resumes_after_an_interruption(self, site, jobs, tmp_path):

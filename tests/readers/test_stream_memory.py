@@ -38,7 +38,7 @@ def as_jsonl(path, rows, noise):
 
 
 def as_parquet(path, rows, noise):
-    pyarrow = pytest.importorskip("pyarrow", reason='pip install "vieval[tables]"')
+    pyarrow = pytest.importorskip("pyarrow", reason='pip install ".[tables]"')
     from pyarrow import parquet
 
     image = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})

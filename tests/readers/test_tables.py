@@ -237,6 +237,18 @@ def test_a_folder_of_nothing_and_a_name_of_nothing_are_one_line(tmp_path):
     assert "the samples cannot be read (No such file" in refusal(lambda: read_named([str(tmp_path / "t.csv")]))
 
 
+def test_a_folder_of_parquet_files_stands_for_these(score, vieval, tmp_path):
+    data = tmp_path / "data"
+    for number in (2, 10):  # in the order of their numbers
+        table = pyarrow.table({"image": [picture("a")] * 2, "text": ["x", "y"]})
+        (data / "train").mkdir(parents=True, exist_ok=True)
+        parquet.write_table(table, data / "train" / f"part-{number}.parquet")
+    assert "4 samples" in vieval("score", data, "--plan", "--judge", "sharpness").out
+    uids = [f"train/part-{number}.parquet:{row}" for number in (2, 10) for row in (0, 1)]
+    code, rows, _, _ = score(data, "--judge", "sharpness")
+    assert (code, [row["uid"] for row in rows]) == (0, uids)
+
+
 def test_an_image_of_a_table_that_is_none_is_its_rows_status(score, tmp_path):
     stored = [{"bytes": picture("a"), "path": "a.png"}, {"bytes": b"no image", "path": "b.png"}, None]
     table = pyarrow.table({"image": pyarrow.array(stored, IMAGE), "text": ["x"] * 3})
@@ -262,7 +274,7 @@ def test_a_text_beside_an_image_that_is_lacking_or_a_link_is_its_rows_status(fol
 
 def test_a_data_set_of_the_hub_is_read_by_the_library_itself(folder, monkeypatch, tmp_path_factory):
     """The hub is a folder here; all else is what `datasets` does, its cache included."""
-    datasets = pytest.importorskip("datasets", reason='pip install "vieval[hub]"')
+    datasets = pytest.importorskip("datasets", reason='pip install ".[hub]"')
     from vieval_plugin.readers import hub
 
     home = tmp_path_factory.mktemp("hub")

@@ -17,7 +17,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.readers import video_frames
 from vieval_plugin.readers.video_frames import extract, extract_all, frame_numbers
 
-av = pytest.importorskip("av", reason='needs PyAV: pip install "vieval[video]"')
+av = pytest.importorskip("av", reason='needs PyAV: pip install ".[video]"')
 STEP = 12  # grey levels between frames, wide enough for lossy codecs
 
 
@@ -180,7 +180,7 @@ def test_a_folder_that_cannot_be_written_ends_the_work(tmp_path):
 def test_without_pyav_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
     assert extract_all([], 4) == []
-    with pytest.raises(VievalError, match=re.escape('run `pip install "vieval[video]"`')):
+    with pytest.raises(VievalError, match=re.escape('run pip install ".[video]"')):
         extract_all([(tmp_path / "v.mp4", tmp_path / "to")], 4)
     with pytest.raises(VievalError, match="reading videos needs PyAV"):
         extract(tmp_path / "v.mp4", tmp_path / "to", 4)

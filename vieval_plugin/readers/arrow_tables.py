@@ -6,7 +6,6 @@ numbers, lists of either and images; columns of anything else are left out, so t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,10 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.judges.protocol import TableCell
+from vieval_plugin.readers.places import Place, reason_of, size_of
 from vieval_plugin.readers.rows import require_once
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
+from vieval_plugin.text.suggestions import listed
 from vieval_plugin.text.untrusted import is_below, isfile
 from vieval_plugin.text.yaml_json import read_json
 
@@ -27,7 +28,7 @@ ARROW = b"ARROW1"
 """What an Arrow file begins with; a stream begins otherwise."""
 
 _BATCH = 16  # rows in memory at once, each of which may hold an image
-_BUFFER = 1 << 20
+_BUFFER, _REMOTE_BUFFER = 1 << 20, 8 << 20  # bytes of a column that are read at once, in one request
 _LONGEST_FOOTER = 64 << 20
 _MOST_NAMES = 1_000_000  # of columns and row groups in the footer of a parquet file
 _LARGEST, _EXPANSION = 256 << 20, 200  # bytes of all columns, and how many of them a stored byte may stand for
@@ -37,33 +38,32 @@ _Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[TableCell, Any]]]
 """Record batches of the columns that are asked for, each with the file and the number of its first row there."""
 
 
-def parquet_table(path: Path) -> InputTable:
-    """A parquet file; VievalError where pyarrow is not installed or it is damaged, the latter also while rows are read."""
-    with reading_table(path):
-        return _table(path, [path], parquet_file(path).schema_arrow, partial(_parquet_batches, path))
+def parquet_table(place: Place) -> InputTable:
+    """A parquet file; VievalError where it cannot be read or is damaged, the latter also while rows are read."""
+    with reading_table(place):
+        return _parquet_table(place, parquet_file(place).schema_arrow)
 
 
-def row_group_table(path: Path, group: int, wanted: Sequence[range]) -> InputTable:
+def row_group_table(place: Place, group: int, wanted: Sequence[range]) -> InputTable:
     """Rows of a row group of a parquet file, in one pass over it; VievalError as `parquet_table`.
 
     Args:
-        path: the file.
+        place: the file.
         group: the number of the row group.
         wanted: the rows that are read, by their numbers in the file from 0; nothing is read after the last.
     """
-    with reading_table(path):
-        schema = parquet_file(path).schema_arrow
-        table = _table(path, [path], schema, partial(_parquet_batches, path))
+    with reading_table(place):
+        file = parquet_file(place)
+        table = _parquet_table(place, file.schema_arrow)
 
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
-        with reading_table(path):
-            file = parquet_file(path)
+        with reading_table(place):
             start = sum(file.metadata.row_group(before).num_rows for before in range(group))
-            for batch in batches_of(path, file, columns, [group]):
+            for batch in batches_of(place, file, columns, [group]):
                 named = [(name, batch.column(name)) for name in columns]
                 for row in range(start, start + batch.num_rows):
                     if any(row in rows for rows in wanted):
-                        yield row + 1, _cells(named, row - start, TableCell(path, start, ""))
+                        yield row + 1, _cells(named, row - start, TableCell(table.files[0], start, ""))
                 start += batch.num_rows
                 if all(rows.stop <= start for rows in wanted):
                     return
@@ -74,7 +74,7 @@ def row_group_table(path: Path, group: int, wanted: Sequence[range]) -> InputTab
 def arrow_table(paths: Sequence[Path]) -> InputTable:
     """Arrow files or streams of the same columns, one after another; VievalError as `parquet_table`."""
     with reading_table(paths[0]):
-        return _table(paths[0], paths, _arrow_reader(paths[0]).schema, partial(arrow_batches, paths))
+        return _table(str(paths[0]), paths, _arrow_reader(paths[0]).schema, partial(arrow_batches, paths))
 
 
 def is_saved(folder: Path) -> bool:
@@ -87,7 +87,7 @@ def saved_table(folder: Path) -> InputTable:
     if isfile(folder / SPLITS):
         splits = _names_in(folder / SPLITS, "splits")
         if len(splits) != 1:
-            raise VievalError(f"{folder}: a data set of several splits; name the folder of one: {', '.join(splits)}")
+            raise VievalError(f"{folder}: a data set of several splits; name the folder of one: {listed(splits)}")
         folder = folder / splits[0]
     paths = [folder / name for name in _names_in(folder / STATE, "_data_files")]
     if outside := [path for path in paths if not is_below(path, folder)]:
@@ -106,8 +106,15 @@ def _names_in(path: Path, key: str) -> list[str]:
     return names
 
 
-def _table(path: Path, paths: Sequence[Path], schema: Any, batches: _Batches) -> InputTable:
-    require_once(path, schema.names, schema.names)
+def _parquet_table(place: Place, schema: Any) -> InputTable:
+    path = Path(str(place))
+    table = _table(str(place), [path], schema, partial(_parquet_batches, place))
+    # a path in a table of object storage is none of this machine's
+    return replace(table, roots=(path.parent,)) if place.scheme else table
+
+
+def _table(name: str, paths: Sequence[Path], schema: Any, batches: _Batches) -> InputTable:
+    require_once(name, schema.names, schema.names)
     readable = [field.name for field in schema if _is_readable(field.type)]
     unreadable = {field.name: str(field.type) for field in schema if field.name not in readable}
 
@@ -119,7 +126,7 @@ def _table(path: Path, paths: Sequence[Path], schema: Any, batches: _Batches) ->
                 number += 1
                 yield number, _cells(named, place, first)
 
-    return InputTable(str(path), tuple(readable), read, path.parent, tuple(paths), "row", unreadable=unreadable)
+    return InputTable(name, tuple(readable), read, paths[0].parent, tuple(paths), "row", unreadable=unreadable)
 
 
 def _cells(columns: Sequence[tuple[str, Any]], place: int, first: TableCell) -> dict[str, Any] | BadLine:
@@ -189,15 +196,15 @@ def _is_binary(kind: Any) -> bool:
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
 
 
-def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:
-    with reading_table(path):
+def _parquet_batches(place: Place, columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:
+    with reading_table(place):
         row = 0
-        for batch in batches_of(path, parquet_file(path), columns):
-            yield TableCell(path, row, ""), batch
+        for batch in batches_of(place, parquet_file(place), columns):
+            yield TableCell(Path(str(place)), row, ""), batch
             row += batch.num_rows
 
 
-def batches_of(path: Path, file: Any, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[Any]:
+def batches_of(place: Place, file: Any, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[Any]:
     """Batches of a `parquet_file`, of all row groups or of some; ValueError where their cells are a bomb.
 
     A value that is stored once may be in every row, so batches are short where it could be large.
@@ -205,14 +212,13 @@ def batches_of(path: Path, file: Any, columns: Sequence[str], groups: Sequence[i
     metadata = file.metadata
     largest = max((metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)), default=0)
     rows = max(1, min(_BATCH, _LARGEST // max(largest, 1)))
-    return _within_bounds(
-        path, file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False)
-    )
+    batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False)
+    return _within_bounds(size_of(place), batches)
 
 
-def _within_bounds(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
+def _within_bounds(size: int, batches: Iterable[Any]) -> Iterator[Any]:
     """Batches, until their cells take more than a file of this size may hold."""
-    most, unpacked = max(_MOST_UNPACKED, _EXPANSION * os.path.getsize(path)), 0
+    most, unpacked = max(_MOST_UNPACKED, _EXPANSION * size), 0
     for batch in batches:
         unpacked += sum(map(_unpacked_bytes, batch.columns))
         if unpacked > most:
@@ -230,26 +236,26 @@ def _unpacked_bytes(column: Any) -> int:
     return int(compute.sum(compute.take(lengths, column.indices)).as_py() or 0)
 
 
-def parquet_file(path: Path) -> Any:
+def parquet_file(place: Place) -> Any:
     """A parquet file within limits: what its footer says is believed up to a size, and a bomb that it shows is refused."""
     from pyarrow import parquet
 
-    with path.open("rb") as stream:
-        stream.seek(max(os.path.getsize(path) - 8, 0))
-        footer = int.from_bytes(stream.read(4), "little")
+    stream = place.system.open_input_file(place.path)
+    size = stream.size()
+    footer = int.from_bytes(stream.read_at(4, max(size - 8, 0)), "little")
     if footer > _LONGEST_FOOTER:
         raise ValueError(f"a footer of {footer >> 20} MiB")
     # without a buffer of so many bytes all of a row group would be in memory
     file = parquet.ParquetFile(
-        path,
-        buffer_size=_BUFFER,
+        stream,
+        buffer_size=_REMOTE_BUFFER if place.scheme else _BUFFER,
         pre_buffer=False,
         thrift_string_size_limit=_LONGEST_FOOTER,
         thrift_container_size_limit=_MOST_NAMES,
     )
     # of groups and not of their columns, at which pyarrow ends the process where a footer is damaged
     unpacked = sum(file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups))
-    if unpacked > max(_LARGEST, _EXPANSION * os.path.getsize(path)):
+    if unpacked > max(_LARGEST, _EXPANSION * size):
         raise ValueError(f"it would be {unpacked >> 20} MiB, a bomb by its ratio")
     return file
 
@@ -261,7 +267,7 @@ def arrow_batches(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[tup
         with reading_table(path):
             reader = _arrow_reader(path, columns)
             batches = map(reader.get_batch, range(reader.num_record_batches)) if _is_file(path) else reader
-            for batch in _within_bounds(path, map(_validated, batches)):
+            for batch in _within_bounds(path.stat().st_size, map(_validated, batches)):
                 yield TableCell(path, row, ""), batch
                 row += batch.num_rows
 
@@ -290,14 +296,16 @@ def _is_file(path: Path) -> bool:
 
 
 @contextmanager
-def reading_table(path: Path) -> Iterator[None]:
+def reading_table(place: Place | Path) -> Iterator[None]:
     """A file while pyarrow reads it, which raises many types on one that is damaged."""
     try:
         yield
     except VievalError:
         raise
     except ImportError:
-        raise VievalError(f'{path}: reading it needs pyarrow; run `pip install "vieval[tables]"`') from None
+        raise VievalError(f"{place}: reading it needs pyarrow; {install_advice('tables')}") from None
     except Exception as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise VievalError(f"{path}: not readable as parquet or Arrow ({reason}); save it again") from None
+        reason = reason_of(error)
+        if isinstance(place, Place) and place.scheme and not isinstance(error, ValueError):  # the service's, or damage
+            raise VievalError(f"{place}: cannot be read ({reason})") from None
+        raise VievalError(f"{place}: not readable as parquet or Arrow ({reason}); save it again") from None

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.judges.protocol import CONDITION_ROLES
 from vieval_plugin.readers.tables import InputTable
-from vieval_plugin.text.suggestions import did_you_mean
+from vieval_plugin.text.suggestions import did_you_mean, listed
 
 _SUBJECT = "subject"
 _ROLES = tuple(role for role in ("output", *CONDITION_ROLES) if role != _SUBJECT)
@@ -118,7 +118,7 @@ def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True
         unreadable = "".join(f"; {_of_type(table, name)}" for name in list(table.unreadable)[:1])
         raise VievalError(
             f"{table.name}: no column{column}{hint} {_listed(table.columns)}; say which it is: --columns output=COLUMN"
-            f"{unreadable}"
+            f"{unreadable}; see {docs_url('guides/scoring.md#columns-of-a-table')}"
         )
     no_text = "" if any(field.startswith("texts") for field in fields) else _no_text(table, fields)
     if no_text and not outputs and table.columns:
@@ -137,8 +137,7 @@ def _no_text(table: InputTable, fields: Mapping[str, str]) -> str:
     if not left:
         return f"{table.name}: no {text} was found; add a column {text!r}"
     column = left[0] if len(left) == 1 else "COLUMN"
-    listed = _shortened(left)
-    return f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: {listed})"
+    return f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: {listed(left)})"
 
 
 def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
@@ -206,7 +205,7 @@ def _notes(table: InputTable, fields: Mapping[str, str], guessed: Mapping[str, s
     read = ", ".join(f"{column} as {field.partition('.')[2] or field}" for field, column in guessed.items())
     lines = [f"{table.name}: guessed: reading {read}; --columns KEY=COLUMN says otherwise"] if read else []
     if left:
-        lines.append(f"{table.name}: columns that are left out: {_shortened(left)}")
+        lines.append(f"{table.name}: columns that are left out: {listed(left)}")
     return tuple(lines)
 
 
@@ -215,8 +214,4 @@ def _left_out(table: InputTable, fields: Mapping[str, str]) -> list[str]:
 
 
 def _listed(columns: Sequence[str]) -> str:
-    return f"the columns are {_shortened(columns)}" if columns else "it has no columns"
-
-
-def _shortened(columns: Sequence[str]) -> str:
-    return ", ".join(columns)[:300]
+    return f"the columns are {listed(columns)}" if columns else "it has no columns"

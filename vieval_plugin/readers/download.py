@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tqdm import tqdm
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.media.files import remove_unfinished, write_whole
 from vieval_plugin.text.untrusted import PORTS, address_of, retry_after
 
@@ -128,7 +128,7 @@ async def fetch_all(
     try:
         import aiohttp
     except ImportError:
-        raise VievalError('downloads need aiohttp; run `pip install "vieval[http]"`') from None
+        raise VievalError(f"downloads need aiohttp; {install_advice('http')}") from None
 
     limits = aiohttp.ClientTimeout(total=DEADLINE * timeout, sock_connect=timeout, sock_read=timeout)
     known = frozenset(map(_host, [*(job.url for job in jobs), *hosts])) - {""}

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.readers.arrow_tables import arrow_table
 from vieval_plugin.readers.tables import InputTable
+from vieval_plugin.text.suggestions import listed
 
 _NAME = re.compile(r"(?P<dataset>\w[\w.-]*/[\w.-]+?)(:(?P<config>[\w.-]+))??(:(?P<split>[\w.-]+))?")
 _PATIENCE = 10.0  # seconds in which the hub must say anything
@@ -48,7 +49,7 @@ def hub_table(named: str) -> InputTable:
             f"{named}: no such file or folder here, and it cannot be had from the hub ({one_line(error)})"
         ) from None
     if (split := match["split"] or "") not in splits and (split or len(splits) != 1):
-        raise VievalError(f"{named}: name one of its splits: {', '.join(f'{name}:{known}' for known in splits)}")
+        raise VievalError(f"{named}: name one of its splits: {listed([f'{name}:{known}' for known in splits])}")
     dataset = splits[split or next(iter(splits))]
     table = arrow_table([Path(file["filename"]) for file in dataset.cache_files])
     return replace(table, name=named, roots=_cache_folders())
@@ -59,7 +60,7 @@ def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
     try:
         import datasets
     except ImportError:
-        raise VievalError('fetching from the hub needs datasets; run `pip install "vieval[hub]"`') from None
+        raise VievalError(f"fetching from the hub needs datasets; {install_advice('hub')}") from None
     return datasets.load_dataset(dataset, config or None, split=split, keep_in_memory=False)
 
 

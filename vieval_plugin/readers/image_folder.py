@@ -11,7 +11,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.arrow_tables import is_saved
-from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_model_of, natural, readings, stems_of
+from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_models_of, natural, readings, stems_of
 from vieval_plugin.readers.prompt_rows import NAMES, PromptRow, Prompts, own_prompts, prompts_of
 from vieval_plugin.readers.sample_rows import is_address, kind_of, stem_of
 from vieval_plugin.readers.samples import (
@@ -23,8 +23,10 @@ from vieval_plugin.readers.samples import (
     read_samples,
     samples_in_row,
 )
-from vieval_plugin.readers.table_rows import metadata_of, other_than_table
+from vieval_plugin.readers.table_rows import metadata_of, other_than_table, parquet_files
 from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.text.plural import plural
+from vieval_plugin.text.suggestions import listed
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
 
 _KIND, _EDIT = "tig", "tie"
@@ -39,11 +41,19 @@ def read_named(
     kind: str | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> SampleSource:
-    """Samples from what a user names: folders of images as `read_folders` has them, else tables as `read_samples` does."""
+    """Samples from what a user names: folders of images as `read_folders` has them, else tables as `read_samples` does.
+
+    A folder of parquet files stands for these. In several tables a row without a uid is called by its table and number.
+    """
     paths = [path_of(name) for name in named]
     if prompts or all(map(is_of_images, paths)):
         return read_folders(paths, prompts, kind, columns)
-    return chained([read_samples(name, kind, columns) for name in dict.fromkeys(named)])
+    tables: dict[str | Path, str] = {}
+    for name, path in zip(named, paths, strict=True):
+        files: dict[str | Path, str] = {file: f"{file.relative_to(path).as_posix()}:" for file in parquet_files(path)}
+        tables |= files or {name: f"{path.name}:"}
+    several = len(tables) > 1
+    return chained([read_samples(table, kind, columns, prefix * several) for table, prefix in tables.items()])
 
 
 def read_folders(
@@ -71,7 +81,7 @@ def read_folders(
     if prompts is None:
         own = {found: folder for folder in folders if isdir(folder) and (found := own_prompts(folder))}
         if len(own) > 1:
-            raise VievalError(f"several files of prompts: {', '.join(map(str, own))}; name one with --prompts")
+            raise VievalError(f"several files of prompts: {listed(list(map(str, own)))}; name one with --prompts")
         prompts = next(iter(own), None)
     if prompts is None:
         parts = [part for folder in folders if isdir(folder) for part in sorted(folder.iterdir()) if own_prompts(part)]
@@ -226,8 +236,11 @@ def _folders_of_conditions(prompts: Prompts) -> set[Path]:
 
 
 def _image_models(folders: Sequence[Path], but: Collection[Path] = ()) -> dict[str, list[Path]]:
-    """The image files of each image model, which is called by its folder; `but` are folders that are none."""
-    files_by_model: dict[str, list[Path]] = {}
+    """The image files of each image model, which is called by its folder; `but` are folders that are none.
+
+    Folders of one name are called by the parts of their paths that differ: `runA/images` is `runA` beside `runB/images`.
+    """
+    found: list[Path] = []
     for folder in folders:
         if not isdir(folder):
             raise VievalError(f"{folder}: no folder of images; with --prompts, pass folders of images")
@@ -235,13 +248,14 @@ def _image_models(folders: Sequence[Path], but: Collection[Path] = ()) -> dict[s
         model_folders = [folder] if _images(folder) else [path for path in subfolders if _images(path)]
         if not model_folders:
             raise VievalError(f"{folder}: no images in it, nor in its folders ({', '.join(SUFFIXES)})")
-        for model_folder in model_folders:
-            name = image_model_of(model_folder)
-            if name in files_by_model:
-                raise VievalError(
-                    f"{model_folder}: another folder is called {name} as well; rename one, as they are image models"
-                )
-            files_by_model[name] = _images(model_folder)
+        found += model_folders
+    files_by_model: dict[str, list[Path]] = {}
+    for model_folder, name in zip(found, image_models_of(found), strict=True):
+        if name in files_by_model:
+            raise VievalError(
+                f"{model_folder}: another folder is called {name} as well; rename one, as they are image models"
+            )
+        files_by_model[name] = _images(model_folder)
     return files_by_model
 
 
@@ -258,7 +272,7 @@ def _paired(
     if not any(prompt.named for prompt in prompt_rows):
         if len(files) != len(prompt_rows):
             raise VievalError(
-                f"{folder}: {len(files)} images, and {prompts} has {len(prompt_rows)} prompts, so nobody can say which belong "
+                f"{folder}: {plural(len(files), 'image')}, and {prompts} has {plural(len(prompt_rows), 'prompt')}, so nobody can say which belong "
                 "together; give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
             )
         yield from ((prompt, 0, file) for prompt, file in zip(prompt_rows, ordered, strict=True))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from vieval_plugin.text.untrusted import real
@@ -51,7 +52,34 @@ def readings(file: Path) -> Iterator[tuple[str, int]]:
 
 def image_model_of(folder: Path) -> str:
     """The name of the image model whose images a folder holds."""
-    return real(folder).name.encode(errors="replace").decode()  # results hold whole characters only
+    return _whole(real(folder).name)
+
+
+def image_models_of(folders: Sequence[Path]) -> list[str]:
+    """The names of the image models whose images folders hold: of folders of one name the parts of paths that differ.
+
+    >>> image_models_of([Path("/a/new"), Path("/a/one/old"), Path("/a/two/old")])
+    ['new', 'one', 'two']
+    """
+    paths = [real(folder) for folder in folders]
+    return [_distinct(path, {other.parts for other in paths if other.name == path.name}) for path in paths]
+
+
+def _distinct(path: Path, of_one_name: Collection[tuple[str, ...]]) -> str:
+    if len(of_one_name) < 2:
+        return image_model_of(path)
+    first = _equal(of_one_name)
+    end = len(path.parts) - _equal([parts[::-1] for parts in of_one_name])
+    return _whole("/".join(path.parts[min(first, end - 1) : end]))
+
+
+def _equal(paths: Iterable[Sequence[str]]) -> int:
+    """The number of parts that paths begin with alike."""
+    return sum(1 for _ in takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False)))
+
+
+def _whole(name: str) -> str:
+    return name.encode(errors="replace").decode()  # results hold whole characters only
 
 
 def natural(name: str) -> list[tuple[int, str]]:

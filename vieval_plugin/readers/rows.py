@@ -14,6 +14,7 @@ from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.text.suggestions import listed
 from vieval_plugin.text.untrusted import exists, isfile
 
 ASPECT = "SC"
@@ -78,7 +79,9 @@ class Row:
 
     def _cell(self, column: str) -> Any:
         if column not in self.cells:
-            raise VievalError(f"{self.where}: no {column} (found: {', '.join(self.cells) or 'none'}); correct the file")
+            raise VievalError(
+                f"{self.where}: no {column} (found: {listed(list(self.cells)) or 'none'}); correct the file"
+            )
         return self.cells[column]
 
 
@@ -98,7 +101,7 @@ def decimal(text: str) -> float:
     return float(text) if _DECIMAL.fullmatch(text.strip()) else math.nan
 
 
-def require_once(path: Path, header: Sequence[str], columns: Iterable[str]) -> None:
+def require_once(path: Path | str, header: Sequence[str], columns: Iterable[str]) -> None:
     """VievalError for a column that a table has twice, because nobody can say which of them is meant."""
     for column in columns:
         if header.count(column) > 1:
@@ -154,9 +157,7 @@ def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
         header = next(reader, [])
         for column in columns:
             if column not in header:
-                raise VievalError(
-                    f"{path}: column {column!r} is missing (found: {', '.join(header) or 'none'}); {advice}"
-                )
+                raise VievalError(f"{path}: column {column!r} is missing (found: {listed(header) or 'none'}); {advice}")
         require_once(path, header, columns)
         for cells in reader:
             where = f"{path}: line {reader.line_num}"

@@ -60,7 +60,9 @@ class SampleSource:
         return self.read()
 
 
-def read_samples(named: str | Path, kind: str | None = None, columns: Mapping[str, str] | None = None) -> SampleSource:
+def read_samples(
+    named: str | Path, kind: str | None = None, columns: Mapping[str, str] | None = None, prefix: str = ""
+) -> SampleSource:
     """Samples from any table: see `open_table`.
 
     A row maps columns to values, which `fields_of` reads; one of a JSONL file may have them in `images`, which maps
@@ -74,6 +76,7 @@ def read_samples(named: str | Path, kind: str | None = None, columns: Mapping[st
         named: a file, a folder, or a data set of the hub.
         kind: that of rows which name none (default: what their images and texts tell).
         columns: what columns are, by `parse_columns`.
+        prefix: begins the uid of a row that is called by its number, which counts from 0 then.
 
     Raises:
         VievalError: the table cannot be read, holds no samples or none that can be read, or two of one uid, image
@@ -84,6 +87,8 @@ def read_samples(named: str | Path, kind: str | None = None, columns: Mapping[st
 
     def rows() -> Iterator[SampleRow]:
         for number, row in rows_of(table, fields, uids=True):
+            if prefix and not isinstance(row, BadLine):
+                row = {"uid": f"{prefix}{number - 1}", **row}
             inferred = kind or (None if isinstance(row, BadLine) else kind_of(row))
             yield from samples_in_row(table.folder, number, row, inferred, table.unit)
 

@@ -12,6 +12,7 @@ from vieval_plugin.images import is_there
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, TableCell
 from vieval_plugin.readers.arrow_tables import arrow_batches, batches_of, parquet_file, reading_table
+from vieval_plugin.readers.places import place_of
 
 _PARQUET = b"PAR1"
 
@@ -52,12 +53,13 @@ def _batches(cell: TableCell) -> Iterator[tuple[int, Any]]:
     if not is_parquet:
         yield from ((first.row, batch) for first, batch in arrow_batches([cell.file], [cell.column]))
         return
-    table = parquet_file(cell.file)
+    place = place_of(cell.file)
+    table = parquet_file(place)
     sizes = [table.metadata.row_group(group).num_rows for group in range(table.metadata.num_row_groups)]
     for group, end in enumerate(accumulate(sizes)):
         if cell.row < end:
             start = end - sizes[group]
-            for batch in batches_of(cell.file, table, [cell.column], [group]):
+            for batch in batches_of(place, table, [cell.column], [group]):
                 yield start, batch
                 start += batch.num_rows
             return

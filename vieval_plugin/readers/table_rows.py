@@ -15,7 +15,8 @@ from vieval_plugin.media.files import require_plain
 from vieval_plugin.readers.arrow_tables import ARROW, arrow_table, is_saved, parquet_table, saved_table
 from vieval_plugin.readers.columns import ColumnMap, sample_row
 from vieval_plugin.readers.hub import hub_table, is_hub_name
-from vieval_plugin.readers.image_names import image_model_of
+from vieval_plugin.readers.image_names import image_model_of, natural
+from vieval_plugin.readers.places import place_of
 from vieval_plugin.readers.sample_rows import is_address, stem_of
 from vieval_plugin.readers.tables import (
     BadLine,
@@ -70,7 +71,7 @@ def open_table(named: str | Path) -> InputTable:
     except OSError as error:
         raise VievalError(f"{path}: the samples cannot be read ({error.strerror})") from None
     if head.startswith(b"PAR1"):
-        return parquet_table(path)
+        return parquet_table(place_of(path))
     if head.startswith((ARROW, _ARROW_STREAM)):
         return arrow_table([path])
     if refused := _refused(head):
@@ -126,6 +127,14 @@ def metadata_of(folder: Path) -> Path | None:
     return next((folder / name for name in METADATA if isfile(folder / name)), None)
 
 
+def parquet_files(folder: Path) -> list[Path]:
+    """The parquet files below a folder; none where one table says what is in it, or it is no folder."""
+    if not isdir(folder) or is_saved(folder) or metadata_of(folder):
+        return []
+    found = (file for file in folder.rglob("*.parquet") if isfile(file) and not file.name.startswith("."))
+    return sorted(found, key=lambda file: natural(str(file)))
+
+
 def _folder_table(folder: Path) -> InputTable:
     if is_saved(folder):
         return saved_table(folder)
@@ -133,7 +142,7 @@ def _folder_table(folder: Path) -> InputTable:
         table = open_table(path)
         return replace(table, roots=(folder,), image_model=image_model_of(folder))
     raise VievalError(
-        f"{folder}: no images, no {', '.join(METADATA)}, no data set that `datasets` saved, and no run of lmms-eval in it"
+        f"{folder}: no images, no {', '.join(METADATA)}, no other parquet files, no data set that `datasets` saved, and no run of lmms-eval in it"
     )
 
 

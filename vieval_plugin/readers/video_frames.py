@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.rows import numbered
 from vieval_plugin.text.untrusted import isfile, real
@@ -181,4 +181,4 @@ def _need_av() -> None:
     try:
         import av  # noqa: F401
     except ImportError:
-        raise VievalError('reading videos needs PyAV; run `pip install "vieval[video]"`') from None
+        raise VievalError(f"reading videos needs PyAV; {install_advice('video')}") from None

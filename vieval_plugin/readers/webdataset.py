@@ -123,7 +123,7 @@ def copy_samples(path: Path, target: Path, further: Mapping[int, bytes], name: s
         name: of the further member, after the sample's key.
 
     Raises:
-        VievalError: the tar cannot be read.
+        VievalError: the tar cannot be read, or a sample that is copied has a member of that name.
         OSError: the target cannot be written.
     """
     suffix = target.name.lower().rpartition(".")[2]
@@ -135,6 +135,8 @@ def copy_samples(path: Path, target: Path, further: Mapping[int, bytes], name: s
                 _add(copy, f"{key}.{name}", further.get(number))
                 key, number = member.key, member.sample
             if number in further:
+                if member.name == name.lower():
+                    raise VievalError(f"{path}: it has a member {key}.{name}; name the one that is added with --prefix")
                 copy.addfile(entry, file())
         _add(copy, f"{key}.{name}", further.get(number))
 
@@ -163,7 +165,8 @@ def _tar_entries(path: Path) -> Iterator[tuple[TarMember, tarfile.TarInfo, Calla
             for entry in tar:
                 if not entry.isreg():
                     continue
-                folder, _, name = entry.name.rpartition("/")
+                # a name that is not UTF-8 comes with halves of characters, which no file of texts can hold
+                folder, _, name = entry.name.encode(errors="replace").decode().rpartition("/")
                 stem, _, rest = name.partition(".")
                 named = f"{folder}/{stem}" if folder else stem
                 if named != key:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import resource
 import signal
 import socket
@@ -30,6 +31,7 @@ from tests.shard_runs import (
     write_parquet,
     write_tar,
 )
+from vieval_plugin import __version__
 from vieval_plugin.config import Config
 from vieval_plugin.run.shards.start import MOST_STORED, with_store
 
@@ -85,6 +87,37 @@ def test_other_inputs_and_options_are_refused_with_the_difference(vieval, server
     assert server.stats()["requests"] == asked
 
 
+def test_another_limit_is_another_run(vieval, server, data, tmp_path):
+    file = data / "part-0.parquet"
+    command = arguments(file, tmp_path / "out", server, *SMALL)
+    vieval(*command, "--limit", "20")
+    asked = server.stats()["requests"]
+    refused = "a run was begun there with --limit 20, now "
+    assert f"{refused}without --limit; give the command that began it" in vieval(*command, code=1).err
+    assert f"{refused}with --limit 30; " in vieval(*command, "--limit", "30", code=1).err
+    vieval(*command, "--limit", "20")
+    assert server.stats()["requests"] == asked
+    assert "rows: 20 of 20, limited to the first 20 rows" in vieval("shards", tmp_path / "out").out
+    assert "a row counts when" not in vieval("shards", tmp_path / "out").out
+    next((tmp_path / "out" / "verdicts").iterdir()).unlink()
+    found = vieval("shards", tmp_path / "out").out
+    assert "of 20, limited to the first 20 rows (a row counts when its shard is done)" in found
+    vieval(*command, "--limit", "20")
+    verified = vieval("shards", tmp_path / "out", "--verify").out
+    assert "complete: each of the first 20 rows has its verdict once" in verified
+    whole = arguments(file, tmp_path / "whole", server, *SMALL)
+    vieval(*whole)
+    assert "begun there without --limit, now with --limit 20" in vieval(*whole, "--limit", "20", code=1).err
+
+
+def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
+    printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL)).out
+    rate = re.search(r"^rate: ([0-9.,]+) rows and ([0-9.,]+) calls a second$", printed, re.MULTILINE)
+    assert rate, printed
+    rows_a_second, calls_a_second = (float(number.replace(",", "")) for number in rate.groups())
+    assert calls_a_second == pytest.approx(2 * rows_a_second, abs=0.2)
+
+
 def test_new_files_extend_the_plan_and_change_no_old_shard(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
@@ -108,7 +141,7 @@ def test_another_version_goes_on_only_where_replies_are_read_alike(vieval, serve
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
     plan = tmp_path / "out" / "plan.json"
-    text = plan.read_text().replace('"version": "0.1.0"', '"version": "0.0.9"')
+    text = plan.read_text().replace(f'"version": "{__version__}"', '"version": "0.0.9"')
     plan.write_text(text)
     vieval(*command)
     plan.write_text(text.replace('"readers": "', '"readers": "0'))
@@ -171,14 +204,16 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
     width = b"\x00\x00\x27\x10"  # 10,000 x 10,001 pixels, as the header of a PNG says
     large = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + width + b"\x00\x00\x27\x11\x08\x02\x00\x00\x00"
     given[11]["image"] = {"bytes": large, "path": None}
+    given[13]["prompt"] = None
     (tmp_path / "data").mkdir()
     parquet.write_table(pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet")
     vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
     found = verdicts(tmp_path / "out")
     assert len(found) == 24
     bad = {row["row"]: (row["status"], row["reason"]) for row in found if row["status"] != "ok"}
-    assert [status for status, _ in bad.values()] == ["not_applicable", "tool_error", "tool_error", "tool_error"]
-    assert [*bad] == [3, 5, 7, 11]
+    assert [status for status, _ in bad.values()] == ["not_applicable", *["tool_error"] * 3, "not_applicable"]
+    assert [*bad] == [3, 5, 7, 11, 13]
+    assert bad[13][1] == "the sample has no text prompt"
     assert "absent.jpg" in bad[7][1]
     assert [row["row"] for row in found if row["uid"] == "u8"] == [8, 9]
 
@@ -239,6 +274,15 @@ def test_a_budget_ends_the_run_between_two_shards(vieval, server, data, tmp_path
     assert 0 < len(verdicts(tmp_path / "out")) <= 50
     vieval(*command)
     assert len(verdicts(tmp_path / "out")) == 120
+
+
+def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_path):
+    command = arguments(data, tmp_path / "out", server, *SMALL)
+    said = vieval(*command, "--budget", "7", code=1).err  # a shard of 4 rows takes 8
+    assert "rows 0 to 7: its calls are more than the 7 that --budget gives a worker" in said
+    assert "raise --budget, or lower --rows-per-shard with another --out" in said
+    assert "the same command goes on" not in said
+    assert "the same command goes on" in vieval(*command, "--budget", "8", code=1).err
 
 
 def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(data, vieval, tmp_path):
@@ -341,6 +385,10 @@ def test_verify_says_what_a_folder_lacks_and_what_is_not_its_own(vieval, server,
     kept = parquet.read_table(second)
     parquet.write_table(pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)]), second)
     assert "it has a row twice" in vieval("shards", out, "--verify", code=1).err
+    (data / "part-1.parquet").write_bytes((data / "part-0.parquet").read_bytes())
+    err = vieval("shards", out, "--verify", code=1).err
+    assert "part-1.parquet: another file than when the plan was made; restore it, or judge it again" in err
+    assert "--out" not in err
 
 
 def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):

@@ -7,27 +7,34 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli.score import add_backbone, named_backbone
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command
+from vieval_plugin.cli.score.backbone import named_backbone
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.run.shards.folder import ShardFolder
     from vieval_plugin.run.shards.plan import Plan
 
-GROUP = "judge images"
-
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("shards", help="what a folder of shards holds, and what is left")
-    parser.add_argument("folder", type=Path, help="the folder that vieval score was given with --out")
+    parser = add_command(
+        commands,
+        "shards",
+        "show what a folder of shards holds, and what is left",
+        "You can look while vieval score is still running.",
+        ("the progress of a run", "vieval shards verdicts/"),
+        ("check that each row has its verdict", "vieval shards verdicts/ --verify"),
+        ("judge failed rows again", f"vieval shards verdicts/ --rejudge api_error,parse_failure {EXAMPLE_BACKBONE}"),
+    )
+    parser.add_argument("folder", type=Path, help="the folder that vieval score wrote (its --out)")
     parser.add_argument(
-        "--verify", action="store_true", help="compare it with its inputs; exit code 1 where it is not complete"
+        "--verify", action="store_true", help="compare it with its inputs, and exit with 1 if it is not complete"
     )
     parser.add_argument("--compact", action="store_true", help="join the files of shards into files of about 256 MB")
     parser.add_argument(
-        "--rejudge", metavar="STATUS", help="judge rows of these statuses again, such as api_error,parse_failure"
+        "--rejudge", metavar="STATUS", help="judge rows with these statuses again, such as api_error,parse_failure"
     )
-    parser.add_argument("--config", type=Path, help="the options file whose store is used, with --rejudge")
+    parser.add_argument("--config", type=Path, help="the options file whose store to use, with --rejudge")
     add_backbone(parser)
     parser.set_defaults(run=_run)
 
@@ -38,6 +45,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.progress import progress_of
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.plural import plural
 
     folder = open_folder(options.folder)
     plan = folder.plan()
@@ -46,7 +54,7 @@ def _run(options: argparse.Namespace) -> int:
     code = _rejudge(options, folder, plan) if options.rejudge else 0
     if options.compact:
         joined, into = compact(folder, plan)
-        say(f"joined {joined:,} files into {into:,}")
+        say(f"joined {plural(joined, 'file')} into {into:,}")
     say(*progress_of(folder, plan).lines())
     return max(code, _verify(folder, plan)) if options.verify else code
 
@@ -59,7 +67,8 @@ def _verify(folder: ShardFolder, plan: Plan) -> int:
     say(*(f"vieval: {problem}" for problem in found.problems), file=sys.stderr)
     say(*found.notes)
     if not found.problems:
-        say(f"complete: each row has its verdict once; {found.digests} images were compared with what was judged")
+        rows = "row" if plan.limit is None else f"of the first {plan.limit:,} rows"
+        say(f"complete: each {rows} has its verdict once; {found.digests} images were compared with what was judged")
     return 1 if found.problems else 0
 
 

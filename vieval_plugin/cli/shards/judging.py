@@ -26,39 +26,51 @@ _OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "json", 
 
 def add_shards(parser: argparse.ArgumentParser) -> None:
     """The flags of a folder of shards."""
-    shards = parser.add_argument_group("a folder of shards", "data sets of any size: --out names a folder")
-    shards.add_argument("--rows-per-shard", type=int, metavar="N", help="rows whose verdicts are a file (default: 512)")
-    shards.add_argument("--extend", action="store_true", help="judge files that the folder's plan does not have, too")
-    shards.add_argument("--trace", action="store_true", help="keep what was answered, word for word")
+    shards = parser.add_argument_group("a folder of shards", "for data sets of any size, if --out names a folder")
+    shards.add_argument("--rows-per-shard", type=int, metavar="N", help="rows in a shard, one file (default: 512)")
+    shards.add_argument("--extend", action="store_true", help="also judge files that were added since the first run")
+    shards.add_argument("--trace", action="store_true", help="keep the answers word for word")
     shards.add_argument(
         "--max-failures",
         type=float,
         metavar="SHARE",
-        help="leave a shard for another run where more of its rows failed (default: 0.2)",
+        help="leave a shard for another run if more of its rows failed (default: 0.2)",
     )
-    shards.add_argument("--budget", type=int, metavar="CALLS", help="open no shard that would need more calls in all")
+    shards.add_argument("--budget", type=int, metavar="CALLS", help="open no shard that would exceed so many calls")
     shards.add_argument("--processes", type=int, metavar="N", help="workers on this machine (default: this process)")
     shards.add_argument(
         "--ray",
         nargs="?",
         const="",
         metavar="ADDRESS",
-        help="workers on a Ray cluster (default: the one that runs here, or a new one)",
+        help="use workers on a Ray cluster (default: the one that runs here, or a new one)",
     )
     shards.add_argument("--workers", type=int, metavar="N", help="workers on Ray (default: one a node, or one a GPU)")
     shards.add_argument(
         "--part",
         metavar="I/N",
-        help="judge one of N parts; auto: that of a Slurm array's task, or of torchrun's process",
+        help="judge one of N parts; auto takes it from a Slurm array's task or torchrun's process (default: all)",
     )
 
 
 def is_of_shards(options: argparse.Namespace) -> bool:
-    """Return whether verdicts go to a folder of shards, by the name of --out and by what is judged."""
-    from vieval_plugin.run.shards.inputs import is_data_set
+    """Return whether verdicts go to a folder of shards, by the name of --out and by what is judged.
+
+    Raises:
+        VievalError: what is judged is in object storage, and they do not.
+    """
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.readers.places import REMOTE
 
     if not options.out or options.plan or options.out.suffix.lower() in _FILES:
+        if remote := [name for name in options.samples if REMOTE.match(name)]:
+            raise VievalError(
+                f"{remote[0].partition('?')[0]}: data in object storage are judged into a folder of shards; name one with "
+                "--out, without --plan"
+            )
         return False
+    from vieval_plugin.run.shards.inputs import is_data_set
+
     return any(map(is_data_set, options.samples))
 
 
@@ -137,7 +149,11 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines())
     if code:
-        say("vieval: some shards were not written; the same command goes on", file=sys.stderr)
+        exceeds = all(left.exceeds_budget for left in queue.not_written)
+        next_step = (
+            "raise --budget, or lower --rows-per-shard with another --out" if exceeds else "the same command goes on"
+        )
+        say(f"vieval: some shards were not written; {next_step}", file=sys.stderr)
     elif progress.is_complete:
         say(f"wrote {options.out}")
     return code

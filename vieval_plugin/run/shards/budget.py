@@ -27,5 +27,12 @@ class CallBudget:
         """Return whether the calls of so many rows are left, beside those of the rows that are under way."""
         if self._most is None:
             return True
+        return self._usage.calls + self._calls(self.opened - self.ended + rows) <= self._most
+
+    def never_allows(self, rows: int) -> bool:
+        """Return whether so many rows take more than all of the calls."""
+        return self._most is not None and self._calls(rows) > self._most
+
+    def _calls(self, rows: int) -> float:
         a_row = self._usage.calls / self.ended if self.ended >= _ENOUGH else self._expected
-        return self._usage.calls + a_row * (self.opened - self.ended + rows) <= self._most
+        return a_row * rows

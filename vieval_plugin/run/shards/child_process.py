@@ -42,7 +42,7 @@ def main(task: str, handle: int) -> int:
 
 async def _judge(run: ShardRun, connection: Connection) -> None:
     prepared = prepare(run.judge, run.setting, run.options, run.backbone)
-    async with Session(run.options, run.backbone, Progress()) as session:
+    async with Session(run.options, run.backbone, Progress(), prepared.asks_a_model) as session:
         while True:
             judged = await asyncio.to_thread(connection.recv)
             outcomes: dict[int, Outcome] = {}

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.readers.places import location_of
 from vieval_plugin.run.shards.plan import Plan, from_json, to_json
-from vieval_plugin.run.shards.schema import arrow, metadata_in
-from vieval_plugin.run.shards.storage import Storage, location_of, storage_at
+from vieval_plugin.run.shards.schema import METADATA, arrow, metadata_in
+from vieval_plugin.run.shards.storage import Storage, storage_at
+from vieval_plugin.text.yaml_json import read_json
 
 PLAN, VERDICTS, INDEXES, UNDER_WAY = "plan.json", "verdicts", "index", "under_way"
 SUFFIX = ".parquet"
@@ -46,8 +48,7 @@ class ShardFolder:
         return self.beside / UNDER_WAY
 
     def prepare(self) -> None:
-        """Make what is not there; VievalError where nothing can be written."""
-        self.storage.prepare(PLAN)
+        """Make the folder of notes; VievalError where it cannot be made."""
         try:
             self.under_way.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -111,6 +112,14 @@ class ShardFolder:
             )
         common = {name: value for name, value in document.items() if name != "shards"}
         return [{**common, **shard} for shard in document.get("shards", [{}])]
+
+    def require_own(self, file: str, table: Any) -> None:
+        """VievalError where a shard's file, of which this is the table, holds the verdicts of another."""
+        document = read_json((table.schema.metadata or {}).get(METADATA, b"{}"))
+        if not file.startswith(JOINED) and document.get("shard", {}).get("name") != file:
+            raise VievalError(
+                f"{self.name}/{_file(file)}: the verdicts of another shard; remove it, and its rows are judged again"
+            )
 
     def tables(self, file: str, columns: Sequence[str] | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
         """The metadata and the table of each shard in a file, in their order; VievalError where it cannot be read."""

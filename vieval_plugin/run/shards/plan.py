@@ -7,19 +7,22 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 import vieval_plugin
-from vieval_plugin import judges
+from vieval_plugin import __version__, judges
 from vieval_plugin.errors import VievalError
+from vieval_plugin.readers.places import Place
 from vieval_plugin.records import SCHEMA, Provenance
-from vieval_plugin.run.shards.inputs import InputFile, rows_of_files
-from vieval_plugin.run.shards.schema import VerdictSchema, version
+from vieval_plugin.run.shards.inputs import InputFile, rows_of_files, with_limit
+from vieval_plugin.run.shards.schema import VerdictSchema
 from vieval_plugin.run.verdict_lines import differing_runs, identity_of
-from vieval_plugin.text.yaml_json import read_json
 
 ROWS_PER_SHARD = 512
+_MOST_SHARDS = 100_000_000  # a plan of more is damaged
 _READERS = ("backends/reply_checks.py", "backends/token_probabilities.py", "backends/http/responses.py")
 
 
@@ -44,7 +47,7 @@ class Plan:
     """A data set cut into shards, and all that a verdict on it depends on.
 
     `columns` are those of the files by what they are to a sample, `kind` is that of rows which name none. `version` is
-    VIEval's, and `readers` a hash of what reads replies.
+    VIEval's, and `readers` a hash of what reads replies. With a `limit` the files end after so many rows.
     """
 
     root: str
@@ -56,6 +59,7 @@ class Plan:
     schema: VerdictSchema
     version: str
     readers: str
+    limit: int | None = None
 
     @cached_property
     def run(self) -> str:
@@ -87,18 +91,20 @@ class Plan:
 
 
 def new_plan(
-    root: Path,
+    root: Place,
     files: Sequence[InputFile],
     rows_per_shard: int,
     columns: Mapping[str, str],
     kind: str | None,
     provenance: Provenance,
     schema: VerdictSchema,
+    limit: int | None = None,
 ) -> Plan:
     """The plan of a run that begins."""
+    planned = tuple(files if limit is None else with_limit(files, limit))
     return Plan(
-        *(str(root), tuple(files), rows_per_shard, dict(columns), kind or ""),
-        *(provenance, schema, version(), readers_hash()),
+        *(root.address, planned, rows_per_shard, dict(columns), kind or ""),
+        *(provenance, schema, __version__, readers_hash(), limit),
     )
 
 
@@ -110,19 +116,27 @@ def to_json(plan: Plan) -> bytes:
 def from_json(text: bytes, where: str) -> Plan:
     """The plan in a file; VievalError, beginning with `where`, for what is none."""
     try:
-        document = read_json(text)
-        fields = {name: document[name] for name in Plan.__annotations__}
-        provenance = {name: _frozen(value) for name, value in fields["provenance"].items()}
-        files = tuple(InputFile(**{**file, "groups": tuple(file["groups"])}) for file in fields["files"])
-        schema = VerdictSchema(**{**fields["schema"], "scores": tuple(fields["schema"]["scores"])})
-        return Plan(**{**fields, "files": files, "provenance": Provenance(**provenance), "schema": schema})
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise VievalError(f"{where}: no plan of shards that can be read; name another folder with --out") from None
+        plan = TypeAdapter(Plan).validate_json(text, strict=True)
+    except ValidationError:
+        plan = None
+    if plan is None or not _is_sound(plan):
+        raise VievalError(f"{where}: no plan of shards that can be read; name another folder with --out")
+    return plan
+
+
+def _is_sound(plan: Plan) -> bool:
+    """Return whether a plan, which may have been changed by hand, leads nowhere but below its root, and ends."""
+    paths = [PurePosixPath(file.path) for file in plan.files]
+    inside = not any(path.is_absolute() or ".." in path.parts or "\0" in str(path) for path in paths)
+    counted = plan.rows_per_shard > 0 and all(rows >= 0 for file in plan.files for rows in file.groups)
+    return inside and counted and plan.rows / plan.rows_per_shard < _MOST_SHARDS
 
 
 def require_same_run(earlier: Plan, now: Plan, where: str) -> None:
     """VievalError, beginning with `where`, where another judge or other options than the plan's would give the verdicts."""
     difference = differing_runs(identity_of(earlier.provenance), identity_of(now.provenance))
+    if not difference and earlier.limit != now.limit:
+        difference = f"{_limit_in_words(earlier)}, now {_limit_in_words(now)}"
     for name in ("columns", "kind", "rows_per_shard", "schema"):
         before, after = getattr(earlier, name), getattr(now, name)
         if not difference and before != after:
@@ -174,14 +188,14 @@ def _known_by(file: InputFile) -> tuple[int, str]:
     return file.size, file.digest
 
 
+def _limit_in_words(plan: Plan) -> str:
+    return "without --limit" if plan.limit is None else f"with --limit {plan.limit}"
+
+
 def _in_words(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={column}" for name, column in value.items())
     return str(value) or "none"
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _short(document: Any, length: int) -> str:

@@ -17,10 +17,11 @@ _NAMED = 5
 
 @dataclass
 class FolderProgress:
-    """Counts over a folder of shards; `rate` is in rows a second, 0 where it is not known."""
+    """Counts over a folder of shards; `rate` is in rows and `call_rate` in calls a second, 0 where they are not known."""
 
     shards: int
     rows: int
+    limit: int | None = None
     done: int = 0
     rows_done: int = 0
     running: int = 0
@@ -29,6 +30,7 @@ class FolderProgress:
     calls: int = 0
     tokens: Counter[str] = field(default_factory=Counter)
     rate: float = 0.0
+    call_rate: float = 0.0
 
     @property
     def is_complete(self) -> bool:
@@ -38,36 +40,38 @@ class FolderProgress:
     def lines(self) -> list[str]:
         """The counts in lines."""
         left = self.shards - self.done
+        limited = "" if self.limit is None else f", limited to the first {self.limit:,} rows"
         running = f", {self.running} running" if self.running else ""
+        counting = " (a row counts when its shard is done)" if left else ""
         lines = [
             f"shards: {self.done:,} of {self.shards:,} done{running}, {left:,} left; "
-            f"rows: {self.rows_done:,} of {self.rows:,}"
+            f"rows: {self.rows_done:,} of {self.rows:,}{limited}{counting}"
         ]
         if self.statuses:
             lines.append("verdicts: " + ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common()))
             tokens = f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
             lines.append(f"answers of a model: {self.calls:,}, {tokens}")
         lines += [f"{status} {n:,}: {reason}" for (status, reason), n in self.reasons.most_common(_NAMED)]
-        if left and self.rate:
-            lines.append(
-                f"rate: {self.rate:,.1f} rows a second; left: {_span((self.rows - self.rows_done) / self.rate)}"
-            )
+        if self.rate:
+            remaining = f"; left: {_span((self.rows - self.rows_done) / self.rate)}" if left else ""
+            calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
+            lines.append(f"rate: {self.rate:,.1f} rows{calls} a second{remaining}")
         return lines
 
 
 def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
     """Counts over the shards of a plan; VievalError for a file that is no file of verdicts."""
     planned = {shard.name: shard.rows for shard in plan.shards()}
-    counted = FolderProgress(len(planned), plan.rows)
-    ended: list[tuple[float, float, int]] = []
+    counted = FolderProgress(len(planned), plan.rows, plan.limit)
+    ended: list[tuple[float, float, int, int]] = []
     for file, names in folder.counted():
         for document in folder.metadata(file):
             name = document["shard"]["name"]
             if name in planned and name in names:
                 _add(counted, document, planned[name])
-                ended.append((document["ended"], document["began"], planned[name]))
+                ended.append((document["ended"], document["began"], planned[name], document["calls"]))
     counted.running = len({name for name in open_shards(folder.under_way) if name in planned})
-    counted.rate = _rate(ended)
+    counted.rate, counted.call_rate = _rates(ended)
     return counted
 
 
@@ -81,12 +85,14 @@ def _add(counted: FolderProgress, document: dict[str, Any], rows: int) -> None:
     counted.tokens.update(document["tokens"])
 
 
-def _rate(ended: Iterable[tuple[float, float, int]]) -> float:
-    """Rows a second over the last minutes in which shards ended."""
+def _rates(ended: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:
+    """Rows and calls a second over the last minutes in which shards ended."""
     ordered = sorted(ended)
     recent = [shard for shard in ordered if shard[0] > ordered[-1][0] - _RECENT]
-    span = max((end for end, _, _ in recent), default=0.0) - min((began for _, began, _ in recent), default=0.0)
-    return sum(rows for _, _, rows in recent) / span if span > 0 else 0.0
+    span = max((end for end, *_ in recent), default=0.0) - min((began for _, began, *_ in recent), default=0.0)
+    if span <= 0:
+        return 0.0, 0.0
+    return sum(rows for *_, rows, _ in recent) / span, sum(calls for *_, calls in recent) / span
 
 
 def _span(seconds: float) -> str:

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 MOST_BYTES = 256 << 20
+_CLOSING = 5.0  # seconds; an image that is being fetched may take longer
 
 
 class ReadAhead(Generic[T]):
@@ -25,7 +26,8 @@ class ReadAhead(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._read: asyncio.Queue[tuple[T, int] | BaseException | None] = asyncio.Queue()
         self._waiting, self._closed, self._change = 0, False, threading.Condition()
-        threading.Thread(target=self._run, name="read", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="read", daemon=True)
+        self._thread.start()
 
     async def __aiter__(self) -> AsyncIterator[T]:
         while (item := await self._read.get()) is not None:
@@ -37,10 +39,11 @@ class ReadAhead(Generic[T]):
             yield item[0]
 
     def close(self) -> None:
-        """Read no further."""
+        """Read no further, and wait a little for the thread: one that is in pyarrow when Python ends aborts the process."""
         with self._change:
             self._closed = True
             self._change.notify()
+        self._thread.join(_CLOSING)
 
     def _run(self) -> None:
         try:

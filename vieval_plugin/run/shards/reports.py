@@ -20,11 +20,16 @@ class Written:
 
 @dataclass(frozen=True)
 class NotWritten:
-    """A shard without a file, and why; `is_open_elsewhere` where another driver's worker has it open."""
+    """A shard without a file, and why.
+
+    `is_open_elsewhere` where another driver's worker has it open; `exceeds_budget` where it takes more calls than all
+    that the run may make, so that the same command cannot write it.
+    """
 
     shard: Shard
     reason: str
     is_open_elsewhere: bool = False
+    exceeds_budget: bool = False
 
 
 ShardReport: TypeAlias = Written | NotWritten

@@ -12,6 +12,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest, images_of
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.readers.columns import ColumnMap
+from vieval_plugin.readers.places import Place
 from vieval_plugin.readers.sample_rows import kind_of
 from vieval_plugin.readers.samples import SampleRow, samples_in_row
 from vieval_plugin.readers.table_rows import rows_of
@@ -39,7 +40,7 @@ class ShardRow:
         return _OVERHEAD + sum(len(source) for source in sources if isinstance(source, bytes))
 
 
-def rows_of_shards(plan: Plan, root: Path, indexes: Path, shards: Sequence[Shard]) -> Iterator[ShardRow]:
+def rows_of_shards(plan: Plan, root: Place, indexes: Path, shards: Sequence[Shard]) -> Iterator[ShardRow]:
     """The samples of shards of one row group, in order, without digests.
 
     Args:

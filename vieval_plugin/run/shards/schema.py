@@ -31,19 +31,20 @@ that `vieval shards --compact` made, it has `shards` instead: a list of such obj
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin import __version__
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Choice, Verdict
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import Provenance, verdict_document
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.redaction import without_secrets
 from vieval_plugin.text.yaml_json import read_json
 
 if TYPE_CHECKING:
@@ -128,13 +129,14 @@ def verdict_row(
 ) -> dict[str, Any]:
     """A verdict as the columns of its file have it."""
     judged, verdict = row.sample, outcome.verdict
-    document = verdict_document(verdict)
+    reason, rationale, findings = without_secrets([verdict.reason, verdict.rationale, verdict.findings])
     texts = {
         **{"file": file, "uid": judged.id.uid, "image_model": judged.id.image_model, "kind": judged.kind},
         "category": "" if isinstance(judged, Contest) else judged.category,
-        **{"status": str(verdict.status), "reason": _reason_of(document), "rationale": document["rationale"]},
-        **({"trace": json.dumps(document["trace"], allow_nan=False)} if schema.trace else {}),
+        **{"status": str(verdict.status), "reason": " ".join(reason.split()), "rationale": rationale},
     }
+    if schema.trace:
+        texts["trace"] = json.dumps(verdict_document(verdict)["trace"], allow_nan=False)
     return {
         **{name: _encodable(text) for name, text in texts.items()},
         "row": number,
@@ -145,7 +147,7 @@ def verdict_row(
         "bounds": {name: list(ends) for name, ends in verdict.bounds.items()},
         "sub_scores": _sub_scores(verdict, schema),
         "choice": _choice(verdict.choice),
-        "findings": [_encodable(text) for text in dict.fromkeys((*document["findings"], *row.findings))],
+        "findings": [_encodable(text) for text in dict.fromkeys((*findings, *row.findings))],
         "calls": outcome.calls,
         "tokens": {"input": outcome.input_tokens, "output": outcome.output_tokens},
         "seconds": outcome.seconds,
@@ -175,7 +177,7 @@ def shard_metadata(
 ) -> dict[str, Any]:
     """The metadata of a shard's file."""
     return {
-        "version": version(),
+        "version": __version__,
         "run": run,
         "provenance": asdict(provenance),
         "shard": dict(shard),
@@ -210,31 +212,14 @@ def metadata_in(footer: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def version() -> str:
-    """The version of VIEval; empty in a checkout that is not installed."""
-    try:
-        return importlib.metadata.version("vieval")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
 def arrow() -> Any:
     """pyarrow with its parquet files; VievalError where it is not installed."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise VievalError('a folder of shards needs pyarrow; run: pip install "vieval[tables]"') from None
+        raise VievalError(f"a folder of shards needs pyarrow; {install_advice('tables')}") from None
     return pyarrow
-
-
-def _reason_of(document: Mapping[str, Any]) -> str:
-    """`Verdict.reason` of a document, which has no secrets."""
-    if document["status"] in ("ok", "repaired"):
-        return ""
-    steps = (step for step in document["trace"] if step["status"] == document["status"] and step["reason"])
-    step = next(steps, None)
-    return " ".join(step["reason"].split()) if step else ""
 
 
 def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> dict[str, list[float]]:

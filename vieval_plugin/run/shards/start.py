@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -14,19 +15,12 @@ import platformdirs
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.columns import ColumnMap, fields_of, require_columns
+from vieval_plugin.readers.places import Place, place_at, size_of
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.prepare import PreparedJudge, prepare
-from vieval_plugin.run.shards.folder import ShardFolder, open_folder
-from vieval_plugin.run.shards.inputs import (
-    InputFile,
-    footer_digest,
-    input_files,
-    input_paths,
-    root_of,
-    table_of,
-    with_limit,
-)
+from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
+from vieval_plugin.run.shards.inputs import InputFile, in_threads, input_files, input_places, root_of, table_of
 from vieval_plugin.run.shards.passes import PassQueue, passes_over
 from vieval_plugin.run.shards.plan import (
     ROWS_PER_SHARD,
@@ -90,15 +84,31 @@ def begin(request: ShardRequest) -> StartedRun:
     """
     folder = open_folder(request.folder)
     prepared = prepare(request.judge, request.setting, request.options, request.backbone)
-    paths = input_paths(request.named)
+    with _leaving_no_folder_without_a_plan(folder):
+        plan, root, notes = _planned(request, folder, prepared)
     folder.prepare()
+    options = with_store(request.options, plan.rows, request.own_store)
+    run = ShardRun(
+        *(folder.location, root.address, request.judge, request.setting, options, request.backbone),
+        *(request.most_failures, request.budget, request.hosts),
+        measures=prepared.spec.scored,
+    )
+    return StartedRun(run, plan, notes)
+
+
+def _planned(
+    request: ShardRequest, folder: ShardFolder, prepared: PreparedJudge
+) -> tuple[Plan, Place, tuple[str, ...]]:
+    """The plan that is kept in a folder now, where its paths start on this machine, and lines on columns for the user."""
+    places = [place for place in input_places(request.named) if not Path(str(place)).is_relative_to(folder.name)]
+    if not places:
+        raise VievalError(f"{folder.name}: all that is to be judged lies in it; choose another --out")
+    folder.storage.prepare(PLAN)
     earlier = folder.plan()
-    root = _root(earlier, paths)
-    files = _files(earlier, paths, root, folder.indexes)
+    root = _root(earlier, places)
     planned = earlier.by_path if earlier else {}
+    files = input_files(places, root, folder.indexes, planned)
     fields = _fields(request, files, [file for file in files if file.path not in planned], root, folder.indexes)
-    if request.limit is not None:
-        files = list(with_limit(files, request.limit))
     now = new_plan(
         root,
         files,
@@ -107,6 +117,7 @@ def begin(request: ShardRequest) -> StartedRun:
         request.kind,
         replace(provenance_of(prepared, request.options, request.backbone), label=request.label),
         schema_of(prepared, request.options.judges.of(prepared.spec), request.trace),
+        request.limit,
     )
     if earlier is None:
         _require_readable(now, root, folder, fields, prepared)
@@ -115,13 +126,22 @@ def begin(request: ShardRequest) -> StartedRun:
     plan = extended(earlier, now, folder.name, request.extend)
     if plan.files != earlier.files:
         folder.replace_plan(plan)
-    options = with_store(request.options, plan.rows, request.own_store)
-    run = ShardRun(
-        *(folder.location, str(root), request.judge, request.setting, options, request.backbone),
-        *(request.most_failures, request.budget, request.hosts),
-        measures=prepared.spec.scored,
-    )
-    return StartedRun(run, plan, fields.notes)
+    return plan, root, fields.notes
+
+
+@contextmanager
+def _leaving_no_folder_without_a_plan(folder: ShardFolder) -> Iterator[None]:
+    """Remove the indexes of tar files, and the folders that were not there, where an error comes before the plan."""
+    created = [path for path in (folder.beside, *folder.beside.parents) if not path.exists()]
+    try:
+        yield
+    except VievalError:
+        with suppress(OSError, VievalError):  # a plan that cannot be read is one
+            if folder.plan() is None:
+                shutil.rmtree(folder.indexes, ignore_errors=True)
+                for path in created:
+                    path.rmdir()
+        raise
 
 
 def passes_left(started: StartedRun, part: tuple[int, int] = (0, 1)) -> tuple[PassQueue, int]:
@@ -155,42 +175,31 @@ def with_store(options: Config, rows: int, own: bool) -> Config:
     return options.model_copy(update={"store": store})
 
 
-def _root(earlier: Plan | None, paths: Sequence[Path]) -> Path:
-    """The folder that paths of the plan start at: that of the plan, unless its files lie elsewhere on this machine."""
-    if earlier and (Path(earlier.root) / earlier.files[0].path).exists():
-        return Path(earlier.root)
-    return root_of(paths)
-
-
-def _files(earlier: Plan | None, paths: Sequence[Path], root: Path, indexes: Path) -> list[InputFile]:
-    """The files as they are now; one that is as the plan has it is not read again."""
-    known = {root / file.path: file for file in earlier.files} if earlier else {}
-    unchanged = {path for path in paths if path in known and _is_unchanged(path, known[path])}
-    read = iter(input_files([path for path in paths if path not in unchanged], root, indexes))
-    return [known[path] if path in unchanged else next(read) for path in paths]
-
-
-def _is_unchanged(path: Path, file: InputFile) -> bool:
-    """Return whether a file is as the plan has it; of a tar, whose headers are looked at when it is read, by its size."""
-    return os.path.getsize(path) == file.size and (file.is_tar or footer_digest(path) == file.digest)
+def _root(earlier: Plan | None, places: Sequence[Place]) -> Place:
+    """The folder that paths of the plan start at: that of the plan, unless its files lie elsewhere now."""
+    if earlier:
+        root = place_at(earlier.root)
+        with suppress(VievalError):
+            size_of(root.below(earlier.files[0].path))
+            return root
+    return root_of(places)
 
 
 def _fields(
-    request: ShardRequest, files: Sequence[InputFile], new: Sequence[InputFile], root: Path, indexes: Path
+    request: ShardRequest, files: Sequence[InputFile], new: Sequence[InputFile], root: Place, indexes: Path
 ) -> ColumnMap:
     """What the columns are, by the first file; VievalError where one that is new lacks one of them."""
     table = table_of(files[0], root, indexes)
     fields = fields_of(table, request.columns or {})
-    for file in new:
-        require_columns(table_of(file, root, indexes), fields.columns.values())
+    in_threads(lambda file: require_columns(table_of(file, root, indexes), fields.columns.values()), new)
     return fields
 
 
-def _require_readable(plan: Plan, root: Path, folder: ShardFolder, fields: ColumnMap, prepared: PreparedJudge) -> None:
+def _require_readable(plan: Plan, root: Place, folder: ShardFolder, fields: ColumnMap, prepared: PreparedJudge) -> None:
     """VievalError where there are no rows, or the first have no text that the judge needs."""
     first = next(plan.shards(), None)
     if first is None:
-        raise VievalError(f"{root / plan.files[0].path}: no rows in it; each has an image and what it was made of")
+        raise VievalError(f"{root.below(plan.files[0].path)}: no rows in it; each has an image and what it was made of")
     if fields.no_text:
         try:
             rows = [row.row for row in islice(rows_of_shards(plan, root, folder.indexes, [first]), _LOOKED_AT)]

@@ -9,21 +9,18 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import platformdirs
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import create_whole, require_writable, write_whole
-from vieval_plugin.run.shards.inputs import READ_AT_ONCE, footer_length, parquet_footer
-from vieval_plugin.run.shards.schema import arrow
+from vieval_plugin.readers.places import REMOTE, Place, parquet_footer, place_at, place_of, reading, reason_of
 
-_REMOTE = re.compile(r"(s3|gs|gcs):/+")
 _STALE = 3600.0  # seconds after which an unfinished file is nobody's any more
 _TRIAL = "trial"
 _ONE_REQUEST = "allow_delayed_open=true"
@@ -87,7 +84,7 @@ class Disk:
             raise VievalError(f"{self.path / name}: cannot be read ({error.strerror})") from None
 
     def footer(self, name: str) -> bytes:
-        return parquet_footer(self.path / name)
+        return parquet_footer(place_of(self.path / name))
 
     def create(self, name: str, content: bytes) -> bool:
         return create_whole(self.path / name, content)
@@ -121,34 +118,29 @@ class Disk:
 
 @dataclass(frozen=True)
 class ObjectStorage:
-    """A prefix in a bucket, by one of pyarrow's file systems, which take keys from the environment."""
+    """A folder in a bucket."""
 
-    name: str
-    system: Any
-    prefix: str
+    place: Place
+
+    @property
+    def name(self) -> str:
+        return str(self.place)
 
     def prepare(self, name: str) -> None:
         self.write(_TRIAL, b"")
         self.remove(_TRIAL)
 
     def read(self, name: str) -> bytes | None:
-        try:
-            with self.system.open_input_file(self._path(name)) as file:
-                return bytes(file.read())
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self._refused(name, "read", error) from None
+        place = self.place.below(name)
+        with reading(place):
+            try:
+                with place.system.open_input_file(place.path) as file:
+                    return bytes(file.read())
+            except FileNotFoundError:
+                return None
 
     def footer(self, name: str) -> bytes:
-        try:
-            with self.system.open_input_file(self._path(name)) as file:
-                size = file.size()
-                end = file.read_at(min(size, READ_AT_ONCE), max(size - READ_AT_ONCE, 0))
-                length = footer_length(end)
-                return bytes(end[-length:] if length <= len(end) else file.read_at(length, max(size - length, 0)))
-        except OSError as error:
-            raise self._refused(name, "read", error) from None
+        return parquet_footer(self.place.below(name))
 
     def create(self, name: str, content: bytes) -> bool:
         if self.holds(name):
@@ -157,68 +149,46 @@ class ObjectStorage:
         return True
 
     def write(self, name: str, content: bytes) -> None:
+        place = self.place.below(name)
         try:
-            stream = self.system.open_output_stream(self._path(name))
+            stream = place.system.open_output_stream(place.path)
             stream.write(content)
             stream.close()  # not by `with`, which would put half of it there where writing fails
         except OSError as error:
-            raise self._refused(name, "written", error) from None
+            raise VievalError(f"{place}: cannot be written ({reason_of(error)})") from None
 
     def remove(self, name: str) -> None:
         with contextlib.suppress(OSError):
-            self.system.delete_file(self._path(name))
+            self.place.system.delete_file(self.place.below(name).path)
 
     def holds(self, name: str) -> bool:
-        return bool(self._info(self._path(name)).is_file)
+        place = self.place.below(name)
+        with reading(place):
+            return bool(place.system.get_file_info(place.path).is_file)
 
     def sizes(self, folder: str) -> Mapping[str, int]:
         from pyarrow import fs
 
-        try:
-            found = self.system.get_file_info(fs.FileSelector(self._path(folder), allow_not_found=True))
-        except OSError as error:
-            raise self._refused(folder, "read", error) from None
+        place = self.place.below(folder)
+        with reading(place):
+            found = place.system.get_file_info(fs.FileSelector(place.path, allow_not_found=True))
         return {info.base_name: info.size for info in found if info.is_file}
-
-    def _info(self, path: str) -> Any:
-        try:
-            return self.system.get_file_info(path)
-        except OSError as error:
-            raise self._refused(path, "read", error) from None
-
-    def _path(self, name: str) -> str:
-        return f"{self.prefix}/{name}"
-
-    def _refused(self, name: str, what: str, error: OSError) -> VievalError:
-        reason = " ".join(str(error).split())[:300]
-        return VievalError(f"{self.name}/{name}: cannot be {what} ({reason})")
-
-
-def location_of(named: str | Path) -> str:
-    """The place that a user names, as `storage_at` takes it: an address of object storage, or an absolute path.
-
-    >>> location_of(Path("s3://bucket/verdicts"))
-    's3://bucket/verdicts'
-    """
-    text = str(named)
-    match = _REMOTE.match(text)
-    return f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
 
 
 def storage_at(location: str) -> tuple[Storage, Path]:
     """The storage at a place, and a folder on this machine for what lies beside it; VievalError for a wrong address."""
-    if not _REMOTE.match(location):
+    if not REMOTE.match(location):
         return Disk(Path(location)), Path(location)
-    arrow()
     from pyarrow import fs
 
-    name, _, query = location.partition("?")
-    try:
-        system, prefix = fs.FileSystem.from_uri(location)
-        if location.startswith("s3:") and "allow_delayed_open" in fs.S3FileSystem.__doc__:
-            # what is small enough is put in one request then, and not in parts
-            system, prefix = fs.FileSystem.from_uri(f"{name}?{'&'.join(filter(None, (query, _ONE_REQUEST)))}")
-    except (OSError, ValueError, NotImplementedError) as error:
-        raise VievalError(f"{name}: no place in object storage ({' '.join(str(error).split())[:200]})") from None
-    beside = Path(platformdirs.user_cache_dir("vieval")) / "shards" / hashlib.sha256(name.encode()).hexdigest()[:16]
-    return ObjectStorage(name, system, prefix), beside
+    place = place_at(location)
+    if place.scheme == "s3://" and "allow_delayed_open" in fs.S3FileSystem.__doc__:
+        place = place_at(location, _ONE_REQUEST)  # what is small enough is put in one request then, and not in parts
+    if place.system.type_name.startswith("py::"):
+        raise VievalError(
+            f"{place}: files are put there by pyarrow alone, which was built without it; choose another --out"
+        )
+    beside = (
+        Path(platformdirs.user_cache_dir("vieval")) / "shards" / hashlib.sha256(str(place).encode()).hexdigest()[:16]
+    )
+    return ObjectStorage(place), beside

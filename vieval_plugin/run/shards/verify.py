@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.readers.places import place_at
 from vieval_plugin.run.shards.folder import ShardFolder
-from vieval_plugin.run.shards.inputs import require_same
+from vieval_plugin.run.shards.inputs import InputFile, in_threads, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import output_digest, rows_of_shards
 
@@ -67,11 +67,18 @@ def verify(folder: ShardFolder, plan: Plan, seed: int = 0) -> Verified:
 
 
 def _changed_files(verified: Verified, plan: Plan) -> Iterator[str]:
-    for file in plan.files:
+    root = place_at(plan.root)
+
+    def problem_of(file: InputFile) -> str:
         try:
-            require_same(file, Path(plan.root))
+            require_same(file, root)
         except VievalError as error:
-            verified.problems.append(str(error))
+            return str(error)
+        return ""
+
+    for file, problem in zip(plan.files, in_threads(problem_of, plan.files), strict=True):
+        if problem:
+            verified.problems.append(problem)
             yield file.path
 
 
@@ -91,9 +98,8 @@ def _check_digest(
     """Compute the digest of one image of a shard again."""
     verdict = table.slice(draw.randrange(max(table.num_rows, 1)), 1).to_pylist()[0]
     only = replace(shard, first=verdict["row"], rows=1)
-    rows = [
-        row for row in rows_of_shards(plan, Path(plan.root), folder.indexes, [only]) if row.prompt == verdict["prompt"]
-    ]
+    samples = rows_of_shards(plan, place_at(plan.root), folder.indexes, [only])
+    rows = [row for row in samples if row.prompt == verdict["prompt"]]
     if verdict["digest"] is None or not rows or rows[0].row.addresses:
         return
     verified.digests += 1

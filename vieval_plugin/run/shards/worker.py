@@ -11,12 +11,12 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.readers.places import place_at
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
@@ -112,7 +112,7 @@ class ShardWorker:
         self, run: ShardRun, report: Callable[[ShardReport], None], on_row: Callable[[], None] = lambda: None
     ) -> None:
         self._run, self._report, self._on_row = run, report, on_row
-        self._folder, self._root = open_folder(run.folder), Path(run.root)
+        self._folder, self._root = open_folder(run.folder), place_at(run.root)
         plan = self._folder.plan()
         if plan is None:
             raise VievalError(f"{run.folder}: no plan there; name a folder that all workers see")
@@ -139,8 +139,8 @@ class ShardWorker:
             raise group.exceptions[0] from None
         finally:
             self._stopped = True
+            self._slots.release(MOST_OPEN)  # the reading thread may wait for one
             ahead.close()
-            self._slots.release(MOST_OPEN)  # the thread may wait for one
             self._isolated.close()
             for opened in self._open.values():
                 opened.note.close()
@@ -157,7 +157,8 @@ class ShardWorker:
         def settle(number: int, _: SampleRow, outcome: Outcome) -> None:
             self._settle(under_way.pop(number), outcome)
 
-        async with Session(self._run.options, self._run.backbone, self.progress) as session:
+        run, asks_a_model = self._run, self._prepared.asks_a_model
+        async with Session(run.options, run.backbone, self.progress, asks_a_model) as session:
             await session.judge_stream(rows(), self._prepared, settle)
 
     def _events(self, passes: Iterable[Pass]) -> Iterator[_Event]:
@@ -213,6 +214,9 @@ class ShardWorker:
             opened = Written(shard)
         elif not is_last and is_open(self._folder.under_way, shard.name):
             opened = NotWritten(shard, "another worker has it open", is_open_elsewhere=True)
+        elif self._budget.never_allows(shard.rows):
+            reason = f"its calls are more than the {self._run.budget} that --budget gives a worker"
+            opened = NotWritten(shard, reason, exceeds_budget=True)
         elif not self._budget.allows(shard.rows):
             opened = NotWritten(shard, f"its calls would be more than --budget leaves of {self._run.budget}")
         elif self._stopped:

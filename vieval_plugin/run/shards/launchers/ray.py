@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.run.shards.folder import ShardFolder, open_folder
 from vieval_plugin.run.shards.launchers.processes import MOST_DEATHS
 from vieval_plugin.run.shards.passes import Pass, PassQueue
@@ -234,7 +234,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise VievalError('--ray needs Ray; run: pip install "vieval[ray]"') from None
+        raise VievalError(f"--ray needs Ray; {install_advice('ray')}") from None
     return ray
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,17 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_columns
+from vieval_plugin.cli import (
+    BASE_URL_ENV_VAR,
+    EXAMPLE_BACKBONE,
+    MODEL_ENV_VAR,
+    add_backbone,
+    add_columns,
+    add_command,
+    add_judge,
+    lines_by_reason,
+)
+from vieval_plugin.cli.score.backbone import OF_BACKBONE, backbone_of, named_backbone, options_in_force, require_model
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -24,108 +33,88 @@ if TYPE_CHECKING:
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.run.verdict_log import VerdictLog
 
-
-GROUP = "judge images"
 DEFAULT_JUDGE = "viescore"
 """The judge where none is named."""
-MODEL_ENV_VAR, BASE_URL_ENV_VAR = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
-"""Environment variables of the backbone where neither flags nor options name one."""
-_OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", "price_input", "price_output")
 
 
 @dataclass(frozen=True)
 class _Request:
     """Samples, and who judges them by what: a backbone that flags name, or those of the options.
 
-    `unable` has a line for each judge of several that cannot run.
+    `unable` has the judges of several that cannot run, with the reason of each.
     """
 
     source: SampleSource
     judges: Sequence[PreparedJudge]
     current: Config
     backbone: Backbone | None
-    unable: tuple[str, ...] = ()
+    unable: tuple[tuple[str, str], ...] = ()
 
 
 def add(commands: Commands) -> None:
     from vieval_plugin.cli.shards.judging import add_shards
 
-    parser = commands.add_parser("score", help="judge the images of your own generator")
+    parser = add_command(
+        commands,
+        "score",
+        "score images, and write the verdicts",
+        "You need no human ratings. A judge that asks a model needs --model and --base-url, the same in the environment "
+        f"variables {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}, or an options file. If the command is stopped, "
+        "run it again, and it goes on.",
+        (
+            "one image, without a server, by a toy judge",
+            'vieval score cat.png --prompt "a cat" --judge vieval_small',
+        ),
+        ("a table of images and prompts", f"vieval score images.csv --out verdicts.jsonl {EXAMPLE_BACKBONE}"),
+        ("what that would cost", f"vieval score images.csv --plan {EXAMPLE_BACKBONE}"),
+        (
+            "a data set of any size, by four processes",
+            "vieval score data/ --out verdicts/ --judge viescore --processes 4",
+        ),
+    )
     parser.add_argument(
         "samples",
         nargs="*",
-        help="images, with --prompt; or a table (CSV, JSONL, parquet, a saved data set, ORG/NAME of the hub); or folders of "
+        help="images, with --prompt; a table (CSV, JSONL, parquet, a saved data set, or ORG/NAME on the hub); folders of "
         "images, with --prompts or with prompts in them; or what lmms-eval wrote of a generator (--log_samples)",
     )
     parser.add_argument(
         "--out",
         type=Path,
-        help="verdicts in the samples' order: .jsonl, .csv or .parquet; any other name is a folder of shards, for parquet "
-        "and webdataset tar files of any size; not needed for images",
+        help="write verdicts here: to a .jsonl, .csv or .parquet file, or, for parquet and webdataset tar files, to a folder "
+        "of shards; needed unless you name images one by one",
     )
-    parser.add_argument("--json", action="store_true", help="print the verdicts on images as JSON, one a line")
-    parser.add_argument("--plan", action="store_true", help="judge eight samples, tell what all would cost, and stop")
+    parser.add_argument("--json", action="store_true", help="print the verdicts on images as JSON, one on a line")
+    parser.add_argument("--plan", action="store_true", help="judge eight samples, print what all would cost, and stop")
 
-    selection = parser.add_argument_group("what is judged")
-    selection.add_argument("--prompt", metavar="TEXT", help="what the images were made of")
+    selection = parser.add_argument_group("samples")
+    selection.add_argument("--prompt", metavar="TEXT", help="the prompt of the images that you name")
     selection.add_argument("--source", metavar="IMAGE", help="the image that was edited")
-    selection.add_argument("--instruction", metavar="TEXT", help="how it was to be edited")
-    selection.add_argument("--prompts", type=Path, help="what images in folders were made of: a table, or a .txt")
+    selection.add_argument("--instruction", metavar="TEXT", help="the instruction of the edit")
+    selection.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
     add_columns(selection)
     selection.add_argument(
-        "--kind", "--task", dest="kind", help="the kind of samples whose line names none, such as tig"
+        "--kind", "--task", dest="kind", help="the task type of samples that name none, such as tig (text to image)"
     )
     selection.add_argument(
-        "--benchmark", metavar="FOLDER", help="judge the images of a benchmark, and keep what people said of them"
+        "--benchmark",
+        metavar="FOLDER",
+        help="judge the images of this benchmark, and keep its human ratings with the verdicts",
     )
-    selection.add_argument("--limit", type=int, metavar="N", help="judge the first N samples only")
+    selection.add_argument("--limit", type=int, metavar="N", help="judge only the first N samples")
     selection.add_argument(
-        "--allow-urls", action="append", default=[], metavar="HOST", help="fetch images from this host; once for each"
+        "--allow-urls", action="append", default=[], metavar="HOST", help="fetch images from this host; may be repeated"
     )
-    selection.add_argument(
-        "--strict", action="store_true", help="ask nothing if a line is bad, but stop at the first, with its number"
-    )
+    selection.add_argument("--strict", action="store_true", help="stop at the first bad row, before anything is asked")
 
-    add_judge(parser).add_argument(
-        "--label", default="", help="what reports call these verdicts (default: the backbone's model)"
+    add_judge(parser, f"{DEFAULT_JUDGE}, or the judge of the run's task").add_argument(
+        "--label", default="", help="name the verdicts in reports (default: the name of the backbone)"
     )
     model = add_backbone(parser)
-    model.add_argument("--price-input", type=float, metavar="P", help="of a million tokens of questions, for --plan")
-    model.add_argument("--price-output", type=float, metavar="P", help="of a million tokens of answers, for --plan")
+    model.add_argument("--price-input", type=float, metavar="P", help="price of a million input tokens, for --plan")
+    model.add_argument("--price-output", type=float, metavar="P", help="price of a million output tokens, for --plan")
     add_shards(parser)
     parser.set_defaults(run=_run)
-
-
-def add_judge(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """The flags that say who judges."""
-    by = parser.add_argument_group("who judges")
-    by.add_argument(
-        "--judge", action="append", help="a judge, once for each (default: viescore, or that of the run's task)"
-    )
-    by.add_argument("--setting", help="the judge's setting, such as 1shot (default: its plain one)")
-    by.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
-    by.add_argument("--scorer", help="weights of a judge that measures: a name, a folder or a file (default: its own)")
-    by.add_argument("--fresh", action="store_true", help="ask anew what the store holds, and replace it")
-    return by
-
-
-def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argparse._ArgumentGroup:
-    """The flags of the model that the judge asks; `patience` is the command's default of that flag."""
-    model = parser.add_argument_group(
-        "the backbone", "the model that the judge asks (default: backbones.judge of the options)"
-    )
-    model.add_argument("--model", help="the name that its server knows it by")
-    model.add_argument("--base-url", action="append", help="its server, an address that ends in /v1; once for each")
-    model.add_argument("--num-concurrent", type=int, metavar="N", help="requests in flight at once (default: 32)")
-    model.add_argument("--temperature", type=float, help="sampling temperature (default: 0)")
-    model.add_argument("--max-tokens", type=int, metavar="N", help="limit of an answer (default: the judge's own)")
-    model.add_argument(
-        "--timeout", type=float, help="seconds without a byte before a call is tried again (default: 600)"
-    )
-    model.add_argument(
-        "--patience", type=float, help=f"seconds without any answer until it counts as away (default: {patience:g})"
-    )
-    return model
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -212,7 +201,7 @@ def _prepared(
 
     judge, setting = default
     names = list(dict.fromkeys(options.judge or [judge]))
-    judges, unable, backbone = [], [], None
+    judges, unable, backbone = [], list[tuple[str, str]](), None
     for name in names:
         try:
             own_setting = setting if name == judge else None
@@ -227,61 +216,8 @@ def _prepared(
         except VievalError as error:
             if len(names) == 1:
                 raise
-            unable.append(f"{name}: {error}")
+            unable.append((name, str(error)))
     return _Request(source, judges, current, backbone, tuple(unable))
-
-
-def backbone_of(name: str, options: argparse.Namespace, current: Config) -> Backbone | None:
-    """The backbone that flags name for a judge; VievalError where it asks a model and none is named anywhere."""
-    from vieval_plugin.run.prepare import prepare
-
-    if not prepare(name, options.setting, current).asks_a_model:
-        return None
-    backbone = named_backbone(options, current)
-    require_model(name, current, backbone)
-    return backbone
-
-
-def options_in_force(options: argparse.Namespace) -> Config:
-    """The options file, with what flags say of all backbones and scorers on top."""
-    from vieval_plugin import config
-
-    current = config.read(str(options.config)) if options.config else config.current()
-    if options.fresh:
-        current = current.asking_anew()
-    return current.scored_by({"model": options.scorer}) if options.scorer else current
-
-
-def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | None:
-    """The backbone that flags name, or that of the options with what they say of it; None where they say nothing."""
-    from pydantic import ValidationError
-
-    from vieval_plugin.config import Backbone
-    from vieval_plugin.errors import VievalError
-    from vieval_plugin.run.backbones import JUDGE
-
-    model, base_url = options.model, options.base_url
-    if JUDGE not in current.backbones:
-        model = model or os.environ.get(MODEL_ENV_VAR)
-        base_url = base_url or [address for address in (os.environ.get(BASE_URL_ENV_VAR),) if address]
-    if bool(model) != bool(base_url):
-        lacking = f"--base-url (or {BASE_URL_ENV_VAR})" if model else f"--model (or {MODEL_ENV_VAR})"
-        raise VievalError(
-            f"a model and the address of its server go together, and {lacking} is not there; or name neither and set "
-            f"backbones.{JUDGE} in the options"
-        )
-    fields = {name: getattr(options, name) for name in _OF_BACKBONE if getattr(options, name, None) is not None}
-    if model:
-        fields |= {"model": model, "base_url": tuple(base_url)}
-    elif not fields or JUDGE not in current.backbones:
-        return None
-    else:
-        fields = {**current.backbones[JUDGE].model_dump(), **fields}
-    try:
-        return Backbone.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise VievalError(f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}") from None
 
 
 def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
@@ -306,27 +242,10 @@ def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSou
     return run.source, run.judge or DEFAULT_JUDGE, run.setting
 
 
-def require_model(name: str, current: Config, backbone: Backbone | None) -> None:
-    """VievalError for a judge that asks a model where none is named."""
-    from vieval_plugin.errors import VievalError
-    from vieval_plugin.judges import registry as judge_registry
-    from vieval_plugin.run.backbones import JUDGE
-
-    if not (backbone or current.backbones):
-        specs_with_weights = (
-            spec for spec in judge_registry.judges().values() if spec.training_benchmarks and not spec.pack
-        )
-        trial = ", ".join(f"--judge {spec.title}" for spec in specs_with_weights)
-        raise VievalError(
-            f"{name} asks a model, and none is named: pass --model and --base-url of a server, or set {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}; "
-            f"or name it as backbones.{JUDGE} in the options; or try the pipeline with {trial}"
-        )
-
-
 def _unused(options: argparse.Namespace, prepared: Sequence[PreparedJudge]) -> list[str]:
     """Lines on flags that no judge has a use for."""
     names = ", ".join(judge.spec.name for judge in prepared)
-    of_model = [name for name in ("model", *_OF_BACKBONE) if getattr(options, name) is not None]
+    of_model = [name for name in ("model", *OF_BACKBONE) if getattr(options, name) is not None]
     lines = []
     if options.scorer and not any(judge.spec.scored for judge in prepared):
         lines.append(f"--scorer is not used: {names} measures with no network")
@@ -351,7 +270,7 @@ def _plan(request: _Request) -> int:
         say(*plan(cost, answering))
         if left := len(rows) - len(askable):
             say(f"{left} of {len(rows)} samples would not be asked about")
-    say(*(f"vieval: {line}" for line in request.unable), file=sys.stderr)
+    say(*(f"vieval: {line}" for line in lines_by_reason(request.unable)), file=sys.stderr)
     return 1 if request.unable else 0
 
 
@@ -379,15 +298,14 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
                 say(*([line.rstrip()] if options.json else in_words(record)))
         log.complete = log.total == sum(map(log.count, complete))
     _tell(options, scored, images)
-    for line in unable:
-        say(f"vieval: {line}", file=sys.stderr)
+    say(*(f"vieval: {line}" for line in lines_by_reason(unable)), file=sys.stderr)
     return 1 if unable or scored.bad_rows or not scored.any_scores or scored.progress.failed_calls else 0
 
 
 def _judge_all(
     log: VerdictLog, request: _Request, sources: Sequence[Provenance], folder: Path, batch: bool
-) -> list[str]:
-    """Have each judge judge what is not in the log yet; a line for each of several that could not go on."""
+) -> list[tuple[str, str]]:
+    """Have each judge judge what is not in the log yet; those of several that could not go on, with the reason."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.run.scoring import score_into
@@ -404,7 +322,7 @@ def _judge_all(
         try:
             asyncio.run(judging)
         except VievalError as error:
-            unable.append(f"{prepared.spec.name}: {error}")
+            unable.append((prepared.spec.name, str(error)))
             if len(request.judges) == 1 and not request.unable:
                 _tell_ended(log, progress)
                 raise

@@ -1,0 +1,85 @@
+"""The backbone and the options that a command's flags name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from vieval_plugin.cli import BASE_URL_ENV_VAR, MODEL_ENV_VAR
+
+if TYPE_CHECKING:
+    from vieval_plugin.config import Backbone, Config
+
+OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", "price_input", "price_output")
+"""The flags that are fields of a backbone."""
+
+
+def backbone_of(name: str, options: argparse.Namespace, current: Config) -> Backbone | None:
+    """The backbone that flags name for a judge; VievalError where it asks a model and none is named anywhere."""
+    from vieval_plugin.run.prepare import prepare
+
+    if not prepare(name, options.setting, current).asks_a_model:
+        return None
+    backbone = named_backbone(options, current)
+    require_model(name, current, backbone)
+    return backbone
+
+
+def options_in_force(options: argparse.Namespace) -> Config:
+    """The options file, with what flags say of all backbones and scorers on top."""
+    from vieval_plugin import config
+
+    current = config.read(str(options.config)) if options.config else config.current()
+    if options.fresh:
+        current = current.asking_anew()
+    return current.scored_by({"model": options.scorer}) if options.scorer else current
+
+
+def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | None:
+    """The backbone that flags name, or that of the options with what they say of it; None where they say nothing."""
+    from pydantic import ValidationError
+
+    from vieval_plugin.config import Backbone
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.run.backbones import JUDGE
+
+    model, base_url = options.model, options.base_url
+    if JUDGE not in current.backbones:
+        model = model or os.environ.get(MODEL_ENV_VAR)
+        base_url = base_url or [address for address in (os.environ.get(BASE_URL_ENV_VAR),) if address]
+    if bool(model) != bool(base_url):
+        lacking = f"--base-url (or {BASE_URL_ENV_VAR})" if model else f"--model (or {MODEL_ENV_VAR})"
+        raise VievalError(
+            f"a model and the address of its server go together, and {lacking} is not there; or name neither and set "
+            f"backbones.{JUDGE} in the options"
+        )
+    fields = {name: getattr(options, name) for name in OF_BACKBONE if getattr(options, name, None) is not None}
+    if model:
+        fields |= {"model": model, "base_url": tuple(base_url)}
+    elif not fields or JUDGE not in current.backbones:
+        return None
+    else:
+        fields = {**current.backbones[JUDGE].model_dump(), **fields}
+    try:
+        return Backbone.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise VievalError(f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}") from None
+
+
+def require_model(name: str, current: Config, backbone: Backbone | None) -> None:
+    """VievalError for a judge that asks a model where none is named."""
+    from vieval_plugin.errors import VievalError, docs_url
+    from vieval_plugin.judges import registry as judge_registry
+    from vieval_plugin.run.backbones import JUDGE
+
+    if not (backbone or current.backbones):
+        specs_with_weights = (
+            spec for spec in judge_registry.judges().values() if spec.training_benchmarks and not spec.pack
+        )
+        trial = ", ".join(f"--judge {spec.title}" for spec in specs_with_weights)
+        raise VievalError(
+            f"{name} asks a model, and none is named: pass --model and --base-url of a server, or set {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}; "
+            f"or name it as backbones.{JUDGE} in the options; or try the pipeline with {trial}; see {docs_url('guides/scoring.md#choose-a-backbone')}"
+        )

@@ -1,0 +1,158 @@
+"""Places of files: on a disk, or in object storage, which takes its keys from the environment alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from vieval_plugin.errors import VievalError, install_advice
+from vieval_plugin.text.redaction import redacted
+
+REMOTE = re.compile(r"(s3|gs|gcs):/+")
+"""The beginning of an address of object storage."""
+_READ_AT_ONCE = 16 << 10  # bytes at the end of a parquet file, which hold most footers
+_BUCKET = re.compile(r"(anonymous@)?[A-Za-z0-9][A-Za-z0-9._-]*")  # public data of gs:// is read as anonymous@BUCKET
+_FOOTER = 8  # bytes at the end of a parquet file: the length of its footer, and a word that says what it is
+_LONGEST_REASON = 300
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or folder: a path in one of pyarrow's file systems.
+
+    In object storage `scheme` is what its address begins with, such as `s3://`, and `query` are the options that it
+    ends with, such as `?region=eu-west-1`; on a disk both are empty. As a text it is the path or the address without
+    options.
+    """
+
+    path: str
+    system: Any = field(compare=False, repr=False)
+    scheme: str = ""
+    query: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.scheme}{self.path}"
+
+    @property
+    def address(self) -> str:
+        """The text that `place_at` makes this place of."""
+        return f"{self.scheme}{quote(self.path)}{self.query}" if self.scheme else self.path
+
+    def below(self, name: str) -> Place:
+        """The place of a file or folder in this folder."""
+        return Place(posixpath.join(self.path, name), self.system, self.scheme, self.query)
+
+
+def location_of(named: str | Path) -> str:
+    """The location that a user names, as `place_at` takes it: an address of object storage, or an absolute path.
+
+    >>> location_of(Path("s3://bucket/verdicts"))
+    's3://bucket/verdicts'
+    """
+    text = str(named)
+    match = REMOTE.match(text)
+    return f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
+
+
+def place_of(path: Path) -> Place:
+    """The place of a file or folder on a disk; VievalError where pyarrow is not installed."""
+    return Place(str(path), _file_systems(str(path)).LocalFileSystem())
+
+
+def place_at(location: str, options: str = "") -> Place:
+    """The place at a location by `location_of`.
+
+    Args:
+        location: an absolute path, or an address.
+        options: of S3, in the form of a query, which the place is opened with beside its own.
+
+    Raises:
+        VievalError: it is no address, holds keys, or leads to no service that can be reached.
+    """
+    match = REMOTE.match(location)
+    if not match:
+        return place_of(Path(location))
+    name, _, query = location.partition("?")
+    bucket = name[match.end() :].partition("/")[0]
+    if not _BUCKET.fullmatch(bucket):
+        raise VievalError(
+            f"{match[0]}...: no address of a bucket, which is {match[0]}BUCKET/FOLDER; keys stand in no address, set them "
+            "in the environment"
+        )
+    systems = _file_systems(name)
+    query_and_options = "&".join(filter(None, (query, options)))
+    try:
+        system, path = systems.FileSystem.from_uri(f"{name}?{query_and_options}".rstrip("?"))
+    except NotImplementedError:  # pyarrow was built without it
+        if query:
+            raise VievalError(f"{name}: fsspec reads it, which takes no options behind '?'; leave them out") from None
+        system, path = _by_fsspec(name, systems)
+    except Exception as error:
+        raise VievalError(f"{name}: no place in object storage ({reason_of(error)})") from None
+    user = "anonymous@" if bucket.startswith("anonymous@") else ""
+    return Place(path.rstrip("/"), system, f"{match[1]}://{user}", f"?{query}" if query else "")
+
+
+def _by_fsspec(name: str, systems: Any) -> tuple[Any, str]:
+    try:
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(name)
+    except ImportError as error:
+        raise VievalError(f"{name}: reading it needs fsspec's package for it ({reason_of(error)})") from None
+    except Exception as error:
+        raise VievalError(f"{name}: no place in object storage ({reason_of(error)})") from None
+    return systems.PyFileSystem(systems.FSSpecHandler(system)), path
+
+
+def _file_systems(name: str) -> Any:
+    try:
+        from pyarrow import fs
+    except ImportError:
+        raise VievalError(f"{name}: reading it needs pyarrow; {install_advice('tables')}") from None
+    return fs
+
+
+@contextmanager
+def reading(place: Place) -> Iterator[None]:
+    """A place while it is read; VievalError naming it where the system or the service refuses."""
+    try:
+        yield
+    except VievalError:
+        raise
+    except Exception as error:  # packages of fsspec raise types of their own
+        raise VievalError(f"{place}: cannot be read ({reason_of(error)})") from None
+
+
+def reason_of(error: Exception) -> str:
+    """The reason of an error in one line without secrets."""
+    text = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    return redacted(" ".join(text.split()))[:_LONGEST_REASON] or type(error).__name__
+
+
+def size_of(place: Place) -> int:
+    """The size of a file in bytes; VievalError where it is not there, or is none."""
+    with reading(place):
+        info = place.system.get_file_info(place.path)
+        if info.type == _file_systems(str(place)).FileType.NotFound:
+            raise FileNotFoundError(errno.ENOENT, "")
+    if not info.is_file:
+        raise VievalError(f"{place}: no regular file")
+    return int(info.size)
+
+
+def parquet_footer(place: Place) -> bytes:
+    """The footer of a parquet file, with its length and the word at the end; VievalError where it cannot be read."""
+    with reading(place), place.system.open_input_file(place.path) as file:
+        size = file.size()
+        end = file.read_at(min(size, _READ_AT_ONCE), max(size - _READ_AT_ONCE, 0))
+        length = int.from_bytes(end[-_FOOTER:][:4], "little") + _FOOTER
+        return bytes(end[-length:] if length <= len(end) else file.read_at(min(length, size), max(size - length, 0)))
