@@ -1,6 +1,7 @@
 """Bounds of the server: what is too much or too slow is refused or closed, and others do not notice."""
 
 import json
+import pickle
 import socket
 import struct
 import time
@@ -121,19 +122,28 @@ def test_a_body_that_is_packed_is_not_unpacked(strict):
     assert "compressed" in answer["error"]
 
 
+@pytest.mark.parametrize(("path", "read"), [("/v1/judge", json.loads), ("/pickle", pickle.loads)])
+def test_an_expectation_is_met_or_refused_in_the_form_of_the_protocol(path, read):
+    with serving("--reward", "r=sharpness", "--pickle") as running:
+        status, content, _ = running.exchange(path, b"{}", {"Expect": "a miracle"})
+        assert (status, "Expect: a miracle is not met" in str(read(content))) == (417, True)
+        status, content, _ = running.exchange(path, b"{}", {"Expect": "100-continue"})
+        assert (status, "Expect" in str(read(content))) == (400, False)
+
+
 def test_too_many_samples_are_refused(strict):
     status, answer = strict.post("/v1/judge", {"samples": [row(b"")] * 4})
     assert status == 400
     assert "4 samples" in answer["error"]
 
 
-def bomb():
-    """A PNG that says it has a hundred million pixels."""
+def bomb(width=10_000, height=10_000):
+    """A PNG that says it has so many pixels."""
 
     def chunk(kind, content):
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-    size = struct.pack(">IIBBBBB", 10_000, 10_000, 8, 2, 0, 0, 0)
+    size = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return (
         b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size) + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
     )
@@ -145,6 +155,13 @@ def test_an_image_that_is_none_or_too_large_fails_alone(strict, image):
     assert status == 200
     assert answer["failed"] == [0]
     assert answer["verdicts"][0]["status"] == "tool_error"
+
+
+@pytest.mark.parametrize("size", [(1, 30_000_000), (65_536, 1)])
+def test_an_image_of_one_endless_row_is_not_decoded(size):
+    with serving("--reward", "r=sharpness") as running:
+        _, answer = running.post("/v1/judge", {"samples": [row(bomb(*size), kind="tig")]})
+    assert "more than 65535 a side" in answer["verdicts"][0]["reason"]
 
 
 def test_more_connections_than_may_be_are_closed_at_once(strict):
@@ -187,6 +204,41 @@ def test_bytes_that_are_no_http_are_no_harm(strict):
             stranger.sendall(content)
             stranger.shutdown(socket.SHUT_WR)
             answered(stranger)
+    assert fine(strict)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Content-Length: -5", "X: secret"],
+        ["Host: secret"],
+        ["Transfer-Encoding: chunked", "", "secret"],
+        ["Content-Length: secret"],
+    ],
+)
+def test_what_is_no_http_is_one_line_without_what_came(strict, lines, caplog):
+    with connected(strict) as stranger:
+        stranger.sendall(header(strict, *lines))
+        head, _, body = answered(stranger).partition(b"\r\n\r\n")
+    assert b" 400 " in head
+    assert b"application/json" in head
+    assert "no HTTP" in json.loads(body)["error"]
+    assert "secret" not in caplog.text + body.decode()
+    assert [record.exc_info for record in caplog.records] == [None]
+    assert fine(strict)
+
+
+def test_a_chunk_that_breaks_off_later_is_one_line(strict, caplog):
+    with connected(strict) as stranger:
+        stranger.sendall(header(strict, "Transfer-Encoding: chunked") + b"2\r\n{ \r\n")
+        while not strict.front.requests:
+            time.sleep(0.01)
+        stranger.sendall(b"secret\r\n")
+        content = answered(stranger)
+    assert b"secret" not in content
+    assert "secret" not in caplog.text
+    assert not any(record.exc_info for record in caplog.records)
+    assert strict.front.bodies.bytes_open == 0
     assert fine(strict)
 
 

@@ -44,6 +44,17 @@ def test_it_falls_back_when_the_backbone_dies_and_the_other_reward_stays(store, 
     assert "api_error" in answer["reason"]
 
 
+def test_answers_of_the_store_do_not_make_it_ready(store, monkeypatch):
+    monkeypatch.setattr(health, "FRESH", 1.0)
+    samples = {"samples": [row(plain("red"))]}
+    with FakeServer() as server, judged_by(server, "--patience", "0.5") as running:
+        assert running.post("/v1/judge", samples)[0] == 200
+        server.die(1000)
+        time.sleep(1.1)
+        assert running.post("/v1/judge", samples)[0] == 200
+        assert running.get("/health")[0] == 503
+
+
 async def test_a_judgement_that_is_asked_for_twice_is_made_once():
     made = []
 

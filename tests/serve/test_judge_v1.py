@@ -5,12 +5,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import requests
 
 from tests.fake_server import FakeServer, Fault, _parts, score_count
 from tests.pictures import plain
 from tests.serve.serving import encoded, judged_by, row, serving
 
 RUBBISH = "no score at all"
+PART = b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n'
 
 
 def rows_of(path):
@@ -129,20 +131,50 @@ def test_images_may_come_as_parts(server):
     image = plain("red")
     document = {"samples": [row(image), {"images": {"output": "part:one"}, "texts": {"prompt": "a red cube"}}]}
     document["samples"].append({"images": {"output": "part:none"}, "texts": {"prompt": "a red cube"}})
-    parts = {"request": json.dumps(document).encode(), "one": image}
-    body = b"".join(
-        b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (name.encode(), content)
-        for name, content in parts.items()
-    )
     with judged_by(server) as running:
+        parts = {"request": json.dumps(document).encode(), "one": image}
+        body = b"".join(PART % name.encode() + content + b"\r\n" for name, content in parts.items())
         kind = {"Content-Type": "multipart/form-data; boundary=XX"}
         status, answer = running.send("/v1/judge", body + b"--XX--\r\n", kind)
-        refused = running.send("/v1/judge", b"--XX\r\nbroken", kind)
     assert status == 200
     values = [one["value"] for one in answer["verdicts"]]
     assert values[0] == values[1] is not None
     assert values[2] is None
-    assert refused[0] == 400
+
+
+def test_parts_are_as_clients_send_them(server):
+    document = json.dumps({"samples": [{"images": {"output": "part:bild \u00fc"}, "texts": {"prompt": "red"}}]})
+    files = {
+        "request": (None, document),
+        "bild \u00fc": ("name=x; a.png", plain("red"), "image/png"),
+        "more": ("", b""),
+    }
+    with judged_by(server) as running:
+        answer = requests.post(f"{running.url}/v1/judge", files=files, timeout=60).json()
+    assert answer["failed"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "words"),
+    [
+        (b"--XX\r\nbroken", "boundary=XX", 400, "no header or no end"),
+        (PART % b"request" + b"{}\r\n", "boundary=XX", 400, "no end"),
+        (b"nothing", "boundary=XX", 400, "no header"),
+        (b"--XX--\r\n", "boundary=XX", 400, "no part called request"),
+        (b"--XX\r\n\r\n{}\r\n--XX--", "boundary=XX", 400, "no name"),
+        (b"--XX\r\nX: " + b"x" * 9000 + b"\r\n\r\n{}\r\n--XX--", "boundary=XX", 400, "no header"),
+        (PART % b"_charset_" + b"x" * 100 + b"\r\n--XX--", "boundary=XX", 400, "no part called request"),
+        (PART % b"a" + b"\r\n--XX--", "", 400, "boundary"),
+        ((PART % b"a" + b"\r\n") * 4097 + b"--XX--", "boundary=XX", 413, "4096 parts"),
+    ],
+)
+def test_parts_that_are_none_or_too_many_are_refused_in_one_line(body, kind, status, words, caplog):
+    with serving("--reward", "r=sharpness") as running:
+        found, answer = running.send("/v1/judge", body, {"Content-Type": f"multipart/form-data; {kind}"})
+    assert found == status
+    assert words in answer["error"]
+    assert "\n" not in answer["error"]
+    assert "broke" not in caplog.text
 
 
 def test_groups_have_their_spread(server):
@@ -179,6 +211,10 @@ def test_the_same_sample_of_two_clients_is_asked_about_once(store):
         (b'{"rows": []}', "rows"),
         (b"[" * 100_000, "JSON"),
         (b'{"samples": ' + b"9" * 10_000 + b"}", "JSON"),
+        (b'{"samples": [{"uid": NaN}]}', "NaN"),
+        (b'{"samples": [{"uid": [{"a": -Infinity}]}]}', "-Infinity"),
+        (b'{"samples": [{"uid": 1e999}]}', "1e999"),
+        (b'{"samples": [{"uid": ' + b"[" * 700 + b"]" * 700 + b"}]}", "nested too deeply"),
     ],
 )
 def test_a_body_that_is_none_is_refused_in_one_line(body, words):

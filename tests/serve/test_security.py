@@ -1,6 +1,7 @@
 """Callers that are heeded: tokens, names and origins; what is refused is refused in one line."""
 
 import base64
+from http.client import HTTPConnection
 
 import pytest
 
@@ -64,11 +65,28 @@ def open_to_all():
         ({"Host": "127.0.0.1.evil.example:8200"}, 421),
         ({"Host": "192.168.1.7"}, 421),
         ({"Host": ""}, 421),
+        *(
+            ({"Host": name}, 421)
+            for name in (
+                "localhost/evil",
+                "localhost#",
+                "localhost?.evil.com",
+                "evil.com@127.0.0.1",
+                "localhost:",
+                "localhost:99999",
+                "[::1]evil.com",
+                "localhost\\evil.com",
+            )
+        ),
         ({"Host": "localhost"}, 200),
         ({"Host": "[::1]:8200"}, 200),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Host": "localhost:8200", "Origin": "https://localhost:8200"}, 403),
+        ({"Host": "localhost:8200", "Origin": "http://localhost:8200/evil"}, 403),
+        ({"Host": "localhost:8200", "Origin": "http://evil.com@localhost:8200"}, 403),
+        ({"Host": "localhost:8200", "Origin": "http://localhost:8200"}, 200),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-site"}, 403),
         ({"Sec-Fetch-Site": "same-origin"}, 200),
@@ -79,6 +97,23 @@ def test_pages_of_others_cannot_post_here(open_to_all, headers, status):
     assert found == status
     if status != 200:
         assert "\n" not in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("http://evil.example/health", 421),
+        ("http://127.0.0.1@evil.example/health", 421),
+        ("https://127.0.0.1/health", 421),
+        ("evil.example:80", 421),
+        ("http://127.0.0.1:8200/health", 200),
+    ],
+)
+def test_a_target_that_names_another_server_is_refused(open_to_all, target, status):
+    connection = HTTPConnection("127.0.0.1", open_to_all.port, timeout=60)
+    connection.request("CONNECT" if "/" not in target else "GET", target)
+    assert connection.getresponse().status == status
+    connection.close()
 
 
 def test_the_servers_own_page_may(open_to_all):

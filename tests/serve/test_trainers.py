@@ -9,8 +9,11 @@ import pytest
 
 from tests.fake_server import FakeServer
 from tests.pictures import plain
-from tests.serve.clients import FlowFactory, FlowGrpo, UniRL, VerlOmni, jpeg
+from tests.serve.clients import FlowFactory, FlowGrpo, UniRL, VerlOmni, encoded, jpeg
 from tests.serve.serving import judged_by, serving
+from vieval_plugin.cli.serve import _PATIENCE
+from vieval_plugin.serve.app import _PROTOCOLS
+from vieval_plugin.serve.protocols import pickled
 
 PROMPTS = ("a red cube", "a blue ball", "a cat")
 IMAGES = tuple(plain(colour) for colour in ("red", "blue", "green"))
@@ -123,8 +126,27 @@ def test_unirl_names_rewards_and_hears_of_those_that_there_are_not(server):
             "no such reward"
             in UniRL(f"{running.url}/unirl", ["nobody"]).score([(PROMPTS[0], IMAGES[0])])["errors"][0]["nobody"]
         )
-        with pytest.raises(RuntimeError, match="after 1 tries: 400"):
-            UniRL(f"{running.url}/unirl", "r").score([(PROMPTS[0], IMAGES[0])])
+
+
+@pytest.mark.parametrize("names", [[], "r", None, [1], ["r", None]])
+def test_a_request_of_unirl_that_names_rewards_wrongly_fails_alone(names, server):
+    turn = {"text": PROMPTS[0], "image_b64": encoded(IMAGES[0])}
+    wire = [{"history": [turn], "required_rewards": required, "request_id": "x"} for required in (["r"], names)]
+    with judged_by(server) as running:
+        status, answer = running.post("/unirl/score", {"protocol_version": "1", "requests": wire})
+    assert status == 200
+    assert list(answer["results"][0]["r"]) == ["value"]
+    assert (answer["errors"][0], answer["results"][1]) == ({}, {})
+    assert "required_rewards" in answer["errors"][1]["required_rewards"]
+    assert len(answer["identities"]) == 2
+
+
+@pytest.mark.parametrize(("path", "status", "word"), [("/compute", 200, "error"), ("/unirl/score", 400, "detail")])
+def test_a_number_that_is_none_is_refused_as_the_client_heeds_it(path, status, word):
+    with serving("--reward", "r=sharpness") as running:
+        found, answer = running.post(path, b'{"requests": [{"request_id": Infinity}], "kwargs": NaN}')
+    assert found == status
+    assert "Infinity is no number" in answer[word]
 
 
 def test_health_is_asked_for_where_each_client_asks(server):
@@ -182,3 +204,10 @@ def test_arrays_of_prompts_are_refused_with_what_to_send(server):
         status, answer = client.exchange({"images": list(IMAGES), "prompts": np.array(PROMPTS)})
     assert status == 400
     assert "list(map(str, prompts))" in answer["error"]
+
+
+def test_each_protocol_answers_before_its_client_gives_up():
+    clients = {"flow_factory": 60, "flow_factory_group": 120, "unirl": 300, "pickle": 120, "judge_v1": 300}
+    deadlines = {protocol.name: protocol.deadline for protocol in (*_PROTOCOLS, pickled.PROTOCOL)}
+    assert set(deadlines) == set(clients)
+    assert all(_PATIENCE < deadline < clients[name] for name, deadline in deadlines.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -64,7 +64,8 @@ def application(front: Front) -> web.Application:
         if len(rewards) == 1 and not protocol.all_rewards:
             places.append(("", rewards))
         for prefix, own in places:
-            app.router.add_post(f"{prefix}{protocol.path}", _judging(front, protocol, own))
+            handler, expecting = _judging(front, protocol, own), _expecting(protocol)
+            app.router.add_post(f"{prefix}{protocol.path}", handler, expect_handler=expecting)
 
     async def metrics(request: web.Request) -> web.Response:
         levels = gauges(front.service, front.connections(), front.requests)
@@ -101,6 +102,20 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
             values = await front.service.values(entries, rewards, deadline - (time.monotonic() - begun))
             _tell(front.options, protocol, entries, values, time.monotonic() - begun)
             return _response(await loop.run_in_executor(front.pool, protocol.write, entries, values))
+
+    return handle
+
+
+def _expecting(protocol: Protocol) -> Callable[[web.Request], Awaitable[web.StreamResponse | None]]:
+    """The handler of `Expect` headers, which aiohttp would answer in a form that a protocol's clients cannot read."""
+
+    async def handle(request: web.Request) -> web.StreamResponse | None:
+        expected = request.headers["Expect"]
+        if expected.lower() != "100-continue":
+            return _response(protocol.refuse(f"Expect: {expected[:100]} is not met; send 100-continue or none", 417))
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # which is that of the answer alone
+        return None
 
     return handle
 
@@ -146,7 +161,7 @@ def _no_route(front: Front, protocol: Protocol, request: web.Request, error: web
 
 
 async def _heeded(front: Front, request: web.Request, handler: Handler) -> web.StreamResponse:
-    if request.path != "/live" and (refusal := front.guard.refusal(request.headers)):
+    if request.path != "/live" and (refusal := front.guard.refusal(request.headers, request.raw_path)):
         raise RequestRefused(refusal.status, refusal.reason)
     return await handler(request)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from vieval_plugin.serve.options import Bounds
 
 _SWEEP = 0.5
+_NOT_HTTP = (HttpProcessingError, web.RequestPayloadError)
+_log = logging.getLogger("vieval.serve")
 
 
 class Connections:
@@ -92,6 +96,22 @@ class _Connection(web.RequestHandler):
             if not self._requests and self._waits_since is None:
                 self._waits_since = time.monotonic()
             super().data_received(data)
+
+    def handle_error(self, *args: Any, **options: Any) -> web.StreamResponse:
+        """Answer in one line, with none of what came."""
+        status = super().handle_error(*args, **options).status
+        reason = "this request is no HTTP that can be read" if status == 400 else "the server broke on this request"
+        response = web.json_response({"error": reason}, status=status)
+        response.force_close()
+        return response
+
+    def log_exception(self, *args: Any, **options: Any) -> None:
+        """Log what is no HTTP in one line, as anybody may send it, and all else with its traceback."""
+        error = options.get("exc_info")
+        if isinstance(error, _NOT_HTTP):
+            _log.warning("a request is no HTTP that can be read: %s", type(error).__name__)
+        else:
+            super().log_exception(*args, **options)
 
     def begin_request(self) -> None:
         """Note that a whole header has come."""

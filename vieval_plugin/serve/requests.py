@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from aiohttp import BodyPartReader, web
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp import web
+from aiohttp.helpers import parse_mimetype
 
 from vieval_plugin.serve.options import MIB, Bounds
 from vieval_plugin.serve.protocols.protocol import Body
 
 _MOST_PARTS = 4096
+_LONGEST_HEADER = 8192  # of a part, all its lines
+_LONGEST_BOUNDARY = 70  # RFC 2046, section 5.1.1
 _REQUEST_PART = "request"
+_PARAMETER = re.compile(r';\s*([a-z]+)=("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.IGNORECASE)
 
 
 class RequestRefused(Exception):
@@ -39,7 +42,8 @@ class Bodies:
     async def read(self, request: web.Request, reserve: Reserved) -> Body:
         """The body of a request; `RequestRefused` for one that is too large, too slow, or packed.
 
-        `reserve` counts its bytes as long as they are kept.
+        Of several parts the JSON is that called `request`, and all others are files by their names. `reserve` counts
+        the bytes as long as they are kept.
         """
         if "Content-Encoding" in request.headers:
             raise RequestRefused(415, "a body that is compressed is not read: send it as it is")
@@ -47,11 +51,16 @@ class Bodies:
             raise self.too_large()
         try:
             async with asyncio.timeout(self.bounds.body_seconds):
-                if request.content_type.startswith("multipart/"):
-                    return await self._parts(request, reserve)
-                return Body(await self._whole(request.content.readany, reserve))
+                content = await self._whole(request, reserve)
         except TimeoutError:
             raise RequestRefused(408, f"the body did not come within {self.bounds.body_seconds:g} s") from None
+        if not request.content_type.startswith("multipart/"):
+            return Body(content)
+        boundary = parse_mimetype(request.headers["Content-Type"]).parameters.get("boundary", "")
+        files = await asyncio.to_thread(_parts_of, content, boundary.encode(errors="surrogateescape"))
+        if _REQUEST_PART not in files:
+            raise RequestRefused(400, f"the body has no part called {_REQUEST_PART}")
+        return Body(files.pop(_REQUEST_PART), files)
 
     @contextmanager
     def reserved(self) -> Iterator[Reserved]:
@@ -62,30 +71,12 @@ class Bodies:
         finally:
             self.bytes_open -= reserve.number
 
-    async def _whole(self, read: Any, reserve: Reserved) -> bytes:
+    async def _whole(self, request: web.Request, reserve: Reserved) -> bytes:
         content = bytearray()
-        while chunk := await read():
+        while chunk := await request.content.readany():
             reserve.add(len(chunk))
             content += chunk
         return bytes(content)
-
-    async def _parts(self, request: web.Request, reserve: Reserved) -> Body:
-        """The parts of a body: the JSON is that called `request`, all others are files by their names."""
-        files: dict[str, bytes] = {}
-        try:
-            async for part in await request.multipart():
-                if not isinstance(part, BodyPartReader) or not part.name:
-                    raise RequestRefused(400, "a part of the body has no name, or has parts of its own")
-                if len(files) >= _MOST_PARTS:
-                    raise RequestRefused(413, f"the body has more than {_MOST_PARTS} parts")
-                files[part.name] = await self._whole(part.read_chunk, reserve)
-        except (ValueError, AssertionError, HttpProcessingError) as error:
-            raise RequestRefused(
-                400, f"the parts of the body cannot be read ({' '.join(str(error).split())[:100]})"
-            ) from None
-        if _REQUEST_PART not in files:
-            raise RequestRefused(400, f"the body has no part called {_REQUEST_PART}")
-        return Body(files.pop(_REQUEST_PART), files)
 
     def too_large(self) -> RequestRefused:
         """Make the refusal of a body that is larger than one may be."""
@@ -109,3 +100,36 @@ class Reserved:
             raise self.bodies.too_large()
         if self.bodies.bytes_open > self.bodies.bounds.bodies:
             raise RequestRefused(503, "the server holds as many bodies as it may; come back", retry_after=2)
+
+
+def _parts_of(content: bytes, boundary: bytes) -> dict[str, bytes]:
+    """The parts of a body of several (RFC 2046, section 5.1.1), by name; `RequestRefused` for too many, or a broken one."""
+    if not 0 < len(boundary) <= _LONGEST_BOUNDARY:
+        raise RequestRefused(
+            400, "the parts of the body cannot be read: Content-Type names no boundary of 1 to 70 letters"
+        )
+    line = b"--" + boundary
+    delimiter = b"\r\n" + line
+    files: dict[str, bytes] = {}
+    begin = 0 if content.startswith(line) else content.find(delimiter) + 2
+    for number in range(_MOST_PARTS + 1):
+        begin += len(line)
+        if content.startswith(b"--", begin):
+            return files
+        header = content.find(b"\r\n\r\n", begin, begin + _LONGEST_HEADER)
+        end = content.find(delimiter, header + 4)
+        if -1 in (header, end):
+            raise RequestRefused(400, f"the parts of the body cannot be read: part {number} has no header or no end")
+        files[_name_of(content[begin:header], number)] = content[header + 4 : end]
+        begin = end + 2
+    raise RequestRefused(413, f"the body has more than {_MOST_PARTS} parts; send several requests")
+
+
+def _name_of(header: bytes, number: int) -> str:
+    """The name of a part in its header."""
+    for line in header.decode(errors="replace").split("\r\n"):
+        if line.lower().startswith("content-disposition:"):
+            parameters = {str(key).lower(): str(value).strip('"') for key, value in _PARAMETER.findall(line)}
+            if name := parameters.get("name"):
+                return name
+    raise RequestRefused(400, f"part {number} of the body has no name")

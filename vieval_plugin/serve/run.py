@@ -51,7 +51,8 @@ async def listening(served: Served) -> AsyncIterator[tuple[int, Front]]:
     """
     options = replace(served.options, bounds=_within_descriptors(served.options.bounds))
     progress = Progress()
-    async with Session(served.current, served.backbone, progress) as session:
+    asks_a_model = any(term.judge.asks_a_model for reward in served.rewards for term in reward.terms)
+    async with Session(served.current, served.backbone, progress, asks_a_model) as session:
         service = Service(served.rewards, session, progress, options)
         front = Front(service, served.guard, options, Bodies(options.bounds))
         runner = web.AppRunner(application(front), handler_cancellation=True, access_log=None, shutdown_timeout=1.0)

@@ -10,16 +10,19 @@ import base64
 import binascii
 import hmac
 import ipaddress
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vieval_plugin.errors import VievalError
-from vieval_plugin.text.untrusted import address_of
+from vieval_plugin.errors import VievalError, docs_url
+from vieval_plugin.text.untrusted import ParsedAddress, address_of
 
 TOKEN_VARIABLE = "VIEVAL_SERVE_TOKEN"
 _SHORTEST_TOKEN = 16
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+_SERVER = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.IGNORECASE)  # host[:port], and nothing else
+_SCHEME = "http://"
 
 
 @dataclass(frozen=True)
@@ -41,15 +44,18 @@ class Guard:
     any_address: bool = False
     token: str = field(default="", repr=False)
 
-    def refusal(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Reason not to heed a request with these headers; None for one that is heeded."""
+    def refusal(self, headers: Mapping[str, str], target: str = "/") -> Refusal | None:
+        """Reason not to heed a request with these headers for a target; None for one that is heeded."""
         host = headers.get("Host", "")
-        named = address_of(f"http://{host}")
-        if named is None or not self._is_ours(named.host):
-            return Refusal(421, f"this server is not called {host[:100]!r}; add a name of its own with --allow-host")
+        called = [host] if target.startswith("/") else [host, target.removeprefix(_SCHEME).partition("/")[0]]
+        for name in called:
+            if (address := _server_of(name)) is None or not self._is_ours(address.host):
+                return Refusal(
+                    421, f"this server is not called {name[:100]!r}; add a name of its own with --allow-host"
+                )
         if (origin := headers.get("Origin")) is not None:
-            page = address_of(origin)
-            if page is None or (page.host, page.port) != (named.host, named.port):
+            page = _server_of(origin.removeprefix(_SCHEME)) if origin.startswith(_SCHEME) else None
+            if page is None or page != _server_of(host):
                 return Refusal(403, f"a page of {origin[:100]!r} may not ask this server")
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             return Refusal(403, "a page of another site may not ask this server")
@@ -76,6 +82,11 @@ class Guard:
         return hmac.compare_digest(given.encode(), self.token.encode())
 
 
+def _server_of(name: str) -> ParsedAddress | None:
+    """The server that is called by `host[:port]`; None for any other text."""
+    return address_of(f"{_SCHEME}{name}") if _SERVER.fullmatch(name) else None
+
+
 def guard_of(host: str, hosts: tuple[str, ...], token: str, without_token: bool) -> Guard:
     """The rules of a server that listens on an address.
 
@@ -95,7 +106,7 @@ def guard_of(host: str, hosts: tuple[str, ...], token: str, without_token: bool)
     loopback = is_loopback(host)
     if not (loopback or token or without_token):
         raise VievalError(
-            f"--host {host} can be reached by others: set {TOKEN_VARIABLE} to a token that callers must send, or pass --no-token"
+            f"--host {host} can be reached by others: set {TOKEN_VARIABLE} to a token that callers must send, or pass --no-token; see {docs_url('tutorials/reward.md#who-may-call')}"
         )
     own = () if loopback else (socket.gethostname().lower(), socket.getfqdn().lower())
     names = frozenset((*_LOOPBACK_NAMES, host.lower(), *own, *(name.lower() for name in hosts)))

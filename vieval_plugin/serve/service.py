@@ -151,6 +151,7 @@ class Service:
                 results[members[0]][reward.name] = RewardValue(None, Status.NOT_APPLICABLE, reason)
 
     async def _judge(self, job: KeyedJob) -> Outcome:
+        calls_before = self.progress.usage.calls
         try:
             outcome = await self._session.outcome(
                 job.judged, job.judge, self.options.attempts, job.repeat, self.options.repeats
@@ -158,7 +159,9 @@ class Service:
         except VievalError as error:
             outcome = Outcome(unjudged(Status.API_ERROR, str(error)))
         self.metrics.verdicts[job.judge.spec.name, str(outcome.verdict.status)] += 1
-        if outcome.verdict.status is not Status.NOT_APPLICABLE:
+        # a verdict from the store alone does not show that a backbone is well
+        stored = job.judge.asks_a_model and self.progress.usage.calls == calls_before and outcome.verdict.status.usable
+        if outcome.verdict.status is not Status.NOT_APPLICABLE and not stored:
             self._health[id(job.judge)].note(outcome.verdict)
         return outcome
 

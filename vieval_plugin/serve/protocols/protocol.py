@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image, Status
 from vieval_plugin.rewards.reward import RewardValue
 from vieval_plugin.rewards.samples import PLAIN, Conditions
+from vieval_plugin.text.yaml_json import read_json
 
 JSON_TYPE = "application/json"
 VALUE = "value"
@@ -129,16 +131,28 @@ def json_answer(document: Any, status: int = 200) -> HttpAnswer:
 
 
 def json_object(content: bytes) -> dict[str, Any]:
-    """The JSON object that a body is; VievalError for any other, and for one that would fill the memory when it is read."""
+    """The JSON object that a body is.
+
+    Raises:
+        VievalError: it is none, holds NaN or a number without end, which no answer could repeat, or would fill the
+            memory when it is read.
+    """
     if sum(map(content.count, (b",", b"{", b"["))) > _MOST_VALUES:  # base64 has none of these
         raise VievalError(f"the body holds more than {_MOST_VALUES} values")
     try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        document = read_json(content, parse_constant=_finite, parse_float=_finite)
+    except ValueError as error:
         raise VievalError(f"the body is not readable as JSON ({error})") from None
     if not isinstance(document, dict):
         raise VievalError("the body is no JSON object")
     return document
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):  # 1e999 is one as well
+        raise ValueError(f"{text[:20]} is no number of JSON")
+    return number
 
 
 def listed(document: Mapping[str, Any], name: str, kind: type | tuple[type, ...], words: str) -> list[Any]:

@@ -30,6 +30,7 @@ from vieval_plugin.serve.protocols.protocol import (
 from vieval_plugin.text.redaction import redacted
 
 _VERSION = "1"
+_REWARDS = "required_rewards"
 _IDENTITY = ("request_id", "sample_id", "group_id", "source_rank", "policy_version", "idempotency_key")
 
 
@@ -44,11 +45,15 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
 
 
 def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> RequestEntry:
-    names = listed(request, "required_rewards", str, "names of rewards")
     identity = {name: request.get(name) for name in _IDENTITY} if "request_id" in request else {}
-    return entry_of(
-        partial(_sample, number, request, reading), rewards=tuple(dict.fromkeys(names)), fields={"identity": identity}
-    )
+    fields = {"identity": identity}
+    try:
+        names = listed(request, _REWARDS, str, "names of rewards")
+    except VievalError as error:
+        return RequestEntry(None, str(error), rewards=(), fields=fields)
+    if not names:
+        return RequestEntry(None, f"{_REWARDS} names no reward", rewards=(), fields=fields)
+    return entry_of(partial(_sample, number, request, reading), rewards=tuple(dict.fromkeys(names)), fields=fields)
 
 
 def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample:
@@ -76,7 +81,7 @@ def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
         }
         unknown = {name: "this server has no such reward" for name in entry.rewards or () if name not in by_name}
         results.append(known)
-        errors.append(failed | unknown)
+        errors.append(failed | unknown if entry.rewards else {_REWARDS: entry.fault})
     identities = [entry.fields["identity"] for entry in entries]
     named = {"identities": identities} if identities and all(identities) else {}
     return json_answer({"protocol_version": _VERSION, "results": results, "errors": errors, **named})
