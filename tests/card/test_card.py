@@ -142,7 +142,65 @@ def test_a_demo_card_needs_no_data(options, tmp_path, vieval):
     assert entry.samples == 70
     assert entry.published == ()
     assert entry.ranks is None
-    assert "no published judge stands beside it there" in (tmp_path / "card" / "card.md").read_text()
+    text = (tmp_path / "card" / "card.md").read_text()
+    assert "no published judge stands beside it there" in text
+    # each contest in both orders, and 20 of them three times more
+    assert "Failures and cost: 260 answers in all" in text
+    assert re.search(r"\| pairwise \| vieval_demo_contests \| repeats \| +\| +\| 120 \|", text)
+
+
+def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(options, tmp_path, vieval):
+    """The demo has samples that look alike, which are asked about once, but again each time past the store."""
+    more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--repeats", 210]
+    with FakeServer() as server:
+        plan = make(vieval, server, tmp_path / "card", *more, "--plan", samples=210).out
+        [calls, answers] = map(
+            int, re.search(r"in all ([\d,]+) calls for ([\d,]+) answers", plan.replace(",", "")).groups()
+        )
+        printed = make(vieval, server, tmp_path / "card", *more, "--budget", calls, samples=210)
+        asked = server.stats()["requests"]
+    assert "vieval_demo by viescore, 210 samples: 418 calls for 420 answers" in plan
+    assert "viescore, 210 samples three times: 1,260 calls for 1,260 answers" in plan
+    assert "whether it enforces JSON schemas: at most 4 calls for 0 answers" in plan
+    assert 4 * 418 <= asked <= calls
+    [total] = re.findall(r"Failures and cost: ([\d,]+) answers in all", (tmp_path / "card" / "card.md").read_text())
+    assert int(total.replace(",", "")) == answers
+    made, same = map(int, re.search(r"calls: (\d+), .*asked once: (\d+)", printed.err).groups())
+    assert made == asked
+    assert answers <= made + same <= answers + 4
+    assert "with the known defects of vieval_demo (drawn images)" in printed.out
+
+
+def test_a_plan_says_that_published_verdicts_are_missing(options, tmp_path, monkeypatch, vieval, stand_ins):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "imagenhub").symlink_to(stand_ins[0] / "imagenhub")
+    monkeypatch.setenv("VIEVAL_DATA", str(data))
+    with FakeServer() as server:
+        printed = make(
+            vieval, server, tmp_path / "card", "--plan", "--benchmark", "imagenhub", "--judge", "viescore"
+        ).out
+    assert (
+        "note: published verdicts on ImagenHub are not there; `vieval prepare published_verdicts` fetches those of other judges"
+        in printed
+    )
+    assert not (tmp_path / "card").exists()
+
+
+def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(options, tmp_path, vieval):
+    with FakeServer() as server:
+        make(
+            vieval, server, tmp_path / "card", "--benchmark", "vieval_demo_contests", "--judge", "pairwise", samples=70
+        )
+    (tmp_path / "empty").mkdir()
+    for order in ((tmp_path / "card", tmp_path / "empty"), (tmp_path / "empty", tmp_path / "card")):
+        assert vieval("compare", *order, code=1).err.startswith(f"vieval: {tmp_path / 'empty'}: no card of a model")
+    for path in (tmp_path / "card", tmp_path / "card" / "verdicts"):
+        vieval("card", path, "--out", tmp_path / f"of-{path.name}")
+        assert "70" in vieval("report", path, "--out", tmp_path / "report").out
+        said = vieval("card", path, "--out", tmp_path / "card", code=1).err
+        assert "these verdicts have their card there already; name another folder with --out" in said
+    assert "vieval_demo_contests_pairwise" in str(entries_of(tmp_path / "of-verdicts")["vieval_demo_contests"].files)
 
 
 def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(shared_data, options, tmp_path, vieval):
@@ -193,13 +251,14 @@ def test_bad_input_is_one_line_and_no_number(options, tmp_path, vieval, monkeypa
     demo = [*at, "--benchmark", "vieval_demo", "--out", tmp_path / "card"]
     for command, words in (
         (at, "nothing is prepared that viescore, pairwise can judge"),
+        (at, "; to try it without data: --benchmark vieval_demo"),
         (
             [*demo, "--samples", 100],
             "leave tig/demo_a with 5, and 10 are needed of each; --samples 210 or more will do",
         ),
         ([*demo, "--samples", 0], "--samples 0: a whole number from 1 on is needed"),
         ([*at, "--published", tmp_path / "nowhere"], "no such folder; `vieval prepare published_verdicts`"),
-        ([*at, "--published", tmp_path], "no published verdicts there; `vieval prepare published_verdicts`"),
+        ([*at, "--published", tmp_path], " there, which lie as viescore_logs/results_"),
     ):
         printed = vieval("card", *command, code=1)
         [line] = printed.err.splitlines()

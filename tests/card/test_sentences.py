@@ -2,13 +2,17 @@
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from vieval_plugin.card import placement
 from vieval_plugin.card.card import (
     VERSION,
     AnswerHabits,
+    AuditRow,
     Card,
+    CardAudit,
     CardEntry,
     CardNumber,
     Difference,
@@ -17,6 +21,8 @@ from vieval_plugin.card.card import (
 )
 from vieval_plugin.card.sentences import beside, limits, places, sentence, title
 from vieval_plugin.card.writing import markdown_text, page
+from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 TYPES = ("tie", "tig", "sdie")
 NOTHING = CardNumber(None, note="no score")
@@ -41,7 +47,7 @@ def place(label, ahead, p, words=()):
 def entry(value=0.4, useless=(), words=None, published=(), **more):
     words = dict.fromkeys(TYPES, value) if words is None else words
     return CardEntry(
-        *("imagenhub", "ImagenHub", "viescore", "0shot", "viescore/v1", "0" * 16, {}),
+        *("imagenhub", "ImagenHub", more.pop("synthetic", False), "viescore", "0shot", "viescore/v1", "0" * 16, {}),
         unit="samples",
         samples=600,
         available=4801,
@@ -117,6 +123,41 @@ def test_beside_a_judge_no_difference_is_claimed_that_no_test_shows():
     )
 
 
+def test_without_published_judges_the_number_stands_beside_what_there_is():
+    people = {"human ceiling: each rater with the others": number(0.5)}
+    low = replace(entry(), above_constant=False, references=people)
+    assert title(card(low)) == (
+        "mine has overall agreement (Spearman on O) .40 [.30, .50] with people on ImagenHub, which is not shown to be above "
+        "an answer that never looks, beside a human ceiling of .50 [.40, .60]; no published judge stands beside it there."
+    )
+    assert "never looks" not in title(card(entry()))
+    assert "accuracy .40" in title(card(replace(entry(), unit="contests", statistic="Share of pairs")))
+
+
+def test_drawn_images_are_no_people_and_nothing_is_of_use_on_them():
+    drawn = replace(entry(), title="vieval_demo", synthetic=True)
+    alone = card(drawn)
+    assert "with the known defects of vieval_demo (drawn images)" in title(alone)
+    assert sentence(alone) == (
+        "Nothing is known of mine as a judge of real images; the drawn images of vieval_demo say nothing of real ones."
+    )
+    mixed = sentence(card(drawn, entry(), drawn))
+    assert "of use as a judge on all 3 task types of ImagenHub" in mixed
+    assert mixed.endswith("; the drawn images of vieval_demo say nothing of real ones.")
+    assert mixed.count("vieval_demo") == 1
+
+
+def test_what_an_audit_leaves_undecided_is_not_passed():
+    def fooled(*findings):
+        rows = tuple(AuditRow("border", "SC", number(0.1), finding) for finding in findings)
+        return limits(replace(card(), audits=(CardAudit("viescore", "imagenhub", 20, rows),)))
+
+    undecided = "2 of 3 effects are undecided on 20 samples (--audit N for more)."
+    assert fooled("as expected", "undecided", "undecided") == [f"viescore: nothing is shown to fool it; {undecided}"]
+    assert fooled("FLAGGED: rises", "undecided", "undecided") == [f"viescore: it is fooled by border; {undecided}"]
+    assert fooled("as expected") == ["viescore: nothing is shown to fool it on 20 samples."]
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_any_numbers_make_a_card(seed):
     rng = random.Random(seed)
@@ -139,3 +180,14 @@ def test_any_numbers_make_a_card(seed):
         assert "nan" not in text
     assert made.sentence in markdown_text(made).replace("\\", "")
     assert "<script" not in page(made)
+
+
+def test_by_task_type_the_test_against_a_constant_is_adjusted(monkeypatch):
+    """Three types with p .03 each are none above it, and one with p .01 is."""
+    p_values = iter([0.03, 0.03, 0.03, 0.01, 0.03, 0.03])
+    monkeypatch.setattr(placement, "above_constant_p", lambda *_: {"mine": next(p_values)})
+    statistic = SimpleNamespace(aspect="O")
+    benchmark = SimpleNamespace(name="b", report=SimpleNamespace(compared=lambda *_: [statistic]))
+    run = Run("mine", "b", "viescore", ("O",), {part: [] for part in TYPES})
+    useless = [placement._useless(benchmark, statistic, run, TYPES, StatisticsOptions()) for _ in range(2)]
+    assert useless == [TYPES, TYPES[1:]]

@@ -31,8 +31,14 @@ def sources(shared_data, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def boards(sources):
-    return make_boards(sources, [], OPTIONS)
+def steps():
+    """Lines on what is computed next."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def boards(sources, steps):
+    return make_boards(sources, [], OPTIONS, steps.append)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +79,15 @@ def test_every_choice_has_a_table_and_a_setting_ranks_among_itself(boards):
     assert {(view.choice["part"], view.choice["ties"]) for view in boards[1].views} == {
         (part, ties) for part in ("all", "video") for ties in ("four_way", "three_way", "decisive")
     }
+
+
+def test_steps_count_tables_of_how_many(boards, steps):
+    for board in boards:
+        total = len(board.views)
+        counted = [
+            line.partition(": ")[2] for line in steps if line.startswith(f"{benchmark(board.benchmark).title}: table ")
+        ]
+        assert counted == [f"table {number} of {total}" for number in range(1, total + 1)]
 
 
 def test_ties_are_counted_as_chosen(boards, sources):

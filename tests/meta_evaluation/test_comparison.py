@@ -216,6 +216,12 @@ def test_judges_that_do_not_cover_the_benchmark_are_not_ranked_but_compared() ->
     assert found.beats("one part", "all")
 
 
+def test_a_judge_that_alone_covers_the_benchmark_has_no_rank() -> None:
+    found = compared(run("all", noisy(0.3, 1)), run("one part", noisy(0.01, 3), parts=("tie",)))["SC"]
+    assert len(found.all_pairs) == 1
+    assert not found.ranked
+
+
 def test_failures_count_as_the_policy_has_it() -> None:
     runs = run("one", lacking(noisy(0.3, 1), "u3")), run("other", noisy(0.5, 2))
     assert compared(*runs)["O"].pairs[0].n == 145
@@ -227,7 +233,7 @@ def test_a_judge_of_one_aspect_is_compared_on_that() -> None:
     found = compared(three, one)
     assert found["SC"].pairs
     assert not found["PQ"].all_pairs
-    assert found["PQ"].reason == "two judges are needed, and there is three"
+    assert found["PQ"].reason == "two judges are needed, and the only one with a number is three"
 
 
 def test_a_metric_whose_one_score_stands_for_all_is_compared_on_all() -> None:

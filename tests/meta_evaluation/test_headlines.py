@@ -1,6 +1,7 @@
 """What each report object puts first: the number that its tables have, beside people and answers that never look."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -46,7 +47,7 @@ def of(headline, label):
     return headline.estimates[label]
 
 
-def test_of_rated_images_it_is_what_the_tables_have_by_the_aspect_that_most_judges_rate():
+def test_of_rated_images_it_is_what_the_tables_have_by_the_overall_score_if_half_of_the_judges_rate_it():
     people = {str(n): (n % 4 / 4, n % 3 / 4, n % 5 / 4) for n in range(20)}
     both = run(
         "both",
@@ -55,14 +56,16 @@ def test_of_rated_images_it_is_what_the_tables_have_by_the_aspect_that_most_judg
     )
     one = run("one", [("tie", "m", u, {"SC": p[0]}, {"SC": p, "O": p}) for u, p in people.items()], ("SC",))
     made = ByImageModel().tables("b", ("tie",), [both, one], OPTIONS)
-    first, second = made.headlines
-    assert (first.aspect, second.aspect) == ("SC", "O")
+    overall, first = made.headlines
+    assert (overall.aspect, first.aspect) == ("O", "SC")
+    assert list(overall.estimates) == ["both"]
     assert list(first.estimates) == ["both", "one"]
-    assert list(second.estimates) == ["both"]
+    assert of(overall, "both").value == pytest.approx(-0.9999)
     assert of(first, "both").value == pytest.approx(0.9999)
-    assert of(second, "both").value == pytest.approx(-0.9999)
     assert of(first, "one").n == 20
     assert [label.split(":")[0] for label in first.references] == ["human ceiling", "best constant"]
+    third = replace(one, label="third")
+    assert ByImageModel().tables("b", ("tie",), [both, one, third], OPTIONS).headlines[0].aspect == "SC"
     ceiling, constant = first.references.values()
     assert ceiling.value < 0.9
     assert constant.value == 0

@@ -185,7 +185,7 @@ def test_human_agreement_of_identical_raters_is_nearly_one():
 
 def test_an_undefined_cell_says_why_beside_it():
     made, named = tables(run(constant(observations(models=("A",)), "A")))
-    shown = {"corrected": "0.000 [0.000, 0.000]", "table": "undefined (the judge is constant: A)"}
+    shown = {"corrected": "0.000", "table": "undefined (the judge is constant: A)"}
     for name in ("corrected_all", "corrected_tasks", "table_1", "table_2_3"):
         [row] = [row for row in named[name].rows if row[1] == "mine"]
         assert row[-3:] == (shown[name.partition("_")[0]],) * 3, name

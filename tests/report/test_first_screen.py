@@ -10,7 +10,7 @@ from PIL import Image as Pillow
 from tests.report.pages import Page, row, write
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
-from vieval_plugin.records import OWN, Provenance, Run, record_of
+from vieval_plugin.records import OWN, Provenance, Run, rated_record, record_of
 from vieval_plugin.report import write_report
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.ranking import write_page
@@ -63,6 +63,31 @@ def generators(tmp_path, scores, judge="gpt", note="", picture=True):
             verdict = Verdict({}, Status.REFUSAL) if value is None else Verdict({"SC": value}, Status.OK, note)
             records.append((record_of(sample, verdict, MADE),))
     return Results((Run(judge, OWN, "viescore", ("SC",), {"tig": records}, setting="0shot", model=judge),))
+
+
+def test_a_judge_of_too_few_samples_for_a_number_is_named(tmp_path):
+    rows = [*judges({"many": 0.1}), *[*judges({"few": 0.1})][:8]]
+    text = report_of(tmp_path, load_results([write(tmp_path / "run", rows)]))
+    assert "few has no Spearman: 8 samples, 10 are needed: demo_a." in Page(text).said
+
+
+def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_path):
+    rng = random.Random(0)
+
+    def rated_by(judge, aspects):
+        made = Provenance(judge, (), aspects, judge)
+        records = []
+        for number in range(40):
+            ratings = {"O": (number / 40,), "PQ": (number / 40,)}
+            sample = Sample(SampleId("vieval_demo", "tig", "m", str(number)), {}, ratings=ratings)
+            verdict = Verdict({aspect: rng.gauss(number / 40, 0.02) for aspect in aspects}, Status.OK)
+            records.append((rated_record(sample, verdict, made),))
+        return Run(judge, "vieval_demo", judge, aspects, {"tig": records}, model=judge)
+
+    write_report(Results((rated_by("whole", ("O", "PQ")), rated_by("looks", ("PQ",)))), tmp_path / "out", OPTIONS)
+    overall, by_looks = (tmp_path / "out" / "report.md").read_text().split("\n\n")[1:3]
+    assert re.fullmatch(r"whole has Spearman .* with the known defects of vieval_demo\.", overall)
+    assert re.match(r"By PQ, as looks has no O: .*(whole|looks) .*(looks|whole)", by_looks)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """The first sentence of a leaderboard is the answer, and true for one system and for twelve."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report.headlines.costs import Cost
 from vieval_plugin.report.headlines.leaderboards import leaderboards
 from vieval_plugin.report.headlines.sentences import sentences
+from vieval_plugin.report.headlines.tables import headline_lines, headline_table
 from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -51,8 +55,31 @@ def said(
 
 def test_one_judge_has_its_number():
     first, *others = said({"only": 0.7})
-    assert first == "only has accuracy .70 [.65, .75] with annotators on b."
+    assert first == "only agrees with annotators on b at accuracy .70 [.65, .75]."
     assert others == ["only is below the human ceiling (.80)."] or "not shown" in others[0]
+
+
+def board_of(estimates, recorded=()):
+    """A leaderboard of judges with these numbers, those in `recorded` replayed from logs."""
+    items = {label: {f"i{n}": JudgedItem(f"i{n}", float(n)) for n in range(2)} for label in estimates}
+    compared = compared_means("all", "SC", "mean", items, "samples")
+    headline = Headline("SC", "mean", "", "samples", (0, 1), estimates, lambda _: compared, {}, statistic="mean SC")
+    [board] = leaderboards([headline], "b", (), OPTIONS, {})
+    rows = [replace(row, cost=Cost(2, 0, (), 0, 2, None, row.label in recorded)) for row in board.rows]
+    return replace(board, rows=tuple(rows))
+
+
+def test_an_interval_without_width_and_seconds_of_no_run_are_left_out():
+    estimates = {"same": Estimate(0.5, 0.5, 0.5, n=2), "other": Estimate(0.4, 0.3, 0.5, n=2)}
+
+    def lines(*recorded):
+        board = board_of(estimates, recorded)
+        return "\n".join(headline_lines(board, headline_table(board, "x"), ""))
+
+    assert re.search(r"^same +0\.500$", lines(), re.MULTILINE)
+    assert "0.400 [0.300, 0.500]" in lines()
+    assert "replay" in lines("same")
+    assert "seconds" not in lines("same", "other")
 
 
 def test_of_synthetic_benchmarks_no_annotators_are_said_to_have_rated_them():
@@ -95,7 +122,7 @@ def test_a_judge_that_always_chooses_the_first_image_shown_has_that_as_its_headl
     always = voting("mid", [("first", "second")] * 100)
     first, second, *_ = said({"mid": 0.0}, runs=[always])
     assert first == (
-        "mid has accuracy .00 [-.05, .05] with annotators on b, but 200 of 200 answers are the first image shown, which "
+        "mid agrees with annotators on b at accuracy .00 [-.05, .05], but 200 of 200 answers are the first image shown, which "
         "decides its number."
     )
     assert second == "mid is below the human ceiling (.80)."
@@ -177,7 +204,7 @@ def test_who_is_not_above_the_constant_is_named_and_nobody_else():
 def test_an_average_says_what_it_rests_on():
     partial = ImageModelCoverage(21, 29, 5, 7)
     assert said({"a": 0.9}, coverage=partial)[0] == (
-        "a has accuracy .90 [.85, .95] with annotators on b, on 5 of 7 task types, 21 of 29 image models."
+        "a agrees with annotators on b at accuracy .90 [.85, .95], on 5 of 7 task types, 21 of 29 image models."
     )
     assert said({"a": 0.9, "b": 0.1}, coverage=partial)[1] == (
         "The number of a is on 5 of 7 task types, 21 of 29 image models."

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from vieval_plugin.stats.prediction_powered import prediction_powered_difference, prediction_powered_mean
 
@@ -154,6 +155,20 @@ def test_the_test_of_two_corrected_means_has_its_level_and_pairs_prompts(
     assert least <= significant <= most
     assert held >= 180
     assert max(widths) < 0.8  # what a prompt does to both generators cancels
+
+
+@pytest.mark.parametrize("prompts", [6, 10, 40])
+def test_the_test_of_two_rated_generators_is_students_paired_test(prompts: int) -> None:
+    """With a judge that says nothing, whether or not some images are unrated: few ratings alone find no winner."""
+    rng = np.random.default_rng(prompts)
+    first, second = rng.normal(0.6, 0.2, prompts), rng.normal(0.5, 0.2, prompts)
+    expected = stats.ttest_rel(first, second)
+    low, high = expected.confidence_interval(0.95)
+    for unrated in (0, 25):
+        sides = [np.append(people, np.full(unrated, np.nan)) for people in (first, second)]
+        means = [prediction_powered_mean(side, np.zeros(len(side)), range(len(side))) for side in sides]
+        difference, p = prediction_powered_difference(*means)
+        assert (difference.low, difference.high, p) == pytest.approx((low, high, expected.pvalue), abs=1e-12)
 
 
 def test_a_difference_to_an_undefined_mean_is_undefined() -> None:

@@ -216,7 +216,7 @@ async def quoting(heard, request):
 async def test_a_server_that_quotes_what_it_is_sent_makes_none_of_it_seen(
     by, store, samples_file, tmp_path, monkeypatch, capfd
 ):
-    pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+    pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
     from aiohttp import web
     from aiohttp.test_utils import TestServer
 
@@ -254,7 +254,7 @@ async def test_a_server_that_quotes_what_it_is_sent_makes_none_of_it_seen(
 
 async def test_a_key_and_a_password_at_once_are_one_line():
     """HTTP has one header for both."""
-    pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+    pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
     from tests.one_server import asking
     from vieval_plugin.errors import VievalError
 

@@ -12,10 +12,12 @@ from vieval_plugin.stats.estimate import Estimate
 
 VERSION = 1
 """The version of the form of `card.json`."""
-CARD_JSON, CARD_MD, CARD_HTML = FILES = ("card.json", "card.md", "card.html")
+CARD_MD, CARD_HTML = "card.md", "card.html"
 
 FLAGGED = "FLAGGED"
 """The first word of a finding of what ought not to be."""
+UNDECIDED = "undecided"
+"""A finding of what the samples do not show."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class CardNumber:
     def __str__(self) -> str:
         if self.value is None:
             return f"undefined ({self.note})" if self.note else "undefined"
-        interval = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        interval = f" [{self.low:.3f}, {self.high:.3f}]" if self.estimate.has_interval else ""
         return f"{self.value:.3f}{interval}{f' on {self.note}' if self.note else ''}"
 
     @property
@@ -120,19 +122,21 @@ class EntryCost:
 class CardEntry:
     """A judge on the sample of a benchmark.
 
+    - `synthetic` says that its images are drawings, and its ratings their known defects;
     - `samples` of `available` in `cells` cells, called `unit`; `sample_digest` is the SHA-256 of their ids in order;
     - `number` is the agreement by `statistic` on `aspect`, `statistics` all that the benchmark has, by metric;
     - `ranks` is the range of ranks among the `ranked` judges, of which this is one, `unranked` why there is none;
     - `published` are the published judges on the same samples, the best first;
     - `references` are baselines and the human ceiling, `ceiling` where the judge is to the latter, `above_constant` says
       that a test shows it to be above an answer that never looks;
-    - `words` has the number by task type or part, whichever `heading` says, `useless` those of them where it is not shown
-      to be above an answer that never looks;
+    - `words` has the number by task type or part, whichever `heading` says, `useless` those of them where no test,
+      adjusted over them by Holm, shows it to be above an answer that never looks;
     - `files` maps the files of verdicts, relative to the card, to their SHA-256.
     """
 
     benchmark: str
     title: str
+    synthetic: bool
     judge: str
     setting: str
     pack: str
@@ -175,6 +179,7 @@ class SelfAgreement:
     same: CardNumber
     spread: CardNumber
     files: Mapping[str, str]
+    calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -195,6 +200,7 @@ class CardAudit:
     benchmark: str
     samples: int
     rows: tuple[AuditRow, ...]
+    calls: int = 0
 
     @property
     def flagged(self) -> list[AuditRow]:

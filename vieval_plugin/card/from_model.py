@@ -10,11 +10,12 @@ from pathlib import Path
 from vieval_plugin.audit.audit import audit
 from vieval_plugin.audit.changes import changes
 from vieval_plugin.audit.material import random_judgeable_samples
+from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.card.card import Card, CardAudit, SelfAgreement
 from vieval_plugin.card.judging import JudgedFile, Judging, judge_entry, judge_repeats
-from vieval_plugin.card.making import Material, audit_of, card_of, entry_of, repeats_of
-from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, calls_of, planned
+from vieval_plugin.card.making import Material, audit_of, card_of, entry_of, repeats_of, without_place
+from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, calls_of, calls_text, first_of_each_judge, planned
 from vieval_plugin.errors import VievalError
 from vieval_plugin.published.judges import present, require_published
 from vieval_plugin.results.runs import results_of
@@ -54,8 +55,8 @@ class CardPlan:
     @property
     def lines(self) -> list[str]:
         """The plan in lines for a terminal."""
-        total = sum(row.asked for row in self.calls)
-        return [*(row.line for row in self.calls), f"in all {total:,} calls"]
+        calls, answers = sum(row.calls for row in self.calls), sum(row.answers for row in self.calls)
+        return [*(row.line for row in self.calls), f"in all {calls_text(calls, answers)}"]
 
 
 async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
@@ -72,12 +73,19 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         entries, absent = [*entries, *more], [*absent, *lines]
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
-        raise VievalError(f"nothing is prepared that {judges} can judge: {'; '.join(absent) or 'name a --benchmark'}")
-    for name in dict.fromkeys(entry.benchmark.name for entry in entries):
-        for published in present(name, request.published):
+        drawn = next(name for name, benchmark in benchmark_registry.benchmarks().items() if benchmark.synthetic)
+        raise VievalError(
+            f"nothing is prepared that {judges} can judge: {'; '.join(absent) or 'name a --benchmark'}; to try it without "
+            f"data: --benchmark {drawn}"
+        )
+    for benchmark in {entry.benchmark.name: entry.benchmark for entry in entries}.values():
+        placed = present(benchmark.name, request.published)
+        for published in placed:
             require_published(published, request.published)
+        absent += [] if placed else [without_place(benchmark.name, benchmark.title or benchmark.name)]
     async with Session(judging.options, judging.backbone, judging.progress) as session:
-        counted = await calls_of(entries, request.repeats, request.audited, len(changes()), session, judging.options)
+        asked = (request.repeats, request.audited, len(changes()))
+        counted = await calls_of(entries, *asked, session, judging.options, request.statistics.seed)
     return CardPlan(tuple(entries), tuple(counted), tuple(absent))
 
 
@@ -98,12 +106,10 @@ def make_card(
     for entry in plan.entries:
         on_step(f"{entry.benchmark.name} by {entry.prepared.spec.name}: {len(entry.judged)} {entry.unit}")
         judged.append(asyncio.run(judge_entry(entry, request.out, judging)))
-    first_entries = {entry.prepared.spec.name: entry for entry in reversed(plan.entries)}
-    repeats = [
-        _repeats(entry, request, judging, on_step) for entry in reversed(first_entries.values()) if request.repeats
-    ]
+    first = first_of_each_judge(plan.entries)
+    repeats = [_repeats(entry, request, judging, on_step) for entry in first if request.repeats]
     audits, left_out = list[CardAudit](), list(plan.absent)
-    for entry in reversed(first_entries.values()) if request.audited else ():
+    for entry in first if request.audited else ():
         try:
             audits.append(_audit(entry, request, judging, on_step))
         except VievalError as error:
@@ -139,4 +145,12 @@ def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step:
     work = audit(
         samples, prepared, judging.options, judging.backbone, seed, judging.progress, lambda plan: None, judging.bar
     )
-    return audit_of(asyncio.run(work), entry.benchmark.name, len(samples))
+    answered_before = _answered(judging.progress.usage)
+    result = asyncio.run(work)
+    calls = _answered(judging.progress.usage) - answered_before
+    return audit_of(result, entry.benchmark.name, len(samples), calls)
+
+
+def _answered(usage: Usage) -> int:
+    """The number of questions that were answered, by a model or from the store."""
+    return usage.calls + usage.cached + usage.repeated

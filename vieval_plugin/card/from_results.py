@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.card.card import Card
-from vieval_plugin.card.judging import VERDICTS
 from vieval_plugin.card.making import Material, card_of, entry_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Run
-from vieval_plugin.results.host_samples import samples_files
+from vieval_plugin.results.host_samples import CARD_JSON, VERDICTS, samples_files
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.run.verdict_lines import run_file
@@ -63,8 +63,10 @@ def card_from_results(results: ModelResults, published: Path, out: Path, options
         options: what failed verdicts are, number of resamples, the seed.
 
     Raises:
-        VievalError: nothing of it is on samples that people rated.
+        VievalError: nothing of it is on samples that people rated, or the folder has the card of these files already.
     """
+    if (out / CARD_JSON).exists() and any(real(file).is_relative_to(real(out)) for file in results.files):
+        raise VievalError(f"{out}: these verdicts have their card there already; name another folder with --out")
     copies = _copied(results.files, out)
     entries, left_out = [], [LEFT_OUT]
     for run in results.runs:
@@ -96,8 +98,9 @@ def _runs_of_model(runs: Sequence[Run], model: str | None) -> list[Run]:
 def _copied(files: Sequence[Path], out: Path) -> dict[Path, set[object]]:
     """Copies of files of verdicts in the folder of a card, each with what it holds: the ids, and whose verdicts they are."""
     copies: dict[Path, set[object]] = {}
+    names = Counter(file.name for file in files)
     for number, file in enumerate(files, start=1):
-        copy = out / VERDICTS / (f"{number}_{file.name}" if len(files) > 1 else file.name)
+        copy = out / VERDICTS / (f"{number}_{file.name}" if names[file.name] > 1 else file.name)
         if real(copy) != real(file):
             write_whole(copy, file.read_bytes())
             if run_file(file).exists():

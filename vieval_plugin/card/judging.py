@@ -14,6 +14,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.records import Provenance, Record
+from vieval_plugin.results.host_samples import VERDICTS
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.scored import write_scored
 from vieval_plugin.run.evaluate import provenance_of
@@ -23,8 +24,8 @@ from vieval_plugin.run.verdict_lines import differing, inputs_of, run_file, run_
 from vieval_plugin.run.verdict_log import VerdictLog, partial_file, usage_of
 from vieval_plugin.text.yaml_json import read_json
 
-VERDICTS, ANCHORS = "verdicts", "anchors"
-"""The folders of a card's verdicts, and of its repeats, which are anchors."""
+ANCHORS = "anchors"
+"""The folder of a card's repeats, which are anchors."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import hashlib
 import importlib.metadata
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -22,7 +22,6 @@ from vieval_plugin.card.card import (
     Card,
     CardAudit,
     CardEntry,
-    CardNumber,
     EntryCost,
     SelfAgreement,
     number_of,
@@ -31,9 +30,9 @@ from vieval_plugin.card.placement import Placement, placement_of, published_runs
 from vieval_plugin.card.sentences import sentence
 from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.comparison import Standing
-from vieval_plugin.meta_evaluation.headline import Headline, preferred
+from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.observations import observe
-from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, Summary, combine, summary_of
+from vieval_plugin.meta_evaluation.statistics import Rating, Summary, combine, summary_of
 from vieval_plugin.published.files import NAME as PUBLISHED
 from vieval_plugin.published.judges import published_judges
 from vieval_plugin.records import Record, Run
@@ -81,14 +80,14 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
     if placement is None:
         raise VievalError(f"{benchmark.name}: {run.label} has no number there: people rated or voted on none of it")
     headline, own = placement.headline, _own_standing(placement, run.label)
-    by_part = _summaries(benchmark, run, options)
-    summary = combine(list(by_part.values()))
+    summary = combine(_summaries(benchmark, run, options))
     of = records[0].provenance
     cost = cost_of(records)
     ids = sorted(str(record.id) for record in records)
     return CardEntry(
         benchmark.name,
         benchmark.title or benchmark.name,
+        benchmark.synthetic,
         *(run.judge, of.setting, of.pack, of.pack_hash, identity_of(of)["options"]),
         unit="contests" if records[0].votes is not None else "samples",
         samples=len(records),
@@ -108,7 +107,7 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
         above_constant=run.label not in placement.comparison.not_above_constant,
         heading=placement.heading,
         words=placement.words,
-        useless=_useless(by_part, placement.words),
+        useless=placement.useless,
         answers=AnswerHabits(
             tie_share(records, headline.aspect),
             round_share(records),
@@ -124,13 +123,11 @@ def _own_standing(placement: Placement, label: str) -> Standing:
     return next(standing for standing in placement.comparison.standings if standing.system.label == label)
 
 
-def _summaries(benchmark: Benchmark, run: Run, options: StatisticsOptions) -> dict[str, Summary]:
-    return {
-        part: summary_of(
-            benchmark.report, [observe(rows) for rows in several], Rating.of(run), benchmark.name, part, options
-        )
+def _summaries(benchmark: Benchmark, run: Run, options: StatisticsOptions) -> list[Summary]:
+    return [
+        summary_of(benchmark.report, [observe(rows) for rows in several], Rating.of(run), benchmark.name, part, options)
         for part, several in run.records.items()
-    }
+    ]
 
 
 def _ceiling(headline: Headline, label: str) -> str:
@@ -141,24 +138,6 @@ def _ceiling(headline: Headline, label: str) -> str:
     return position_to_reference(headline.estimates[label], people) if people.defined else ""
 
 
-def _useless(by_part: Mapping[str, Summary], words: Mapping[str, CardNumber]) -> tuple[str, ...]:
-    """The parts with a number of their own on which a judge is not shown to be above an answer that never looks."""
-    return tuple(part for part, summary in by_part.items() if part in words and not _is_above_constant(summary))
-
-
-def _is_above_constant(summary: Summary) -> bool:
-    primary = _primary(summary.statistics)
-    if primary.constant is not None:
-        return summary.estimates[primary.metric].low > primary.constant
-    above = summary.estimates.get(primary.metric.replace("accuracy", "above_constant"))
-    return above is not None and above.low > 0
-
-
-def _primary(statistics: Sequence[Statistic]) -> Statistic:
-    by_aspect = {statistic.aspect: statistic for statistic in statistics if statistic.primary}
-    return by_aspect[preferred(list(by_aspect), dict.fromkeys(by_aspect, 1))[0]]
-
-
 def repeats_of(
     judge: str, files: Sequence[Path], records: Sequence[Record], out: Path, options: StatisticsOptions
 ) -> SelfAgreement:
@@ -166,17 +145,20 @@ def repeats_of(
     benchmark = records[0].id.benchmark
     times = len(records) // len({record.id for record in records})
     return SelfAgreement(
-        judge, benchmark, times, *agreement_of_repeats(records, benchmark, options), digests(files, out)
+        *(judge, benchmark, times),
+        *agreement_of_repeats(records, benchmark, options),
+        files=digests(files, out),
+        calls=cost_of(records).calls,
     )
 
 
-def audit_of(result: Audit, benchmark: str, samples: int) -> CardAudit:
+def audit_of(result: Audit, benchmark: str, samples: int, calls: int) -> CardAudit:
     """An audit as a card keeps it."""
     rows = tuple(
         AuditRow(effect.change, effect.aspect, replace(number_of(effect.difference), n=effect.n), effect.finding)
         for effect in result.effects
     )
-    return CardAudit(result.judge, benchmark, samples, rows)
+    return CardAudit(result.judge, benchmark, samples, rows, calls)
 
 
 def card_of(
@@ -198,17 +180,19 @@ def card_of(
         options: those that numbers were made with.
     """
     date = datetime.now(UTC).date().isoformat()
-    alone = [_alone(entry) for entry in entries if not entry.published]
-    parts = (tuple(entries), tuple(repeats), tuple(audits), (*left_out, *dict.fromkeys(alone)))
+    unplaced = [without_place(entry.benchmark, entry.title) for entry in entries if not entry.published]
+    parts = (tuple(entries), tuple(repeats), tuple(audits), tuple(dict.fromkeys((*left_out, *unplaced))))
     card = Card(VERSION, model, made_from, "", *parts, asdict(options), options.seed, date, _versions())
     return replace(card, sentence=sentence(card))
 
 
-def _alone(entry: CardEntry) -> str:
-    """Why no published judge stands beside an entry."""
-    if published_judges(entry.benchmark):
-        return f"published verdicts on {entry.title} are not there; run: vieval prepare {PUBLISHED}"
-    return f"no published verdicts on {entry.title} are known, so there is no place among them"
+def without_place(benchmark: str, title: str) -> str:
+    """The reason why no published judge stands beside a model on a benchmark."""
+    if published_judges(benchmark):
+        return (
+            f"published verdicts on {title} are not there; `vieval prepare {PUBLISHED}` fetches those of other judges"
+        )
+    return f"no published verdicts on {title} are known, so there is no place among them"
 
 
 def digests(files: Sequence[Path], out: Path) -> dict[str, str]:

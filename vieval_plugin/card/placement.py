@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,13 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.card.card import CardNumber, Difference, PublishedPlace, number_of
 from vieval_plugin.config import Config
-from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, Comparison, compare_systems
+from vieval_plugin.meta_evaluation.comparison import (
+    LEVEL,
+    ComparedStatistic,
+    Comparison,
+    above_constant_p,
+    compare_systems,
+)
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, preferred
 from vieval_plugin.published.judges import PublishedJudge, present, verdicts_of
 from vieval_plugin.records import Record, Run
@@ -20,13 +27,18 @@ from vieval_plugin.stats.ranking import holm
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """A judge's headline among published judges: the comparison of all, and each of these beside it."""
+    """A judge's headline among published judges: the comparison of all, and each of these beside it.
+
+    `words` has its number by task type or part, `useless` the parts among these on which no test, adjusted over them,
+    shows it to be above an answer that never looks.
+    """
 
     headline: Headline
     comparison: Comparison
     published: tuple[PublishedPlace, ...]
     heading: str
     words: Mapping[str, CardNumber]
+    useless: tuple[str, ...]
 
 
 def published_runs(judge_run: Run, root: Path) -> list[Run]:
@@ -58,7 +70,7 @@ def _published_run(judge: PublishedJudge, judge_run: Run, root: Path) -> Run:
 def placement_of(
     benchmark: Benchmark, judge_run: Run, published: Sequence[Run], options: StatisticsOptions
 ) -> Placement | None:
-    """Compare a judge with published ones on the default headline of a benchmark; None where it has none.
+    """Compare a judge with published ones on the first headline of a benchmark that it has; None where it has none.
 
     Args:
         benchmark: theirs.
@@ -68,9 +80,9 @@ def placement_of(
     """
     parts = tuple(benchmark.parts)
     headlines = benchmark.report.tables(benchmark.name, parts, [judge_run, *published], options).headlines
-    if not headlines or judge_run.label not in headlines[0].estimates:
+    headline = next((headline for headline in headlines if judge_run.label in headline.estimates), None)
+    if headline is None:
         return None
-    headline = headlines[0]
     comparison = compare_systems(headline.compared(options), benchmark.name, options)
     heading, by_word = next(iter(headline.breakdowns.items()), ("", {}))
     standings = {standing.system.label: standing for standing in comparison.standings}
@@ -88,7 +100,9 @@ def placement_of(
         if run.label in headline.estimates
     ]
     placed.sort(key=lambda judge: (judge.number.value is None, -(judge.number.value or 0)))
-    return Placement(headline, comparison, tuple(placed), heading, _words(by_word, judge_run.label))
+    words = _words(by_word, judge_run.label)
+    useless = _useless(benchmark, headline, judge_run, [part for part in judge_run.records if part in words], options)
+    return Placement(headline, comparison, tuple(placed), heading, words, useless)
 
 
 def _words(by_word: Breakdown, label: str) -> dict[str, CardNumber]:
@@ -120,8 +134,19 @@ def _differences_by_part(
     return {part: replace(of, p=p) for (part, of), p in zip(found.items(), adjusted, strict=True)}
 
 
+def _useless(
+    benchmark: Benchmark, headline: Headline, judge_run: Run, parts: Sequence[str], options: StatisticsOptions
+) -> tuple[str, ...]:
+    found = []
+    for part in parts:
+        of_part = replace(judge_run, records={part: judge_run.records[part]})
+        compared = _like(benchmark.report.compared(benchmark.name, (part,), [of_part], options), headline)
+        found.append(above_constant_p(compared, benchmark.name, options).get(judge_run.label, math.nan))
+    return tuple(part for part, p in zip(parts, holm(found), strict=True) if not p <= LEVEL)
+
+
 def _like(compared: Sequence[ComparedStatistic], headline: Headline) -> ComparedStatistic:
     """The statistic of a part that is that of a headline; of votes by scores, that of the preferred aspect."""
     aspects = list(dict.fromkeys(statistic.aspect for statistic in compared))
-    aspect = headline.aspect if headline.aspect in aspects else preferred(aspects, dict.fromkeys(aspects, 1))[0]
+    aspect = headline.aspect if headline.aspect in aspects else preferred(aspects)[0]
     return next(statistic for statistic in compared if statistic.aspect == aspect)

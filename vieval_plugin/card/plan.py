@@ -6,9 +6,12 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from vieval_plugin.audit.anchor import REPEATS
+from vieval_plugin.audit.material import random_judgeable_samples
 from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
@@ -176,27 +179,41 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
 
 @dataclass(frozen=True)
 class PlannedCalls:
-    """Calls of a model that a part of a card begins with; `stored` of them are in the store.
+    """Answers of a model that a part of a card needs, and the calls for those that are not in the store.
 
-    What a judge asks after an answer is not known before, where `at_least`; `estimated` ones follow from others.
+    Of the same question asked twice there is one call, but past the store. `bound` says what else is known of both:
+    `at least` where a judge asks on after an answer, `at most` where changes may not apply, `about` where both are so.
+    A reply that cannot be read is asked for again, which nobody knows before.
     """
 
     name: str
-    asked: int
-    stored: int = 0
-    at_least: bool = False
-    estimated: bool = False
+    calls: int
+    answers: int
+    bound: str = ""
 
     @property
     def line(self) -> str:
         """In words, for a terminal."""
-        least = "at least " if self.at_least else "about " if self.estimated else ""
-        stored = f", of which {self.stored:,} are in the store" if self.stored else ""
-        return f"{self.name}: {least}{self.asked:,} calls{stored}"
+        return f"{self.name}: {' '.join(filter(None, (self.bound, calls_text(self.calls, self.answers))))}"
+
+
+def calls_text(calls: int, answers: int) -> str:
+    """Calls and the answers that they are for, in words.
+
+    >>> calls_text(1180, 1200)
+    '1,180 calls for 1,200 answers'
+    """
+    return f"{calls:,} calls for {answers:,} answers"
 
 
 async def calls_of(
-    entries: Sequence[PlannedEntry], repeats: int, audited: int, changes: int, session: Session, options: Config
+    entries: Sequence[PlannedEntry],
+    repeats: int,
+    audited: int,
+    changes: int,
+    session: Session,
+    options: Config,
+    seed: int,
 ) -> list[PlannedCalls]:
     """Count the calls of a card before anything is asked.
 
@@ -207,29 +224,59 @@ async def calls_of(
         changes: in how many ways they are changed at most.
         session: which knows the store.
         options: those in force.
+        seed: of the samples that are judged again and changed.
     """
-    lines, per_sample = [], dict[str, float]()
+    counted = partial(_counted, session, options.store.use)
+    lines = []
     for entry in entries:
-        counts = Counted()
-        await session.count(entry.judged, entry.prepared, counts)
-        # what is answered once is stored, and not asked again
-        stored, asked = len(counts.stored), len(counts.to_ask) if options.store.use else counts.to_ask.total()
-        exact = entry.prepared.calls.isdecimal()
         name = f"{entry.benchmark.name} by {entry.prepared.spec.name}, {len(entry.judged)} {entry.unit}"
-        lines.append(PlannedCalls(name, asked + stored, stored, not exact))
-        per_sample.setdefault(entry.prepared.spec.name, (asked + stored) / len(entry.judged))
-    for title, times in ((f"{repeats} samples three times", 3 * repeats), (f"{audited} changed", audited * changes)):
-        lines += [
-            PlannedCalls(f"{name}, {title}", round(times * calls), estimated=True)
-            for name, calls in per_sample.items()
-            if times
-        ]
+        lines.append(PlannedCalls(name, *await counted(entry.judged, entry.prepared), _bound(entry)))
+    sessions = sum(row.calls > 0 for row in lines)
+    for entry in first_of_each_judge(entries) if repeats else ():
+        again = draw_sample(entry.judged, repeats, seed)
+        answers = REPEATS * (await counted(again, entry.prepared))[1]
+        name = f"{entry.prepared.spec.name}, {len(again)} {entry.unit} three times"
+        lines.append(PlannedCalls(name, answers, answers, _bound(entry)))
+        sessions += REPEATS
+    for entry in first_of_each_judge(entries) if audited else ():
+        try:
+            changed = random_judgeable_samples(entry.judged, entry.prepared, audited, seed)
+        except VievalError:  # the card says so
+            continue
+        # as they are too: these are in the store, unless it is not used or answers of before do not count
+        answers = (changes + 1) * (await counted(changed, entry.prepared))[1]
+        name = f"{entry.prepared.spec.name}, {len(changed)} {entry.unit} changed"
+        lines.append(PlannedCalls(name, answers, answers, _bound(entry, changed=True)))
+        sessions += 1
+    if any(row.calls for row in lines):
+        lines.append(PlannedCalls("asking the server whether it enforces JSON schemas", sessions, 0, "at most"))
     return lines
 
 
+async def _counted(
+    session: Session, stores: bool, judged: Sequence[Judged], prepared: PreparedJudge
+) -> tuple[int, int]:
+    """The calls and answers of some samples; what is answered once is stored, and not asked again."""
+    counts = Counted()
+    await session.count(judged, prepared, counts)
+    calls = len(counts.to_ask) if stores else counts.to_ask.total()
+    return calls, counts.to_ask.total() + counts.stored.total()
+
+
+def first_of_each_judge(entries: Sequence[PlannedEntry]) -> list[PlannedEntry]:
+    """The first entry of each judge, of which some samples are judged again and changed."""
+    return list({entry.prepared.spec.name: entry for entry in reversed(entries)}.values())[::-1]
+
+
+def _bound(entry: PlannedEntry, changed: bool = False) -> str:
+    if entry.prepared.calls.isdecimal():
+        return "at most" if changed else ""
+    return "about" if changed else "at least"
+
+
 def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
-    """VievalError where calls that are not in the store are more than a budget."""
-    needed = sum(row.asked - row.stored for row in calls)
+    """VievalError where calls are more than a budget."""
+    needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
         raise VievalError(
             f"the card takes {needed:,} calls, and --budget is {budget:,}; give fewer with --samples, --repeats and --audit"

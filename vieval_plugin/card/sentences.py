@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vieval_plugin.card.card import Card, CardEntry, Difference, PublishedPlace
+from vieval_plugin.card.card import UNDECIDED, Card, CardAudit, CardEntry, Difference, PublishedPlace
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.headlines.costs import WARNED
 from vieval_plugin.report.headlines.words import ASPECTS, heading_words, reason_words, short_decimal, task_type
+from vieval_plugin.text.plural import plural
 
 _NAMED = 4
 """Judges that a sentence names; of more it says how many there are."""
@@ -26,15 +27,26 @@ def places(card: Card) -> list[str]:
 
 
 def sentence(card: Card) -> str:
-    """The one sentence: on what the model is of use as a judge, on what not, and on what nothing is known."""
+    """The one sentence: on what the model is of use as a judge, on what not, and on what nothing is known.
+
+    Drawn images are named last and count for none of these.
+    """
+    rated = [entry for entry in card.entries if not entry.synthetic]
+    drawn = list(dict.fromkeys(entry.title for entry in card.entries if entry.synthetic))
+    note = f"; the drawn images of {_listed(drawn)} say nothing of real ones" if drawn else ""
+    text = _use(card, rated) if rated else f"Nothing is known of {card.model} as a judge of real images"
+    return f"{text}{note}{_failures(card)}."
+
+
+def _use(card: Card, entries: Sequence[CardEntry]) -> str:
     by_use: dict[str, list[str]] = {"useful": [], "useless": [], "unknown": []}
-    for entry in card.entries:
+    for entry in entries:
         for use, areas in _areas_by_use(card, entry).items():
             by_use[use] += areas
     useful, useless, unknown = (_listed(areas) if areas else "" for areas in by_use.values())
     above = "agrees with people more than an answer that never looks"
     if not useful and not useless:
-        return f"Nothing is known of {card.model} as a judge: no verdict has a score on enough samples."
+        return f"Nothing is known of {card.model} as a judge: no verdict has a score on enough samples"
     if not useful:
         text = f"{card.model} is not shown to be of use as a judge on {useless}, that is, no test shows that it {above}"
     elif not useless:
@@ -43,8 +55,7 @@ def sentence(card: Card) -> str:
         text = (
             f"{card.model} is of use as a judge on {useful}, where it {above}, and is not shown to be so on {useless}"
         )
-    text += f"; of {unknown} too little is known" if unknown else ""
-    return f"{text}{_failures(card)}."
+    return f"{text}; of {unknown} too little is known" if unknown else text
 
 
 def _areas_by_use(card: Card, entry: CardEntry) -> dict[str, list[str]]:
@@ -115,19 +126,24 @@ def limits(card: Card) -> list[str]:
         for of in card.repeats
         if of.same.value is not None
     ]
-    for audit in card.audits:
-        flagged = list(dict.fromkeys(row.change for row in audit.flagged))
-        found = f"is fooled by {_listed(flagged)}" if flagged else "was fooled by nothing that was tried"
-        lines.append(f"{audit.judge}: {found} ({audit.samples} samples).")
-    return lines
+    return [*lines, *map(_fooled, card.audits)]
+
+
+def _fooled(audit: CardAudit) -> str:
+    flagged = list(dict.fromkeys(row.change for row in audit.flagged))
+    found = f"it is fooled by {_listed(flagged)}" if flagged else "nothing is shown to fool it"
+    undecided = sum(row.finding == UNDECIDED for row in audit.rows)
+    rest = f"; {undecided} of {len(audit.rows)} effects are undecided" if undecided else ""
+    more = " (--audit N for more)" if undecided else ""
+    return f"{audit.judge}: {found}{rest} on {plural(audit.samples, 'sample')}{more}."
 
 
 def _place(model: str, entry: CardEntry) -> str:
-    number = f"{_measured(entry)} {entry.number.short}"
     if entry.number.value is None:
         return f"{model} has no number on {entry.title}: {entry.number.note}."
     if not entry.published:
-        return f"{model} has {number} with people on {entry.title}; no published judge stands beside it there."
+        return f"{model} has {_alone(entry)}; no published judge stands beside it there."
+    number = f"{_measured(entry)} {entry.number.short}"
     ranked = [judge for judge in entry.published if judge.ranks] if entry.ranks else entry.published
     relations = f": {'; '.join(_relations(ranked))}" if ranked else ""
     if entry.ranks is None:
@@ -140,6 +156,17 @@ def _place(model: str, entry: CardEntry) -> str:
 
 def _measured(entry: CardEntry) -> str:
     return "accuracy" if entry.unit == "contests" else f"{ASPECTS.get(entry.aspect, entry.aspect)} agreement"
+
+
+def _alone(entry: CardEntry) -> str:
+    """The number in full, with what it stands beside where no published judge does."""
+    coefficient, correlation, _ = entry.statistic.partition("'s correlation")
+    of = f" ({coefficient} on {entry.aspect})" if correlation else ""
+    raters = f"the known defects of {entry.title} (drawn images)" if entry.synthetic else f"people on {entry.title}"
+    low = "" if entry.above_constant else ", which is not shown to be above an answer that never looks"
+    people = [number for label, number in entry.references.items() if "ceiling" in label and number.value is not None]
+    ceiling = f", beside a human ceiling of {people[0].short}" if people else ""
+    return f"{_measured(entry)}{of} {entry.number.short} with {raters}{low}{ceiling}"
 
 
 def _relations(published: Sequence[PublishedPlace]) -> list[str]:

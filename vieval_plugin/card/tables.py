@@ -8,6 +8,7 @@ from vieval_plugin.card.card import FLAGGED, Card, CardEntry, CardNumber, Differ
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text
 from vieval_plugin.report.headlines.words import heading_words, reason_words, task_type
+from vieval_plugin.text.plural import plural
 
 _EXPECTED = "as expected"
 
@@ -93,14 +94,14 @@ def audit_tables(card: Card) -> list[Table]:
         rows = [(row.change, row.aspect, str(row.difference.n), row.difference.short, row.finding) for row in shown]
         fine = f"{len(audit.rows) - len(shown)} of {len(audit.rows)} effects are as they ought to be"
         rows.sort(key=lambda row: not row[-1].startswith(FLAGGED))
-        title = f"{audit.judge}: {audit.samples} samples of {audit.benchmark} with changed images; {fine}"
+        title = f"{audit.judge}: {plural(audit.samples, 'sample')} of {audit.benchmark} with changed images; {fine}"
         tables.append(Table("audit", title, header, tuple(rows)))
     return tables
 
 
 def spent_table(card: Card) -> Table:
     """Failures by status, and what verdicts took."""
-    header = ("judge", "benchmark", "sample", "verdicts", "failed", "calls", "tokens", "seconds of calls")
+    header = ("judge", "benchmark", "sample", "verdicts", "failed", "answers", "tokens", "seconds of calls")
     rows = []
     for entry in card.entries:
         spent = entry.spent
@@ -111,7 +112,12 @@ def spent_table(card: Card) -> Table:
         rows.append(
             (entry.judge, entry.title, sample, str(spent.verdicts), failed, f"{spent.calls:,}", tokens, seconds)
         )
-    return Table("spent", "Failures and cost, without repeats and audit", header, tuple(rows))
+    further = [(repeats.judge, repeats.benchmark, "repeats", repeats.calls) for repeats in card.repeats]
+    further += [(audit.judge, audit.benchmark, "audit", audit.calls) for audit in card.audits]
+    rows += [(judge, benchmark, what, "", "", f"{calls:,}", "", "") for judge, benchmark, what, calls in further]
+    total = sum(entry.spent.calls for entry in card.entries) + sum(calls for *_, calls in further)
+    title = f"Failures and cost: {total:,} answers in all, each from a call, from the store or the same as another"
+    return Table("spent", title, header, tuple(rows))
 
 
 def origin_table(card: Card) -> Table:

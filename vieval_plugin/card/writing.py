@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from pathlib import Path
 
 from markupsafe import Markup
 
-from vieval_plugin.card.card import CARD_HTML, CARD_JSON, CARD_MD, Card, CardEntry
+from vieval_plugin import __version__
+from vieval_plugin.card.card import CARD_HTML, CARD_MD, Card, CardEntry
 from vieval_plugin.card.read import json_text
 from vieval_plugin.card.sentences import beside, limits, places, title
 from vieval_plugin.card.tables import answers_table, audit_tables, origin_table, place_table, spent_table, words_table
@@ -16,6 +16,7 @@ from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.page import STYLE
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.rendering import markdown
+from vieval_plugin.results.host_samples import CARD_JSON
 from vieval_plugin.text import escaping
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
@@ -73,7 +74,7 @@ def page(card: Card) -> str:
         tables=_tables_of_all(card),
         left_out=card.left_out,
         protocol=PROTOCOL,
-        version=metadata.version("vieval"),
+        version=__version__,
     )
 
 

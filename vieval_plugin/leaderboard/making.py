@@ -18,6 +18,7 @@ from vieval_plugin.published.files import descriptions
 from vieval_plugin.published.judges import PublishedJudge, present, published_baselines, published_judges, run_of
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.plural import plural
 
 
 def make_boards(
@@ -55,7 +56,7 @@ def _board(
             f"{sources.published}: no published logs of {benchmark.title}; run `vieval prepare published_verdicts`"
         )
     judged = judged_of(benchmark, benchmark.parts, sources)
-    on_step(f"{benchmark.title}: reading the logs of {len(judges)} judges")
+    on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
     baselines = _baselines(benchmark, sources.published, judged)
@@ -66,7 +67,7 @@ def _board(
         [*runs, *(run for run, _ in submitted)],
         baselines,
         options,
-        lambda number: on_step(f"{benchmark.title}: table {number}"),
+        lambda number, total: on_step(f"{benchmark.title}: table {number} of {total}"),
     )
     names = (*published_judges(benchmark.name), *published_baselines(benchmark.name))
     printed = compare_printed(benchmark, [*runs, *baselines], {judge.name: judge.title for judge in names}, options)

@@ -45,7 +45,7 @@ def views_of(
     judges: Sequence[Run],
     baselines: Sequence[Run],
     options: StatisticsOptions,
-    on_view: Callable[[int], object] = lambda number: None,
+    on_view: Callable[[int, int], object] = lambda number, total: None,
 ) -> tuple[list[BoardView], str]:
     """Make a table for each choice, the default first, and say how ranks come about.
 
@@ -55,23 +55,24 @@ def views_of(
         judges: the runs that are ranked, labels all different.
         baselines: runs that stand beside them.
         options: number of resamples, the seed.
-        on_view: is told the number of each table that is made.
+        on_view: is told the number of each table that is made, and how many there will be.
     """
     chosen = _by_votes if isinstance(benchmark.report, ByVotes) else _by_ratings
     views, method = list[BoardView](), ""
-    for choice in chosen(benchmark, judges, baselines, options):
+    choices = list(chosen(benchmark, judges, baselines, options))
+    for choice in choices:
         [board] = leaderboards([_of_judges(choice)], benchmark.name, judges, choice.options, {})
         method = method or board.method
         views.append(_view(choice, replace(board, against=board.against.replace(benchmark.name, title))))
-        on_view(len(views))
+        on_view(len(views), len(choices))
     return views, method
 
 
 def leader_of(view: BoardView) -> str:
     """Who leads a table, in words that follow the name of the benchmark."""
     ranked = [row for row in view.rows if row.rank]
-    if len(ranked) < 2:
-        return f"{ranked[0].label} alone is ranked" if ranked else "no judge is ranked"
+    if not ranked:
+        return "no judge is ranked"
     first = [row.label for row in ranked if row.rank.startswith("1")]
     if ranked[0].rank == "1":
         return f"{ranked[0].label} is the best published judge"

@@ -7,11 +7,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
 
 from markupsafe import Markup
 
+from vieval_plugin import __version__
 from vieval_plugin.leaderboard.board import REFERENCE, Board, BoardRow, BoardView, PrintedNumber
 from vieval_plugin.leaderboard.views import POLICIES
 from vieval_plugin.media.files import write_whole
@@ -116,7 +116,7 @@ def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
         task_type=task_type,
         short=lambda row: short_number(_estimate(row)),
         how=_how(options),
-        version=metadata.version("vieval"),
+        version=__version__,
     )
     return text
 

@@ -40,7 +40,7 @@ def candidates_by_prompt(records: Iterable[Record]) -> Mapping[tuple[str, ...], 
         known = ", ".join(" ".join(judge) for judge in judges) or "none"
         raise VievalError(f"one judge that scores images is needed, and these are verdicts with scores of {known}")
     aspects = list(dict.fromkeys(aspect for record in scored for aspect in record.verdict.scores))
-    aspect = preferred(aspects, dict.fromkeys(aspects, 1))[0]
+    aspect = preferred(aspects)[0]
     by_prompt = defaultdict(list)
     for record in scored:
         if aspect in record.verdict.scores:

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import (
-    LEVEL,
     CommonSamplesStatistic,
     ComparedStatistic,
     System,
@@ -88,14 +87,14 @@ def compared_means(
         groups = [first_items[name].group for name in names]
         return CommonSamplesStatistic(len(names), MeanDifference(first_values, second_values, groups))
 
-    def above_constant(place: int, seed: Seed) -> bool:
+    def above_constant(place: int, seed: Seed) -> float:
         own_items = items[labels[place]]
         names = sorted(own_items)
         best = max(([constant[name] for name in names] for constant in constants), key=math.fsum)
         groups = [own_items[name].group for name in names]
         difference = MeanDifference([own_items[name].value for name in names], best, groups)
         result = paired_comparison(difference, 0, seed, intervals=False)
-        return result.difference.value > 0 and result.p <= LEVEL
+        return result.p if result.difference.value > 0 else 1.0
 
     systems = _systems(items, unit, lacking or {}, asked)
     test = above_constant if constants else None

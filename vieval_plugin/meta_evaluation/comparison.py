@@ -26,6 +26,7 @@ from vieval_plugin.stats.comparison import (
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.paired_correlations import CorrelationDifference, independence_p
 from vieval_plugin.stats.ranking import holm, rank_ranges
+from vieval_plugin.text.plural import plural
 
 LEVEL = 0.05
 """Two systems are significantly different where the adjusted p is at most this."""
@@ -73,8 +74,8 @@ class ComparedStatistic:
     - `pair` gives two systems, by their places, on what both have scores of; a system with itself has all its samples;
     - `unit` is what samples are called, `entrants` what the systems are called;
     - `untestable_reason` says why the statistic has no paired test; `notes` are lines to be read beside the result;
-    - `above_constant` is a test of a system, by its place, against its constant baseline: True where it is above. None
-      where the statistic has no such baseline, or no test of it.
+    - `above_constant` is the p of a test of a system, by its place, against its constant baseline: 1 where it is not
+      above, NaN where that cannot be tested. None where the statistic has no such baseline, or no test of it.
     """
 
     part: str
@@ -86,7 +87,7 @@ class ComparedStatistic:
     entrants: str = "judges"
     untestable_reason: str = ""
     notes: tuple[str, ...] = ()
-    above_constant: Callable[[int, Seed], bool] | None = None
+    above_constant: Callable[[int, Seed], float] | None = None
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,14 @@ class SystemPair:
         """True where the adjusted p is at most `LEVEL`."""
         return self.adjusted <= LEVEL
 
+    @property
+    def turned(self) -> SystemPair:
+        """The same pair with the second system first."""
+        return replace(self, first=self.second, second=self.first, result=self.result.turned)
+
     def better_first(self) -> SystemPair:
         """Return the pair with the better system first, so that its difference is not negative."""
-        if not self.result.difference.value < 0:
-            return self
-        return replace(self, first=self.second, second=self.first, result=self.result.turned)
+        return self.turned if self.result.difference.value < 0 else self
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,7 @@ class Comparison:
     @property
     def family(self) -> str:
         """The correction of p with its family, in words."""
-        return f"Holm over {len(self.pairs)} {'pair' if len(self.pairs) == 1 else 'pairs'}"
+        return f"Holm over {plural(len(self.pairs), 'pair')}"
 
     def beats(self, label: str, other: str) -> bool:
         """True where one system is significantly better than another on what both scored."""
@@ -259,24 +263,34 @@ def not_above_constant(compared: ComparedStatistic, benchmark: str, options: Sta
     Args:
         compared, benchmark, options: as for `compare_systems`.
     """
+    tested = above_constant_p(compared, benchmark, options)
+    return frozenset(label for label, p in tested.items() if not p <= LEVEL)
+
+
+def above_constant_p(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> dict[str, float]:
+    """By label, the p of each system against its constant baseline, not adjusted; none where there is no such test.
+
+    Args:
+        compared, benchmark, options: as for `compare_systems`.
+    """
     if compared.above_constant is None:
-        return frozenset()
+        return {}
     seed = _seed(compared, benchmark, options)
-    return frozenset(
-        system.label
+    return {
+        system.label: compared.above_constant(place, seed)
         for place, system in enumerate(compared.systems)
-        if not system.undefined and not compared.above_constant(place, seed)
-    )
+        if not system.undefined
+    }
 
 
-def correlates(pair: Callable[[int, int], CommonSamplesStatistic]) -> Callable[[int, Seed], bool]:
+def correlates(pair: Callable[[int, int], CommonSamplesStatistic]) -> Callable[[int, Seed], float]:
     """The test of a correlation against its constant baseline, which is 0; of `ComparedStatistic.above_constant`."""
 
-    def above_constant(place: int, seed: Seed) -> bool:
+    def above_constant(place: int, seed: Seed) -> float:
         statistic = pair(place, place).statistic
         if not isinstance(statistic, CorrelationDifference):
-            return False
-        return statistic.estimates()[0] > 0 and independence_p(statistic, seed) <= LEVEL
+            return math.nan
+        return independence_p(statistic, seed) if statistic.estimates()[0] > 0 else 1.0
 
     return above_constant
 
@@ -383,7 +397,8 @@ def _no_pairs_reason(compared: ComparedStatistic, standings: Sequence[Standing],
     unable = "".join(
         f"; {standing.system.label}: {standing.system.undefined}" for standing in standings if standing.system.undefined
     )
-    return f"two {compared.entrants} are needed, and there is {able or 'none'}{unable}"
+    known = f"the only one with a number is {able}" if able else "none has a number"
+    return f"two {compared.entrants} are needed, and {known}{unable}"
 
 
 def _adjusted(pairs: Sequence[SystemPair]) -> tuple[SystemPair, ...]:
@@ -392,8 +407,13 @@ def _adjusted(pairs: Sequence[SystemPair]) -> tuple[SystemPair, ...]:
 
 
 def _ranked(standings: Sequence[Standing], pairs: Sequence[SystemPair]) -> tuple[Standing, ...]:
-    """Standings with the ranks that pairs leave, each by its own difference, also where that runs against the order."""
+    """Standings with the ranks that pairs leave, each by its own difference, also where that runs against the order.
+
+    A system that no other can be ranked against has none.
+    """
     able = [standing for standing in standings if not math.isnan(standing.value) and not standing.system.unranked]
+    if len(able) < 2:
+        return tuple(standings)
     place = {standing.system.label: number for number, standing in enumerate(able)}
     beats = np.zeros((len(able), len(able)), dtype=bool)
     for pair in (pair.better_first() for pair in pairs if pair.significant):

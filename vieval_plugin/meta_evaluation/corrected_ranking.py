@@ -44,7 +44,7 @@ from vieval_plugin.stats.ranking import holm, rank_ranges
 
 CORRECTED = "mean over prompts, corrected by people's ratings"
 LEAST_RATED = 50
-"""Prompts of a generator that people should have rated: of fewer, intervals are too short by some (docs/ranking.md)."""
+"""Prompts of a generator that people should have rated: of fewer, intervals are too short (docs/explanation/numbers.md)."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,20 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
     bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
     people = np.array([_rating(image, aspect) for image in images], dtype=float)
     kinds = [image.kind for image in images]
-    rated = ~np.isnan(people)
+    rated, rated_prompts = ~np.isnan(people), _rated_prompts(images, aspect)
+    by_ratings, corrected = _powered(images, aspect, judge_weight=0.0), _powered(images, aspect)
+    if rated_prompts < LEAST_FOR_A_TEST:
+        by_ratings, corrected = (
+            powered._replace(mean=replace(powered.mean, low=math.nan, high=math.nan))
+            for powered in (by_ratings, corrected)
+        )
     return GeneratorEstimates(
         generator.image_model,
         bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect))),
-        _powered(images, aspect, judge_weight=0.0),
-        _powered(images, aspect),
+        by_ratings,
+        corrected,
         int(rated.sum()),
-        _rated_prompts(images, aspect),
+        rated_prompts,
         len(images),
         tuple(kind for kind in dict.fromkeys(kinds) if not any(rated[np.array(kinds) == kind])),
     )
@@ -195,7 +201,11 @@ def _compared(
         Standing(systems[name], means[name], (int(ranges[name][0]), int(ranges[name][1])) if name in ranges else None)
         for name in order
     )
-    reason = "" if pairs else f"two generators with ratings are needed, and there is {' '.join(able) or 'none'}"
+    reason = (
+        ""
+        if pairs
+        else f"two generators with ratings are needed, and {f'the only one is {able[0]}' if able else 'none has any'}"
+    )
     return Comparison(compared, standings, pairs, reason=reason)
 
 
@@ -207,8 +217,7 @@ def _undefined(estimate: GeneratorEstimates) -> str:
 def _pair(first: str, second: str, images_by_model: Mapping[str, Sequence[Observation]], aspect: str) -> SystemPair:
     """Two generators on the prompts that both have a score of; n is how many of these people rated, of each at least.
 
-    Without a test and an interval where these are fewer than any test can find a difference of: both are normal ones,
-    and of a few ratings far too sure.
+    Without a test and an interval where these are fewer than the least of all tests of this project.
     """
     sides = [images_by_model[first], images_by_model[second]]
     common = {image.group for image in sides[0]} & {image.group for image in sides[1]}

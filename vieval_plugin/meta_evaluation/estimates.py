@@ -33,6 +33,9 @@ class Computed(NamedTuple):
     reason: str
 
 
+_MOST_COUNTS = 10_000_000  # counts of rows in resamples that are in memory at once
+
+
 @dataclass(frozen=True)
 class Bootstrap:
     """The bootstrap of a part: the number of resamples, and a seed of its own."""
@@ -58,7 +61,12 @@ class Bootstrap:
             return computed
         if math.isnan(computed.value):
             return self.undefined(computed.reason or "undefined")
-        resampled = computed.resample(cluster_counts(computed.clusters, self.resamples, self.seed))
+        rng = np.random.default_rng(self.seed)
+        most = max(1, _MOST_COUNTS // max(1, len(computed.clusters)))
+        blocks = [min(most, self.resamples - first) for first in range(0, self.resamples, most)]
+        resampled = np.concatenate(
+            [computed.resample(cluster_counts(computed.clusters, block, rng)) for block in blocks]
+        )
         return Estimate(computed.value, *interval(resampled), resampled, len(computed.clusters))
 
     def undefined(self, reason: str) -> Estimate:

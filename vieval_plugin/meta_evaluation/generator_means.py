@@ -11,7 +11,7 @@ from typing import TypeAlias
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_mean
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy, observe
 from vieval_plugin.meta_evaluation.statistics import SCORED, Statistic
-from vieval_plugin.records import Run
+from vieval_plugin.records import YOUR_IMAGES, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 Words = Callable[[str, Observation], Iterable[str]]
@@ -48,6 +48,8 @@ class GeneratorImages:
 def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]:
     """The generators of a run in the order in which they come; contests, which several are in, are left out.
 
+    Images that name no generator are those of `YOUR_IMAGES`.
+
     Args:
         run: one judge's.
         options: what a failed verdict is.
@@ -56,7 +58,7 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
     scores: dict[str, None] = dict.fromkeys(run.aspects)
     for part, samples in run.records.items():
         for record in (record for records in samples for record in records if record.votes is None):
-            images_by_model.setdefault(record.id.image_model, []).append((part, observe([record])))
+            images_by_model.setdefault(record.id.image_model or YOUR_IMAGES, []).append((part, observe([record])))
             scores |= dict.fromkeys(record.verdict.scores)
     generators = []
     for model, images in images_by_model.items():

@@ -50,7 +50,7 @@ def generator_headline(
         options: what failed verdicts are, how many draws, the seed.
     """
     images = images_under(options)
-    aspect = preferred(aspects, dict.fromkeys(aspects, 1))[0]
+    aspect = preferred(aspects)[0]
     bootstrap = Bootstrap.of(f"{benchmark}/{ALL}", options)
 
     def means(by_model: Mapping[str, Sequence[Observation]]) -> dict[str, Estimate]:

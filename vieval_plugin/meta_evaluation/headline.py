@@ -65,23 +65,17 @@ class Headline:
     statistic: str = ""
 
 
-def preferred(aspects: Sequence[str], raters: Mapping[str, int]) -> list[str]:
-    """Aspects in the order in which headlines come: the one that most judges rate first, O before SC before PQ.
+def preferred(aspects: Sequence[str]) -> list[str]:
+    """Aspects in the order in which headlines come: O before SC before PQ before others.
 
-    Args:
-        aspects: those that any judge rates.
-        raters: how many rate each.
-
-    >>> preferred(["SC", "PQ", "O"], {"SC": 5, "PQ": 2, "O": 2})
-    ['SC', 'O', 'PQ']
+    >>> preferred(["SC", "PQ", "O"])
+    ['O', 'SC', 'PQ']
     """
     usual = ("O", "SC", "PQ")
-    return sorted(
-        aspects, key=lambda aspect: (-raters[aspect], usual.index(aspect) if aspect in usual else len(usual), aspect)
-    )
+    return sorted(aspects, key=lambda aspect: (usual.index(aspect) if aspect in usual else len(usual), aspect))
 
 
 WHY_PREFERRED = (
-    "Of the aspects it is the one that most of these judges rate, O before SC before PQ: the question is whose order of "
-    "images is that of people, whatever scale the judge uses."
+    "Of the aspects that at least half of these judges rate it is the first, O before SC before PQ: the question is "
+    "whose order of images is that of people, whatever scale the judge uses."
 )

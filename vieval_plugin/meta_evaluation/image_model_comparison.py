@@ -240,9 +240,9 @@ def image_model_headlines(
     """
     judges = [run.label for run in runs]
     rated_aspects = [aspect for label, part, aspect in numbers.agreement if part == ALL_PARTS and label in judges]
-    aspects = preferred(
-        list(dict.fromkeys(rated_aspects)), {aspect: rated_aspects.count(aspect) for aspect in rated_aspects}
-    )
+    aspects = preferred(list(dict.fromkeys(rated_aspects)))
+    # a headline is of most judges, so what fewer than half of them rate comes later
+    aspects = sorted(aspects, key=lambda aspect: 2 * rated_aspects.count(aspect) < len(judges))
     # what nobody rated comes last: there is no number to look at
     aspects = sorted(aspects, key=lambda aspect: not any(e.n for e in _of(ALL_PARTS, aspect, judges, numbers).values()))
 

@@ -46,7 +46,7 @@ def primary_statistic(statistics: Sequence[Statistic]) -> Statistic:
     'auroc_value'
     """
     marked = {statistic.aspect: statistic for statistic in statistics if statistic.primary}
-    return marked[preferred(list(marked), dict.fromkeys(marked, 1))[0]]
+    return marked[preferred(list(marked))[0]]
 
 
 def in_host_table(summary: Summary) -> str:

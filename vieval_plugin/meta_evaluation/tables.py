@@ -76,11 +76,14 @@ def with_interval(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> st
 
     >>> with_interval(Estimate(0.5, 0.25, 0.75), 2), with_interval(Estimate(math.nan, reasons=("no sample",)))
     ('0.50 [0.25, 0.75]', 'undefined (no sample)')
+    >>> with_interval(Estimate(0.5, 0.5, 0.5), 2)
+    '0.50'
     """
     if not estimate.defined:
         return _undefined(estimate.reason)
     value, low, high = (scale * end for end in (estimate.value, estimate.low, estimate.high))
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    interval = f" [{low:.{digits}f}, {high:.{digits}f}]" if estimate.has_interval else ""
+    return f"{value:.{digits}f}{interval}"
 
 
 def in_percent(share: Estimate) -> str:

@@ -189,7 +189,7 @@ def _by_one_aspect(judges: Sequence[Entrant]) -> list[Entrant]:
 
 def _compared_aspect(subject: str, aspects: Sequence[str]) -> str:
     """The aspect of these that a subject is compared with: its own, else the one that is about the whole image."""
-    return subject if subject in aspects else preferred(aspects, dict.fromkeys(aspects, 1))[0]
+    return subject if subject in aspects else preferred(aspects)[0]
 
 
 def _rated(pairs: Pairs) -> tuple[str, ...]:

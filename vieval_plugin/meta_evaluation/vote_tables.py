@@ -98,7 +98,7 @@ def _subjects(judged: Sequence[JudgedPart]) -> dict[str, str]:
     subjects_by_judge: dict[str, list[str]] = {}
     for entrant in (entrant for of_part in judged for entrant in of_part.entrants if not entrant.constant):
         subjects_by_judge.setdefault(entrant.label, []).append(entrant.subject)
-    return {label: preferred(subjects, dict.fromkeys(subjects, 1))[0] for label, subjects in subjects_by_judge.items()}
+    return {label: preferred(subjects)[0] for label, subjects in subjects_by_judge.items()}
 
 
 def _pooled(judged: Sequence[JudgedPart], label: str, subject: str, tie_handling: VoteScheme) -> _Points:

@@ -19,7 +19,7 @@ from vieval_plugin.records import OWN, Run
 from vieval_plugin.report.folder_totals import totals_tables
 from vieval_plugin.report.headlines.costs import durations
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow, leaderboards
-from vieval_plugin.report.headlines.sentences import format_estimate, sentences
+from vieval_plugin.report.headlines.sentences import format_estimate, sentence_by_another_aspect, sentences
 from vieval_plugin.report.headlines.tables import headline_lines
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables, rounded
@@ -110,7 +110,8 @@ def write_report(
         files |= {f"{table.name}.csv": csv_text(table) for table in judges}
     for section in sections:
         name = section.benchmark.name
-        parts.append(f"## {name}\n\n{section.benchmark.note}\n")
+        title = section.title if name == OWN else name
+        parts.append(f"## {title}\n\n{section.benchmark.note}\n")
         parts += [f"Note: {line}\n" for line in section.mark_notes]
         for table in (*section.headlines, *section.tables.tables):
             parts.append(markdown(table))
@@ -140,8 +141,28 @@ def write_report(
 
 
 def _answers(sections: Sequence[PageSection], named: bool = True) -> list[str]:
-    """The first sentence on each benchmark, or one a judge where generators are judged."""
-    return [sentences(board, named)[0] for section in sections for board in _boards(section)]
+    """The first sentence on each benchmark, or one a judge where generators are judged, and those by other aspects."""
+    return [
+        sentence
+        for section in sections
+        for sentence in (
+            *(sentences(board, named)[0] for board in _boards(section)),
+            *_by_other_aspects(section),
+        )
+    ]
+
+
+def _by_other_aspects(section: PageSection) -> list[str]:
+    """A sentence by each further aspect that judges rate who lack that of the first board."""
+    boards = [board for board in section.boards if not board.headline.judge]
+    aspect = boards[0].headline.aspect if boards else ""
+    compared = {label for board in boards if board.headline.aspect == aspect for label in board.headline.estimates}
+    lines = []
+    for board in boards:
+        if lacking_judges := [row.label for row in board.rows if row.label not in compared]:
+            lines.append(sentence_by_another_aspect(board, lacking_judges, aspect))
+            compared.update(lacking_judges)
+    return lines
 
 
 def _together(sections: Sequence[PageSection]) -> list[str]:
@@ -169,7 +190,8 @@ def _first_lines(section: PageSection) -> list[str]:
     other_lines = [f"{_name(other.headline)}: {', '.join(map(_in_line, other.rows))}" for other in section.boards[1:]]
     named = f"{section.benchmark.name}: {section.words(board.headline.title)}"
     shown = headline_lines(board, table, _ELSEWHERE)
-    return [*sentences(board), "", named, "", *shown, *other_lines, *section.mark_notes, ""]
+    answers = (*sentences(board), *_by_other_aspects(section))
+    return [*answers, "", named, "", *shown, *other_lines, *section.mark_notes, ""]
 
 
 def _titled(table: Table) -> list[str]:

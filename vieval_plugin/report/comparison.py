@@ -13,7 +13,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, SystemPair, compare_systems
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
-from vieval_plugin.records import OWN, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.report.headlines.leaderboards import NOT_ABOVE_CONSTANT
 from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.report.rendering import csv_text
@@ -65,11 +65,11 @@ def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions
     text: list[str] = []
     for of_benchmark in comparisons:
         if len(of_benchmark.judges) < 2:
-            where = "your images" if of_benchmark.benchmark == OWN else of_benchmark.benchmark
-            text.append(f"{where}: two judges are needed, and there is {of_benchmark.judges[0]}")
+            where = YOUR_IMAGES if of_benchmark.benchmark == OWN else of_benchmark.benchmark
+            text.append(f"{where}: two judges are needed, and the only one is {of_benchmark.judges[0]}")
         elif not of_benchmark.comparisons and of_benchmark.benchmark == OWN:
             text.append(
-                "your images: nobody rated them, so no judge can be shown to be better; `vieval rank` compares the "
+                f"{YOUR_IMAGES}: nobody rated them, so no judge can be shown to be better; `vieval rank` compares the "
                 "generators, and `vieval label` makes a page to rate some images"
             )
         elif not of_benchmark.comparisons:

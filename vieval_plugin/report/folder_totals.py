@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.records import YOUR_IMAGES
 from vieval_plugin.results.shard_sample import BINS, FolderTotals
 
 _EDGES = ("< 0", *(f"{place / BINS:g}-{(place + 1) / BINS:g}" for place in range(BINS)))
@@ -17,7 +18,7 @@ def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
     scores = [
         (
             str(folder.path),
-            model,
+            model or YOUR_IMAGES,
             name,
             str(of.scored),
             f"{of.sum / of.scored:.4f}" if of.scored else "",
@@ -31,7 +32,12 @@ def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
         dict.fromkeys(s for folder in folders for totals in folder.by_model.values() for s in totals.statuses)
     )
     counts = [
-        (str(folder.path), model, str(totals.statuses.total()), *(str(totals.statuses[status]) for status in statuses))
+        (
+            str(folder.path),
+            model or YOUR_IMAGES,
+            str(totals.statuses.total()),
+            *(str(totals.statuses[status]) for status in statuses),
+        )
         for folder in folders
         for model, totals in folder.by_model.items()
     ]

@@ -9,6 +9,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rated
 from vieval_plugin.records import Run
 from vieval_plugin.results.runs import Results
+from vieval_plugin.text.plural import plural
 
 
 def rated_runs(results: Results, ratings: HumanRatings | None) -> tuple[list[Run], list[str]]:
@@ -26,10 +27,18 @@ def rated_runs(results: Results, ratings: HumanRatings | None) -> tuple[list[Run
         return runs, notes
     first = f"{ratings.where[unknown[0]]}: {unknown[0]}"
     if len(unknown) == len(ratings.where):
+        is_of_images = all(
+            rows[0].votes is None for run in runs for by_part in run.records.values() for rows in by_part
+        )
+        if is_of_images and ratings.votes.keys() >= set(unknown):
+            raise VievalError(
+                f"{first} is a vote on a pair, and these verdicts are on single images: rate those on a page that "
+                "`vieval label VERDICTS` makes"
+            )
         raise VievalError(
             f"{first} is not among these verdicts, nor is any other that was rated; give the ratings of these samples"
         )
-    note = f"ratings of {len(unknown)} samples are left out, because no verdict is about them, the first in {first}"
+    note = f"ratings of {plural(len(unknown), 'sample')} are left out, because no verdict is about them, the first in {first}"
     return runs, [*notes, note]
 
 

@@ -23,7 +23,7 @@ from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
 from vieval_plugin.meta_evaluation.tables import Table, Tables
 from vieval_plugin.meta_evaluation.win_rates import position_bias, win_rate_rankings
 from vieval_plugin.records import OWN, Run
-from vieval_plugin.report.ranking_sentences import answer, bias_sentence
+from vieval_plugin.report.ranking_sentences import answer, bias_sentence, contradiction_sentence
 from vieval_plugin.report.ranking_tables import main_tables
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -79,10 +79,12 @@ def win_rate_answers(runs: Sequence[Run], options: StatisticsOptions) -> list[st
         sentence
         for run in runs
         if run.benchmark == OWN
+        for bias in [position_bias(run, options)]
         for ranking in win_rate_rankings(run, options)
         for sentence in (
-            f"{answer(ranking).removesuffix('.')} on your images, as judged by {run.name}.",
-            bias_sentence(position_bias(run, options)),
+            contradiction_sentence(ranking, bias)
+            or f"{answer(ranking).removesuffix('.')} on your images, as judged by {run.name}.",
+            bias_sentence(bias),
         )
         if sentence
     ]

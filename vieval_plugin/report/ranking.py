@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vieval_plugin.errors import docs_url
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.comparison import LEVEL
@@ -21,7 +22,13 @@ from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, posi
 from vieval_plugin.records import OWN, JudgeName, Run
 from vieval_plugin.report.folder_totals import totals_tables
 from vieval_plugin.report.inputs import rated_runs
-from vieval_plugin.report.ranking_sentences import answer, bias_sentence, corrected_sentences, limits
+from vieval_plugin.report.ranking_sentences import (
+    answer,
+    bias_sentence,
+    contradiction_sentence,
+    corrected_sentences,
+    limits,
+)
 from vieval_plugin.report.ranking_tables import (
     contest_tables,
     corrected_table,
@@ -31,6 +38,8 @@ from vieval_plugin.report.ranking_tables import (
     main_rankings,
     main_tables,
     ranking_tables,
+    without_model_pairs,
+    without_pairs,
 )
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.several_judges import judges_together
@@ -45,8 +54,8 @@ FILES = (
     *("rank_contests.csv", "rank_contest_pairs.csv", "rank_raters.csv", "rank.json"),
 )
 CAUTION = (
-    "A judge's mean is not people's (docs/ranking.md): rate some images and give the ratings with --human, and means are "
-    "corrected."
+    "A judge's mean is not people's: `vieval label VERDICTS --out label.html` makes a page to rate some images on, and "
+    f"--human RATINGS corrects the means; see {docs_url('guides/comparing.md#correct-means-by-ratings')}"
 )
 _CORRECTED = (
     "Corrected means are what people would say, by prediction-powered inference; their intervals count the ratings' "
@@ -79,6 +88,21 @@ class RankReport:
     raters: Table | None = None
     totals: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> list[GeneratorRanking]:
+        """The rankings as tables show them: without ranks and differences of a judge that contradicts itself."""
+        return [without_pairs(r, contradiction_sentence(r, self.bias[r.benchmark, r.judge])) for r in self.generators]
+
+    @property
+    def shown_contests(self) -> list[ContestRanking]:
+        """The rankings by contests as tables show them."""
+        reasons = {
+            (r.benchmark, str(r.judge)): reason
+            for r in self.generators
+            if (reason := contradiction_sentence(r, self.bias[r.benchmark, r.judge]))
+        }
+        return [without_model_pairs(c, reasons.get((c.benchmark, c.voter), "")) for c in self.contests]
 
     @property
     def corrected_answers(self) -> Mapping[tuple[str, JudgeName], CorrectedRanking]:
@@ -138,15 +162,16 @@ def answers(report: RankReport) -> list[str]:
     """Sentences, those of each judge together: which generator is best, position bias, what corrects and limits it."""
     main = report.main
     by_judge = {ranking.judge: ranking.comparison for ranking in main}
+    silent = {r.judge for r in main if contradiction_sentence(r, report.bias[r.benchmark, r.judge])}
     alone = len(by_judge) == len(main)  # one ranking a judge: one benchmark, and no parts
-    text = list(filter(None, [judges_together([*by_judge.items()])])) if alone else []
+    text = list(filter(None, [judges_together([*by_judge.items()], silent)])) if alone else []
     for ranking in main:
         key = ranking.benchmark, ranking.judge
         corrected = report.corrected_answers.get(key)
         where = "" if ranking.heading == "" else f" ({ranking.word})"
         benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}, "
         named = f"{benchmark}{ranking.judge}{where}: " if len(main) > 1 else ""
-        text.append(named + answer(ranking))
+        text.append(named + answer(ranking, report.bias[key]))
         text += filter(None, [bias_sentence(report.bias[key])])
         text += corrected_sentences(corrected) if corrected else []
         text += [_UNCORRECTED] if report.raters and ranking.statistic == WIN_RATE else []
@@ -194,12 +219,12 @@ def tables_of(report: RankReport) -> list[Table]:
     tables = [corrected_table(member) for member in report.corrected_answers.values()]
     tables += [
         table
-        for ranking in main_rankings(report.generators)
+        for ranking in main_rankings(report.shown)
         if (ranking.benchmark, ranking.judge) not in report.corrected_answers
-        for table in main_tables(ranking, report.generators)
+        for table in main_tables(ranking, report.shown)
     ]
     # of two image models a strength says what a win rate does
-    tables += contest_tables([ranking for ranking in report.contests if len(ranking.models) > 2])
+    tables += contest_tables([ranking for ranking in report.shown_contests if len(ranking.models) > 2])
     return [*tables, *report.totals, *([report.raters] if report.raters else [])]
 
 
@@ -213,7 +238,9 @@ def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = 
     """
     text = [*answers(report), *gate, ""]
     for table in tables_of(report):
-        text += [table.title, "", *text_table([table.header, *table.rows], "--tables FOLDER has them"), ""]
+        ranked_by = [name for name in table.header if name.endswith("[95%]")][:1]
+        rows = [table.header, *table.rows]
+        text += [table.title, "", *text_table(rows, "--tables FOLDER has them", kept=ranked_by), ""]
     text += [f"note: {line}" for line in report.notes]
     resamples = f"Intervals: 95%, {options.draws} bootstrap resamples of prompts. Failed verdicts: {options.policy}."
     return [*text, *cautions(report), resamples, _MORE]
@@ -233,14 +260,14 @@ def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> 
     """Write `FILES` to the folder `out`: the tables to read, and every number once more for programs."""
     tables = [
         *corrected_tables(report.corrected),
-        *ranking_tables(report.generators),
-        *contest_tables(report.contests),
+        *ranking_tables(report.shown),
+        *contest_tables(report.shown_contests),
         *report.totals,
         *([report.raters] if report.raters else []),
     ]
     sentences = (escaping.markdown(line) for line in (*answers(report), *cautions(report), protocol(options)))
     page = ["# Ranking of generators\n", *(f"{sentence}\n" for sentence in sentences)]
-    long = [*long_tables(report.generators, report.corrected, report.contests), report.raters or rater_table(_NOBODY)]
+    long = [*long_tables(report.shown, report.corrected, report.shown_contests), report.raters or rater_table(_NOBODY)]
     document = {
         "failures": options.policy,
         "draws": options.draws,
@@ -266,7 +293,7 @@ def cautions(report: RankReport) -> list[str]:
     """Lines on what a judge's mean is worth, with people's ratings and without."""
     if report.corrected_answers:
         return [_CORRECTED]
-    return [CAUTION] if report.generators and not report.raters else []
+    return [CAUTION] if not report.raters and any(r.statistic != WIN_RATE for r in report.main) else []
 
 
 def _named(header: Sequence[str], row: Sequence[str]) -> dict[str, object]:

@@ -13,12 +13,12 @@ from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED, Correct
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
+from vieval_plugin.records import YOUR_IMAGES
 from vieval_plugin.report.headlines.sentences import few_sentence
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import (
     LEAST_ITEMS,
     Decision,
-    is_without_width,
     items_needed,
     non_inferiority,
 )
@@ -27,16 +27,29 @@ _NAMED = 4
 _MOST_ITEMS = 1_000_000
 
 
-def answer(ranking: GeneratorRanking) -> str:
+def answer(ranking: GeneratorRanking, bias: PositionBias | None = None) -> str:
     """Which generator is best, in one sentence.
 
     Args:
         ranking: with one generator or more.
+        bias: the judge's position bias, where win rates decide.
     """
     ranked = [standing.system.label for standing in ranking.comparison.ranked]
+    if contradiction := contradiction_sentence(ranking, bias):
+        return contradiction
     if len(ranked) < 2 or not ranking.comparison.pairs:
         return _without_ranks(ranking)
     return _of_two(ranking, ranked) if len(ranked) == 2 else _of_several(ranking, ranked)
+
+
+def contradiction_sentence(ranking: GeneratorRanking, bias: PositionBias | None) -> str:
+    """Sentence that a judge of contests decides nothing, as it contradicts itself; empty where it does not."""
+    if ranking.statistic != WIN_RATE or bias is None or not bias.contradictory:
+        return ""
+    return (
+        f"{ranking.judge.judge} decides nothing: it contradicts itself in {bias.contradicted} of {bias.contests} contests; "
+        "take a judge that scores each image."
+    )
 
 
 def limits(ranking: GeneratorRanking) -> list[str]:
@@ -70,11 +83,15 @@ def corrected_sentences(corrected: CorrectedRanking) -> list[str]:
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
         alone = ", ".join(f"{generator} {raw[generator].value:.3f}" for generator in judged)
         text.append(f"The ratings turned the judge's order over: by the judge alone it is {alone}.")
-    if few := [f"{e.generator} ({e.rated_prompts})" for e in corrected.short_of_ratings]:
-        text.append(
-            f"Few ratings: of {listed(few)} people rated fewer than {LEAST_RATED} prompts, of which intervals are too "
-            "short by some; rate more before you decide."
-        )
+    if few := corrected.short_of_ratings:
+        first, *others = few
+        counts = [f"{first.rated_prompts} {'prompts' if first.rated_prompts > 1 else 'prompt'} of {first.generator}"]
+        counts += [f"{e.rated_prompts} of {e.generator}" for e in others]
+        if len(counts) > _NAMED:
+            counts[_NAMED - 1 :] = [f"few of {len(counts) - _NAMED + 1} others"]
+        any_interval = any(e.rated_prompts >= LEAST_FOR_A_TEST for e in few)
+        short = "the intervals of the means are too short" if any_interval else "these are too few for intervals"
+        text.append(f"Few ratings: {listed(counts)}, where {LEAST_RATED} of each are needed; {short}.")
     return text
 
 
@@ -142,7 +159,7 @@ def _why_undecided(difference: Estimate, n: int, unit: str, margin: float, bias:
         return f"the judge contradicts itself in {bias.contradicted} of {bias.contests} contests, so its answers decide nothing"
     if n < LEAST_ITEMS:
         return f"at least {LEAST_ITEMS} {unit} are needed"
-    if is_without_width(difference):
+    if not difference.has_interval:
         return f"the interval has no width, as all {unit} differ alike, and says nothing of chance"
     needed = items_needed(difference, n, margin)
     enough = f"about {needed:,.0f} would tell" if needed < _MOST_ITEMS else "no feasible number would tell"
@@ -159,10 +176,13 @@ def _of_two(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
     if pair is None:
         return _without_ranks(ranking)
     unit = ranking.comparison.compared.unit
-    if pair.n == 1:
-        return f"{pair.first} and {pair.second} cannot be told apart by one {unit[:-1]}: {_result(ranking, pair, 1)}."
     if pair.significant:
         return f"{pair.first} is better than {pair.second}: {_result(ranking, pair)}, {_p(pair.adjusted)}."
+    given = [system.label for system in ranking.comparison.compared.systems]
+    if given.index(pair.second) < given.index(pair.first):
+        pair = pair.turned
+    if pair.n == 1:
+        return f"{pair.first} and {pair.second} cannot be told apart by one {unit[:-1]}: {_result(ranking, pair, 1)}."
     named = f"{pair.first} " if ranking.statistic == WIN_RATE else ""
     return f"{pair.first} and {pair.second} cannot be told apart: {named}{_result(ranking, pair)}, {_p(pair.adjusted)}."
 
@@ -206,7 +226,11 @@ def _without_ranks(ranking: GeneratorRanking) -> str:
         return f"No generator has {_a(measured)} here ({reasons})."
     numbers = ", ".join(f"{g.generator} {_value(ranking, g.mean)}" for g in known)
     if len(ranking.generators) == 1:
-        return f"{numbers} ({measured}); there is no other generator to compare it with."
+        subject = (
+            f"{YOUR_IMAGES.capitalize()} have" if known[0].generator == YOUR_IMAGES else f"{known[0].generator} has"
+        )
+        mean = f"a mean {measured} of {_value(ranking, known[0].mean)}"
+        return f"{subject} {mean}; to compare generators, rank the images of a second one with these."
     if len(known) == 1:
         lacking = "; ".join(f"{g.generator}: {g.reason or 'no score'}" for g in ranking.generators if g is not known[0])
         return f"Only {known[0].generator} has {_a(measured)}: {_value(ranking, known[0].mean)} ({lacking})."
@@ -219,12 +243,13 @@ def _a(measured: str) -> str:
 
 
 def _result(ranking: GeneratorRanking, pair: SystemPair, n: int = 0) -> str:
-    """What a pair measured, the better one first."""
+    """What a pair measured."""
     if ranking.statistic == WIN_RATE:
         value, low, high = _ends(pair.result.difference)
         share = Estimate(EVEN + value, EVEN + low, EVEN + high)
         if n == 1:
-            return f"{pair.first} won it" if share.value > EVEN else "a tie"
+            winner = pair.better_first().first
+            return "a tie" if share.value == EVEN else f"{winner} won it"
         return f"wins {_percent(share)} of {pair.n} {ranking.comparison.compared.unit} (ties count half)"
     values = f"{_measured(ranking)} {pair.result.first:.3f} against {pair.result.second:.3f}"
     if n == 1:
@@ -242,12 +267,12 @@ def _value(ranking: GeneratorRanking, estimate: Estimate) -> str:
 
 def _interval(estimate: Estimate) -> str:
     value, low, high = _ends(estimate)
-    return f"{value:.3f}" if math.isnan(low) or is_without_width(estimate) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]" if estimate.has_interval else f"{value:.3f}"
 
 
 def _percent(share: Estimate) -> str:
     value, low, high = (100 * end for end in _ends(share))
-    return f"{value:.0f}%" if math.isnan(low) or is_without_width(share) else f"{value:.0f}% [{low:.0f}, {high:.0f}]"
+    return f"{value:.0f}% [{low:.0f}, {high:.0f}]" if share.has_interval else f"{value:.0f}%"
 
 
 def _ends(estimate: Estimate) -> tuple[float, float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
 from vieval_plugin.meta_evaluation.generator_ranking import ALL, MEAN, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import Table, number, p_text, with_interval
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
+from vieval_plugin.records import OWN, YOUR_IMAGES
 from vieval_plugin.stats.estimate import Estimate
 
 DEFAULT = "O"
@@ -75,6 +77,24 @@ def main_rankings(rankings: Sequence[GeneratorRanking]) -> list[GeneratorRanking
     return main
 
 
+def without_pairs(ranking: GeneratorRanking, reason: str) -> GeneratorRanking:
+    """A ranking without ranks and differences, for this reason; the ranking itself where the reason is empty."""
+    if not reason:
+        return ranking
+    standings = tuple(replace(standing, ranks=None) for standing in ranking.comparison.standings)
+    comparison = replace(ranking.comparison, standings=standings, pairs=(), other_pairs=(), reason=reason.rstrip("."))
+    generators = tuple(replace(generator, ranks=None) for generator in ranking.generators)
+    return replace(ranking, generators=generators, comparison=comparison)
+
+
+def without_model_pairs(contests: ContestRanking, reason: str) -> ContestRanking:
+    """A ranking by contests as `without_pairs` makes it."""
+    if not reason:
+        return contests
+    models = tuple(replace(model, ranks=None) for model in contests.models)
+    return replace(contests, models=models, pairs=(), why=reason.rstrip("."))
+
+
 def main_tables(ranking: GeneratorRanking, rankings: Sequence[GeneratorRanking]) -> list[Table]:
     """A table of a main ranking with the means of the judge's other aspects, and one of pairs of more than two generators.
 
@@ -124,9 +144,7 @@ def corrected_table(corrected: CorrectedRanking) -> Table:
         )
         for mean in corrected.estimates
     ]
-    title = (
-        f"{ranking.benchmark}, {ranking.judge}: {ranking.aspect}, what people would say; {ranking.comparison.family}"
-    )
+    title = f"{_about(ranking)}, {ranking.judge}: {ranking.aspect}, what people would say; {ranking.comparison.family}"
     return Table("corrected", title, _CORRECTED_HEADER, tuple(rows))
 
 
@@ -263,13 +281,18 @@ def _ranking(ranking: GeneratorRanking, beside: Mapping[str, Mapping[str, Estima
         )
         for generator in ranking.generators
     ]
-    where = ranking.benchmark if ranking.word == ALL else f"{ranking.benchmark}, {ranking.heading} {ranking.word}"
+    where = _about(ranking) if ranking.word == ALL else f"{_about(ranking)}, {ranking.heading} {ranking.word}"
     method = f"no ranking: {ranking.comparison.reason}" if ranking.comparison.reason else ranking.comparison.family
     warned = "".join(f"; {line}" for line in ranking.comparison.warnings())
     title = f"{where}, {ranking.judge}: {ranking.aspect}, {ranking.statistic}; {method}{warned}"
     measured = WIN_RATE if ranking.statistic == WIN_RATE else ranking.aspect
     header = ("rank", "generator", f"{measured} [95%]", *beside, "n", "images", "failed")
     return Table("ranking", title, (*header, "not ranked because") if why else header, tuple(rows))
+
+
+def _about(ranking: GeneratorRanking) -> str:
+    """The benchmark as a title begins with it."""
+    return YOUR_IMAGES.capitalize() if ranking.benchmark == OWN else ranking.benchmark
 
 
 def _pairs(ranking: GeneratorRanking) -> Table:
@@ -306,7 +329,7 @@ def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
             rows.append((ranking.word, str(prompts), *(cells.get(name, "") for name in names)))
         more = f"; {_MOST_ROWS} of {len(breakdown)}, all in the CSV" if len(breakdown) > _MOST_ROWS else ""
         first = breakdown[0]
-        title = f"{first.benchmark}, {first.judge}: {first.aspect} by {heading}, {statistic} (rank){more}"
+        title = f"{_about(first)}, {first.judge}: {first.aspect} by {heading}, {statistic} (rank){more}"
         tables.append(Table(f"by_{heading}", title, (heading, "prompts", *names), tuple(rows)))
     return tables
 

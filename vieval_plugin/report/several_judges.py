@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from vieval_plugin.meta_evaluation.comparison import Comparison
 from vieval_plugin.records import JudgeName
 
 
-def judges_together(found: Sequence[tuple[JudgeName, Comparison | None]]) -> str:
+def judges_together(
+    found: Sequence[tuple[JudgeName, Comparison | None]], contradictory: Collection[JudgeName] = ()
+) -> str:
     """One sentence over judges; empty of one, of two that agree, and where no generators were compared.
 
     Args:
         found: each judge with its comparison of the generators.
+        contradictory: judges that contradict themselves, whose answers decide nothing.
     """
-    best = [_best(comparison) for _, comparison in found]
+    best = [None if judge in contradictory else _best(comparison) for judge, comparison in found]
     if not any(comparison and comparison.pairs for _, comparison in found):
         return ""
     if len(found) < 2 or (len(found) == 2 and best[0] == best[1]):
@@ -25,6 +28,8 @@ def judges_together(found: Sequence[tuple[JudgeName, Comparison | None]]) -> str
     finds = f"{n or 'none'} {'find' if n > 1 else 'finds'} {first} significantly best"
     shares = [finds, *(f"{times} {name}" for name, times in others)]
     shares += [f"{best.count('')} none"] if counted and "" in best else []
+    silent = best.count(None)
+    shares += [f"{silent} {'decide' if silent > 1 else 'decides'} nothing"] if silent else []
     told = f"{', '.join(shares[:-1])} and {shares[-1]}" if len(shares) > 1 else finds
     answer = f"All {n} judges find {first} significantly best" if n == len(found) else f"Of {len(found)} judges, {told}"
     models = {name.model for name, _ in found}

@@ -67,7 +67,7 @@ def preference_accuracy(preferred_first: ArrayLike, score_first: ArrayLike, scor
     """Accuracy on preference pairs: how often the one that people prefer has the higher score.
 
     A pair counts 1 if scores and label say the same, a half if just one of them is a tie, and 0 if they contradict each
-    other: 1 - |label - what the scores say|. Scores are tied where equal.
+    other: `1 - |label - what the scores say|`. Scores are tied where equal.
 
     Args:
         preferred_first: 1 where people prefer the first, 0 the second, 0.5 for a tie, shape (pairs,).

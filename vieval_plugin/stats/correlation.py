@@ -161,7 +161,7 @@ def fisher_mean(correlations: ArrayLike) -> float:
     """The average of correlations by Fisher's z: `tanh` of the mean of `arctanh`.
 
     Args:
-        correlations: coefficients in [-1, 1], any shape; NaN entries are left out, |r| is clipped to 0.9999.
+        correlations: coefficients in [-1, 1], any shape; NaN entries are left out, `|r|` is clipped to 0.9999.
 
     Returns:
         The average, in [-0.9999, 0.9999]; NaN when no entry is defined.

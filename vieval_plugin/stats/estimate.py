@@ -11,6 +11,7 @@ import numpy as np
 from vieval_plugin.stats.correlation import Floats
 
 _NAMED = 3
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,15 @@ class Estimate:
     def defined(self) -> bool:
         """False where there is no value."""
         return not math.isnan(self.value)
+
+    @property
+    def has_interval(self) -> bool:
+        """False without ends, and where both are one number: resamples of items that are alike say nothing of chance.
+
+        >>> Estimate(0.5, 0.4, 0.6).has_interval, Estimate(0.5).has_interval, Estimate(0.5, 0.5, 0.5).has_interval
+        (True, False, False)
+        """
+        return not math.isnan(self.low) and not math.isclose(self.low, self.high, abs_tol=_ROUNDING)
 
     @property
     def reason(self) -> str:

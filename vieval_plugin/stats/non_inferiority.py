@@ -35,16 +35,11 @@ def non_inferiority(difference: Estimate, n: int, margin: float) -> Decision:
     >>> non_inferiority(Estimate(0.0, -0.03, 0.03), 100, 0.02)
     'undecided'
     """
-    if n < LEAST_ITEMS or math.isnan(difference.low) or is_without_width(difference):
+    if n < LEAST_ITEMS or not difference.has_interval:
         return "undecided"
     if difference.low >= -margin:
         return "not_worse"
     return "worse" if difference.high < -margin else "undecided"
-
-
-def is_without_width(difference: Estimate) -> bool:
-    """Return whether both ends of an interval are one number: every item differs alike, which says nothing of chance."""
-    return math.isclose(difference.low, difference.high, abs_tol=_ROUNDING)
 
 
 def items_needed(difference: Estimate, n: int, margin: float, power: float = 0.8) -> float:

@@ -22,12 +22,14 @@ class PredictionPoweredMean(NamedTuple):
     """The estimated mean of people's ratings, in their unit.
 
     `weight` is how much of the judge went in, in [0, 1]: 0 where its scores say nothing of people's. `deviations` are what
-    each group adds to the estimate's error, by its name: their squares sum to its variance.
+    each group adds to the estimate's error, by its name: their squares sum to its variance, of which `degrees` are the
+    degrees of freedom, rated groups less strata.
     """
 
     mean: Estimate
     weight: float
     deviations: Mapping[Hashable, float] = MappingProxyType({})
+    degrees: int = 0
 
 
 def prediction_powered_mean(
@@ -85,11 +87,14 @@ def prediction_powered_mean(
     mean = math.fsum(share * part.mean(weight) for share, part in zip(shares, parts, strict=True))
     deviations = np.zeros(len(names))
     for share, part in zip(shares, parts, strict=True):
-        # deviations from the mean of a few groups are too small; of one stratum with dozens of them it makes no odds
-        few = part.rated_groups / (part.rated_groups - 1) if len(parts) > 1 else 1.0
+        # deviations from the mean of a few groups are too small
+        few = part.rated_groups / (part.rated_groups - 1)
         deviations += share * math.sqrt(few) * part.deviations(weight, len(names))
-    estimate = _with_normal_interval(mean, deviations, level)
-    return PredictionPoweredMean(estimate, weight, dict(zip(names, deviations.tolist(), strict=True)))
+    # the authors' interval of one stratum is without that correction
+    published = parts[0].deviations(weight, len(names)) if len(parts) == 1 else deviations
+    estimate = _with_interval(mean, published, float(stats.norm.ppf(0.5 + level / 2)))
+    degrees = sum(part.rated_groups for part in parts) - len(parts)
+    return PredictionPoweredMean(estimate, weight, dict(zip(names, deviations.tolist(), strict=True)), degrees)
 
 
 def prediction_powered_difference(
@@ -105,16 +110,17 @@ def prediction_powered_difference(
         level: as for `prediction_powered_mean`.
 
     Returns:
-        The estimate with its normal interval, and p in [0, 1]; NaN where one of the two is undefined.
+        The estimate with its interval, and p in [0, 1], both by Student's t with the degrees of freedom of the mean that
+        has fewer; NaN where one of the two is undefined.
 
     Source: as for `prediction_powered_mean`; the variance of a difference of two linearised estimates is the sum of
-    squares of the differences of their contributions.
+    squares of the differences of their contributions. Where all is rated, this is Student's paired t-test of groups.
 
     >>> better = prediction_powered_mean([0.9, 0.4, 0.6], [0.9, 0.4, 0.6], ["a", "b", "c"])
     >>> worse = prediction_powered_mean([0.7, 0.2, 0.5], [0.9, 0.4, 0.6], ["a", "b", "c"])
     >>> difference, p = prediction_powered_difference(better, worse)
-    >>> round(difference.value, 3), p < 0.001
-    (0.167, True)
+    >>> round(difference.value, 3), round(p, 3)
+    (0.167, 0.038)
     """
     if not (first.mean.defined and second.mean.defined):
         return Estimate(math.nan, reasons=first.mean.reasons or second.mean.reasons), math.nan
@@ -122,12 +128,13 @@ def prediction_powered_difference(
     deviations = np.array([first.deviations.get(g, 0.0) - second.deviations.get(g, 0.0) for g in groups])
     value = first.mean.value - second.mean.value
     error = math.sqrt(float((deviations**2).sum()))
-    p = float(2 * stats.norm.sf(abs(value) / error)) if error > 0 else float(value == 0)
-    return _with_normal_interval(value, deviations, level), p
+    degrees = min(first.degrees, second.degrees)
+    p = float(2 * stats.t.sf(abs(value) / error, degrees)) if error > 0 else float(value == 0)
+    return _with_interval(value, deviations, float(stats.t.ppf(0.5 + level / 2, degrees))), p
 
 
-def _with_normal_interval(value: float, deviations: Floats, level: float) -> Estimate:
-    reach = float(stats.norm.ppf(0.5 + level / 2)) * math.sqrt(float((deviations**2).sum()))
+def _with_interval(value: float, deviations: Floats, quantile: float) -> Estimate:
+    reach = quantile * math.sqrt(float((deviations**2).sum()))
     return Estimate(value, value - reach, value + reach)
 
 

@@ -1,9 +1,11 @@
-"""The name that was meant, where there is none of that name."""
+"""The names that there are in a message, and the one that was meant."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+_MOST, _LONGEST = 20, 60  # names, and characters of each
 
 
 def did_you_mean(name: str, known: Iterable[str], least: float = 0.0) -> str:
@@ -24,3 +26,15 @@ def did_you_mean(name: str, known: Iterable[str], least: float = 0.0) -> str:
     """
     closest = difflib.get_close_matches(name, known, n=1, cutoff=least)
     return f"; did you mean {closest[0]}?" if closest else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first 20 names, each cut to 60 characters, and how many more there are.
+
+    >>> listed(["a", "b"])
+    'a, b'
+    >>> listed([str(number) for number in range(10_000)])[-16:]
+    '19 and 9980 more'
+    """
+    shown = ", ".join(name[:_LONGEST] for name in names[:_MOST])
+    return f"{shown} and {len(names) - _MOST} more" if len(names) > _MOST else shown

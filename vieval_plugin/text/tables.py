@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vieval_plugin.text.escaping import console
@@ -47,16 +47,19 @@ class _Column:
         return compared == {UNKNOWN} or (self.compared > 1 and len(compared) == 1 and others <= {"", *compared})
 
 
-def text_table(rows: Iterable[Sequence[str]], elsewhere: str = "", references: int = 0) -> list[str]:
+def text_table(
+    rows: Iterable[Sequence[str]], elsewhere: str = "", references: int = 0, kept: Collection[str] = ()
+) -> list[str]:
     """Rows of equal length in columns that fit the window; numbers are set to the right and never cut.
 
-    A column that is the same in all rows is a line above them. Columns of words are wrapped where there is no room, and
-    where that is not enough the last columns are left out, with a line that names them.
+    A column that is the same in all rows is a line above them, unless one column alone would be left. Columns of words are
+    wrapped where there is no room, and where that is not enough the last columns are left out, with a line that names them.
 
     Args:
         rows: the header first.
         elsewhere: where columns that are left out can be read, such as `report.md has them`.
         references: number of rows at the end that others stand beside, and that may be empty where those are all the same.
+        kept: names of columns that stay in their place whatever is in them.
 
     >>> text_table([("judge", "n", "aspect"), ("metric", "48", "SC"), ("other", "9", "SC")])
     ['in all rows: aspect = SC', 'judge    n', 'metric  48', 'other    9']
@@ -65,12 +68,11 @@ def text_table(rows: Iterable[Sequence[str]], elsewhere: str = "", references: i
     compared = len(body) - references
     columns = [_column(name, [row[place] for row in body], compared) for place, name in enumerate(header)]
     room = max(_FEWEST_COLUMNS, min(MOST_COLUMNS, shutil.get_terminal_size((MOST_COLUMNS, 24)).columns))
-    shared = [
-        f"{column.name} = {column.cells[0]}"
-        for column in columns
-        if column.same and column.cells[0] not in ("", UNKNOWN)
-    ]
-    differing = [column for column in columns if not column.same] or columns[:1]
+    known = [column for column in columns if not (column.same and column.cells[0] in ("", UNKNOWN))]
+    differing = [column for column in known if not column.same or column.name in kept]
+    if len(differing) < 2:
+        differing = known or columns[:1]
+    shared = [f"{column.name} = {column.cells[0]}" for column in known if column not in differing]
     fitting = differing
     while len(fitting) > 1 and sum(_widths(fitting, 0)) + len(_GAP) * (len(fitting) - 1) > room:
         fitting = fitting[:-1]

@@ -43,10 +43,13 @@ def read_yaml(text: str) -> Any:
         raise ValueError(str(error)) from None
 
 
-def read_json(text: str | bytes) -> Any:
-    """The value of a JSON text; ValueError for any other, and for one of more than 60 levels."""
+def read_json(text: str | bytes, **hooks: Any) -> Any:
+    """The value of a JSON text; ValueError for any other, and for one of more than 60 levels.
+
+    `hooks` are those of `json.loads`, such as `parse_constant`.
+    """
     try:
-        value = json.loads(text)
+        value = json.loads(text, **hooks)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     level = [value]

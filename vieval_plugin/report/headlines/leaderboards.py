@@ -16,7 +16,7 @@ from vieval_plugin.meta_evaluation.comparison import (
     own_standings,
 )
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline
-from vieval_plugin.records import OWN, Record, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES, Record, Run
 from vieval_plugin.report.headlines.costs import Cost, cost_of
 from vieval_plugin.report.headlines.one_answer import one_answer
 from vieval_plugin.stats.comparison import PERMUTATIONS
@@ -209,7 +209,7 @@ def _against(headline: Headline, benchmark: str, runs: Sequence[Run], synthetic:
     if not headline.judge:
         return f"the known defects of {benchmark}" if synthetic else f"annotators on {benchmark}"
     name = next((str(run.name) for run in runs if run.label == headline.judge), headline.judge)
-    return f"{'your images' if benchmark == OWN else f'the images of {benchmark}'}, as judged by {name}"
+    return f"{YOUR_IMAGES if benchmark == OWN else f'the images of {benchmark}'}, as judged by {name}"
 
 
 def _places(headline: Headline, compared: ComparedStatistic, options: StatisticsOptions) -> dict[str, tuple[str, str]]:
@@ -233,7 +233,7 @@ def _not_above_by_interval(headline: Headline, estimate: Estimate) -> bool:
 def _records(headline: Headline, runs: Sequence[Run], label: str) -> list[Record]:
     of_judge = [run for run in runs if run.label == (headline.judge or label)]
     records = [record for run in of_judge for rows in run.records.values() for judged in rows for record in judged]
-    return [record for record in records if not headline.judge or record.id.image_model == label]
+    return [record for record in records if not headline.judge or (record.id.image_model or YOUR_IMAGES) == label]
 
 
 def _comparison_method_text(comparison: Comparison) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, SystemPair
 from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.records import YOUR_IMAGES
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
 from vieval_plugin.report.headlines.words import (
     heading_words,
@@ -39,14 +40,28 @@ def sentences(board: Leaderboard, named: bool = True) -> list[str]:
     if not rows:
         return [_without_numbers(board, scores_of)]
     first, *others = _sentences(board, rows)
+    if first.startswith(YOUR_IMAGES.capitalize()):
+        scores_of = scores_of.removeprefix(f" on {YOUR_IMAGES}")
     return [f"{first.removesuffix('.')}{scores_of}.", *others]
+
+
+def sentence_by_another_aspect(board: Leaderboard, lacking_judges: Sequence[str], aspect: str) -> str:
+    """The answer of a leaderboard whose aspect some judges rate who lack that of the first leaderboard.
+
+    Args:
+        board: with one row or more.
+        lacking_judges: labels of these judges, one or more.
+        aspect: what they lack.
+    """
+    have = "has" if len(lacking_judges) == 1 else "have"
+    return f"By {board.headline.aspect}, as {_named_or_counted(lacking_judges, _NAMED_WORSE)} {have} no {aspect}: {sentences(board)[0]}"
 
 
 def _sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
     alike = rows[0].one_answer
     text = [f"{_own_number(board, rows[0])}, but {alike}."] if alike else []
     text += [] if alike and len(rows) == 1 else [_answer(board, rows)]
-    partial = [row for row in board.ranked[:1] if str(row.estimate.coverage) and len(rows) > 1]
+    partial = [row for row in rows[:1] if str(row.estimate.coverage) and not row.unranked and len(rows) > 1]
     text += [f"The number of {row.label} is on {row.estimate.coverage}." for row in partial]
     text += _too_few(board)
     text += _unranked_sentences(board, rows)
@@ -54,8 +69,8 @@ def _sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
     text += _breakdown_sentences(board, rows[0])
     warned = [(row.label, row.cost.warning if row is rows[0] else row.warning) for row in rows]
     text += [f"{label}: {warning}." for label, warning in warned if warning]
-    lacking = [row for row in board.rows if not row.estimate.defined and row.cost.warning]
-    return [*text, *(f"{row.label} has no {_statistic(board)}: {row.cost.warning}." for row in lacking)]
+    reasons = [(row.label, row.cost.warning or row.estimate.reason) for row in board.rows if not row.estimate.defined]
+    return [*text, *(f"{label} has no {_statistic(board)}: {reason}." for label, reason in reasons if reason)]
 
 
 def _too_few(board: Leaderboard) -> list[str]:
@@ -95,7 +110,12 @@ def _compared(board: Leaderboard) -> str:
 
 def _own_number(board: Leaderboard, row: LeaderboardRow) -> str:
     rests_on = str(row.estimate.coverage)
-    number = f"{row.label} has {_statistic(board)} {short_number(row.estimate)}{_compared(board)}"
+    statistic, value = _statistic(board), short_number(row.estimate)
+    if statistic.startswith("accuracy") and not board.headline.judge:
+        number = f"{row.label} agrees with {board.against} at {statistic} {value}"
+    else:
+        subject = f"{YOUR_IMAGES.capitalize()} have" if row.label == YOUR_IMAGES else f"{row.label} has"
+        number = f"{subject} {statistic} {value}{_compared(board)}"
     return f"{number}, on {rests_on}" if rests_on else number
 
 
@@ -105,8 +125,8 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
         return _range_sentence(board, rows)
     if board.comparison.reason:
         return f"{_range_sentence(board, rows)} Without ranks: {board.comparison.reason}."
-    if len(ranked) < 2:
-        return _pairwise_sentence(board, ranked)
+    if not ranked:
+        return _pairwise_sentence(board)
     first = ranked[0]
     labels = [row.label for row in ranked[1:]]
     worse = [label for label in labels if board.comparison.beats(first.label, label)]
@@ -170,7 +190,7 @@ def _range_sentence(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     )
 
 
-def _pairwise_sentence(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str:
+def _pairwise_sentence(board: Leaderboard) -> str:
     """Sentence where no two systems cover the benchmark: which is better than which, on what both scored."""
     assert board.comparison is not None
     worse_than: dict[str, list[str]] = {}
@@ -199,9 +219,10 @@ def _unranked_sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> l
     text = f"{'Not ranked' if tested else 'Not among these'}: "
     text += ", ".join(f"{row.label} ({reason_words(row.unranked)})" for row in unranked[:_NAMED_WORSE])
     text += f" and {len(unranked) - _NAMED_WORSE} more" if len(unranked) > _NAMED_WORSE else ""
-    better = [row.label for row in unranked] if tested and len(board.ranked) > 1 else []
-    if tested and len(board.ranked) < 2:
-        alone = f"Only {board.ranked[0].label}" if board.ranked else f"No {board.headline.entrant} of these"
+    better = [row.label for row in unranked] if tested and board.ranked else []
+    if tested and not board.ranked:
+        covering = [row.label for row in rows if not row.unranked]
+        alone = f"Only {covering[0]}" if covering else f"No {board.headline.entrant} of these"
         text += f". {alone} covers the benchmark, so there is no one order"
     return [f"{text}.", *_better_on_common(board, better, rows[0].label)]
 
@@ -290,7 +311,7 @@ def format_estimate(estimate: Estimate) -> str:
 
 
 def _number(estimate: Estimate) -> str:
-    interval = "" if math.isnan(estimate.low) else f" [{estimate.low:.3f}, {estimate.high:.3f}]"
+    interval = f" [{estimate.low:.3f}, {estimate.high:.3f}]" if estimate.has_interval else ""
     return f"{estimate.value:.3f}{interval}"
 
 

@@ -35,7 +35,8 @@ def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
     failures = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else "0"
     failures += " (!)" if row.warning else ""
     tokens = UNKNOWN if cost.tokens is None else str(cost.tokens)
-    seconds = "replay" if cost.recorded else row.seconds or UNKNOWN
+    all_recorded = all(other.cost.recorded for other in board.rows)  # then the seconds of none are known
+    seconds = "replay" if cost.recorded and not all_recorded else row.seconds or UNKNOWN
     marks = ("; ".join(row.marks),) if board.mark_notes else ()
     number = (format_estimate(row.estimate), str(row.estimate.n), *marks)
     return (row.rank, row.label, *kinds, *number, failures, str(cost.calls), tokens, seconds)

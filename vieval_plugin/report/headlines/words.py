@@ -7,7 +7,6 @@ import re
 
 from vieval_plugin.meta_evaluation.comparison import NO_VALUE
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import is_without_width
 
 ASPECTS = {"SC": "semantic consistency", "PQ": "perceptual quality", "O": "overall"}
 TASK_TYPES = {
@@ -83,7 +82,7 @@ def short_number(estimate: Estimate) -> str:
     ends = [end for end in (estimate.value, estimate.low, estimate.high) if not math.isnan(end)]
     digits = 3 if any(end and not round(end, 2) for end in ends) else 2
     value, *interval = (short_decimal(end, digits) for end in ends)
-    return f"{value} [{', '.join(interval)}]" if interval and not is_without_width(estimate) else value
+    return f"{value} [{', '.join(interval)}]" if estimate.has_interval else value
 
 
 def short_decimal(value: float, digits: int = 2) -> str:

@@ -10,17 +10,17 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 from tqdm import tqdm
 
+from vieval_plugin import __version__
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.meta_evaluation.headline import Breakdown
 from vieval_plugin.meta_evaluation.tables import Table, Tables, p_text
-from vieval_plugin.records import OWN, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.report.headlines.sentences import sentences
 from vieval_plugin.report.headlines.tables import headline_table
@@ -58,7 +58,7 @@ class PageSection:
     @property
     def title(self) -> str:
         """Name of the benchmark as a heading has it."""
-        return "Your images" if self.benchmark.name == OWN else self.benchmark.title or self.benchmark.name
+        return YOUR_IMAGES.capitalize() if self.benchmark.name == OWN else self.benchmark.title or self.benchmark.name
 
     def words(self, text: str) -> str:
         """A text on the statistics in the page's words: of drawn images no people are said to have rated them."""
@@ -175,7 +175,7 @@ def page(
         gallery=_gallery_texts(len(items), len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text),
         glossary=GLOSSARY,
         thumbnails=thumbnails.rendered,
-        version=metadata.version("vieval"),
+        version=__version__,
     )
 
 

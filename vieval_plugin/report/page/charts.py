@@ -79,9 +79,10 @@ def _upright(kind: str, x: str) -> str:
 
 def _row(label: str, estimate: Estimate, x: Callable[[float], str], behind: str, kind: str) -> Markup:
     """Row of a chart: the label, the interval with its dot, the number."""
-    known = not math.isnan(estimate.low)
     bar = (
-        f'<line class="{kind} bar" x1="{x(estimate.low)}" x2="{x(estimate.high)}" y1="50%" y2="50%"/>' if known else ""
+        f'<line class="{kind} bar" x1="{x(estimate.low)}" x2="{x(estimate.high)}" y1="50%" y2="50%"/>'
+        if estimate.has_interval
+        else ""
     )
     number, _, ends = short_number(estimate).partition(" ")
     interval = f' <span class="interval">{ends}</span>' if ends else ""

@@ -86,7 +86,7 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
     judgements = []
     compared_scores: dict[int, tuple[str, float]] = {}
     for number, record in enumerate(records):
-        scored = preferred(list(record.verdict.scores), dict.fromkeys(record.verdict.scores, 1))
+        scored = preferred(list(record.verdict.scores))
         rated = [aspect for aspect in scored if _rated(record, aspect)]
         for aspect in (rated or scored)[:1]:
             compared_scores[number] = aspect, record.verdict.scores[aspect]
@@ -151,7 +151,7 @@ def answer(record: Record) -> str:
         mean = math.fsum(choice.preferences.values()) / len(choice.preferences)
         return FIRST if mean > 0 else SECOND if mean < 0 else "tie"
     aspect_names = dict.fromkeys(aspect for scores in choice.scores for aspect in scores)
-    aspects = preferred(list(aspect_names), dict.fromkeys(aspect_names, 1))
+    aspects = preferred(list(aspect_names))
     scored = [scores.get(aspect) for aspect in aspects[:1] for scores in choice.scores]
     values = [value for value in scored if value is not None]
     if len(values) < 2 or len(values) < len(scored):

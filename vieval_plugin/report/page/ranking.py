@@ -6,19 +6,19 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
 from markupsafe import Markup
 
+from vieval_plugin import __version__
 from vieval_plugin.images import is_changed
 from vieval_plugin.judges.contests import FIRST, SECOND, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
-from vieval_plugin.records import OWN, Record, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES, Record, Run
 from vieval_plugin.report.headlines.words import ASPECTS
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.disagreement import answer
@@ -104,14 +104,16 @@ def write_page(
         notes=report.notes,
         protocol=protocol(options),
         thumbnails=thumbnails.rendered,
-        version=metadata.version("vieval"),
+        version=__version__,
     )
     write_whole(path, [text], "--html")
 
 
 def _subject(report: RankReport) -> str:
     """What was judged, by whom, and whether ratings correct it."""
-    names = ["Your images" if name == OWN else name for name in dict.fromkeys(r.benchmark for r in report.main)]
+    names = [
+        YOUR_IMAGES.capitalize() if name == OWN else name for name in dict.fromkeys(r.benchmark for r in report.main)
+    ]
     judges = list(dict.fromkeys(str(r.judge) for r in report.main))
     named = ", ".join(judges) if len(judges) < 4 else f"{len(judges)} judges"
     return f"{', '.join(names)}, judged by {named}{', corrected by ratings' if report.corrected_answers else ''}"
@@ -205,7 +207,7 @@ def _lead(records: Sequence[Record], ranking: GeneratorRanking, order: Sequence[
             for candidate, points in zip(record.candidates, _points(record), strict=False):
                 values[candidate.image_model].append(points)
         elif ranking.aspect in record.verdict.scores:
-            values[record.id.image_model].append(record.verdict.scores[ranking.aspect])
+            values[record.id.image_model or YOUR_IMAGES].append(record.verdict.scores[ranking.aspect])
     means = {model: math.fsum(several) / len(several) for model, several in values.items()}
     others = [mean for model, mean in means.items() if model != order[0]]
     return means[order[0]] - max(others) if order[0] in means and others else math.nan
@@ -242,9 +244,8 @@ def _tile(
         sample.id: record for record, seen in judged if not isinstance(seen, str) for sample in candidates_of(seen)
     }
     samples = {s.id: s for _, seen in judged if not isinstance(seen, str) for s in candidates_of(seen)}
-    ordered = sorted(
-        by_id, key=lambda i: (order.index(i.image_model) if i.image_model in order else len(order), i.draw)
-    )
+    places = {model: place for place, model in enumerate(order)}
+    ordered = sorted(by_id, key=lambda i: (places.get(i.image_model or YOUR_IMAGES, len(order)), i.draw))
     found = [samples[identity] for identity in ordered]
     lacking = dict.fromkeys(seen for _, seen in judged if isinstance(seen, str))
     conditions = {role: image for role, image in found[0].images.items() if role != _OUTPUT} if found else {}
@@ -261,7 +262,7 @@ def _tile(
                 _picture(sample, thumbnails),
                 _said(by_id[sample.id], ranking),
                 by_id[sample.id].verdict.scores.get(ranking.aspect, math.nan),
-                sample.id.image_model,
+                sample.id.image_model or YOUR_IMAGES,
             )
             for sample in found
         ),
@@ -270,7 +271,8 @@ def _tile(
 
 
 def _name(identity: SampleId) -> str:
-    return f"{identity.image_model} #{identity.draw}" if identity.draw else identity.image_model
+    model = identity.image_model or YOUR_IMAGES
+    return f"{model} #{identity.draw}" if identity.draw else model
 
 
 def _picture(sample: Sample, thumbnails: Thumbnails) -> Thumbnail | str:
