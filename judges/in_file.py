@@ -1,7 +1,7 @@
 """A judge in one file: a prompt pack that describes its judge, as the `JudgeSpec` by which all else knows it.
 
 Its questions are answered with sub-scores, with probabilities of some answers, with a choice among candidates, or with
-the number of a network. docs/extending/judge.md has the keys.
+the number of a network. docs/guides/extending.md has the keys.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, cast
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.judges import pairwise, rubric
 from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.protocol import OUTPUTS, Judge, Measure, Program, Sample
@@ -61,7 +61,7 @@ def spec_of(pack: Pack) -> JudgeSpec:
         name=manifest.name,
         title=manifest.title or manifest.name,
         aspects=tuple(aspects),
-        method=f"[described](docs/extending/judge.md) in {pack.path.name}",
+        method=f"described in {pack.path.name}",
         needs=_needs(pack, aspects),
         options=NoOptions,
         build=lambda options, words, setting: _measured(words, aspects[0]),
@@ -188,7 +188,11 @@ def _of_network(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     """A judge whose question is answered with the number of a network."""
     manifest = pack.manifest
     if not isinstance(manifest.network.get("form"), str):
-        _refuse(pack, "network.form", "name what sort of network it is; docs/scorers.md has the forms")
+        _refuse(
+            pack,
+            "network.form",
+            f"name what sort of network it is; see {docs_url('guides/judges.md#a-network-of-your-own')}",
+        )
     if (manifest.scale is None) == (manifest.sigmoid is None):
         _refuse(pack, "scale", "one of scale and sigmoid is needed, for how the network's number becomes a score")
     if len(spec.aspects) > 1:

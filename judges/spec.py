@@ -174,10 +174,12 @@ def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
     can.
     """
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
+    held_texts = {name for name, text in sample.texts.items() if text.strip()}
+    if needs is None and not (sample.kind or held_texts):  # what would tell the kind is what is lacking
+        return f"the sample has no text {'instruction' if 'source' in sample.images else 'prompt'}"
     if needs is None:
         known = ", ".join(spec.needs)
         return f"{spec.name} does not know the kind {sample.kind!r} (it knows {known})"
-    held_texts = {name for name, text in sample.texts.items() if text.strip()}
     for what, needed, present in (("image", needs.images, set(sample.images)), ("text", needs.texts, held_texts)):
         for names in needed:
             any_of = (names,) if isinstance(names, str) else names

@@ -1,4 +1,4 @@
-"""vieval_small: a small judge that comes inside the package, a scorer of 3 million weights that was trained on
+"""vieval_small: a small judge that comes inside the package, a scorer of 5 million weights that was trained on
 drawings only.
 
 It is there so that the main job runs without a server: `make demo`, tests, a first look. Of photographs and paintings
@@ -52,7 +52,7 @@ SPEC = JudgeSpec(
     name=NAME,
     title="vieval_small (trained on drawings only)",
     aspects=("SC", "PQ", "O"),
-    method="a small network, [trained on drawings only](docs/vieval_small.md)",
+    method="a small network, trained on drawings only",
     needs=_NEEDS,
     options=NoOptions,
     build=lambda options, pack, setting: judge(),

@@ -127,7 +127,7 @@ def ratings_folder(tmp_path):
 def scorer_weights(tmp_path_factory):
     """By judge, the weights of its scorer: real architectures, random and small (see tests/tiny_scorers.py)."""
     for module in ("torchmetrics", "torchvision", "transformers"):
-        pytest.importorskip(module, reason=f'{module} is not installed: pip install "vieval[scorers]"')
+        pytest.importorskip(module, reason=f'{module} is not installed: pip install ".[scorers]"')
     folder = tmp_path_factory.mktemp("scorers")
     clip, dino = tiny_scorers.build_clip(folder / "clip"), tiny_scorers.build_dino(folder / "dino")
     alexnet = tiny_scorers.build_alexnet(folder / "alexnet.pth")

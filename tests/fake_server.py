@@ -30,6 +30,7 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from statistics import NormalDist
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -40,7 +41,7 @@ except ImportError:
         raise
     import pytest
 
-    pytest.skip('the fake server needs aiohttp: pip install "vieval[http]"', allow_module_level=True)
+    pytest.skip('the fake server needs aiohttp: pip install ".[http]"', allow_module_level=True)
 
 HOST = "127.0.0.1"
 MAX_BODY = 64 * 2**20
@@ -94,6 +95,7 @@ class Settings:
     api_key: str = ""  # none asked for
     latency: float = 0.0  # seconds of work a reply takes ...
     jitter: float = 0.0  # ... give or take at most this, drawn from seed, prompt and attempt
+    spread: float = 0.0  # sigma of the logarithm of a lognormal latency, of which `latency` is the median
     capacity: int = 1_000_000  # requests worked on at once; the others wait
     rate_limit: float = 0.0  # requests a second, above which comes 429; 0 for no limit
     retry_after: bool = True  # whether that 429 says when to come back
@@ -451,7 +453,11 @@ class FakeServer:
         tally.max_working = max(tally.max_working, tally.working)
         try:
             swing = 2 * _fraction(settings.seed, "jitter", prompt.digest, attempt) - 1 if settings.jitter else 0
-            await asyncio.sleep(max(0, settings.latency + settings.jitter * swing))
+            factor = 1.0
+            if settings.spread:
+                quantile = NormalDist().inv_cdf(_fraction(settings.seed, "spread", prompt.digest, attempt))
+                factor = math.exp(settings.spread * quantile)
+            await asyncio.sleep(max(0, settings.latency * factor + settings.jitter * swing))
         finally:
             tally.working -= 1
             self._slots.release()

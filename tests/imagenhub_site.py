@@ -17,7 +17,7 @@ from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts
 from vieval_plugin.readers import download
 
-pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 from aiohttp import web
 
 TIE = "ImagenHub_Text-Guided_IE"

@@ -1,6 +1,8 @@
-"""A LLaVA-1.5 and an InstructBLIP with a T5, small enough to build in a test: random weights, their libraries' own tokenizers.
+"""A LLaVA-1.5, a SmolVLM and an InstructBLIP with a T5, small enough to build in a test: random weights, their libraries'
+own tokenizers.
 
-As in `tiny_model.py` the images move the output. As a script: ``python tests/tiny_more_models.py llava|instructblip FOLDER [SEED]``.
+As in `tiny_model.py` the images move the output. As a script:
+``python tests/tiny_more_models.py llava|smolvlm|instructblip FOLDER [SEED]``.
 """
 
 import sys
@@ -35,6 +37,21 @@ VICUNA = """\
 """
 
 
+# The wording of SmolVLM's template, and the tokens that its processor puts around an image and its tiles.
+SMOLVLM = """\
+{{- '<|im_start|>' -}}
+{%- for message in messages -%}
+{{- message['role'] | capitalize + ':' -}}
+{%- for part in message['content'] -%}
+{{- '<image>' if part['type'] == 'image' else ' ' + part['text'] -}}
+{%- endfor -%}
+{{- '<end_of_utterance>\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- 'Assistant:' -}}{%- endif -%}
+"""
+AROUND_IMAGES = ("<image>", "<fake_token_around_image>", "<global-img>", "<|im_start|>", "<end_of_utterance>")
+
+
 def build_llava(folder: Path, seed: int = 0) -> Path:
     """CLIP and a Llama of two layers each, with the tokenizer class of Llama 2 and Vicuna's template."""
     from transformers import CLIPImageProcessor, LlavaProcessor
@@ -54,6 +71,17 @@ def build_llava(folder: Path, seed: int = 0) -> Path:
     return Path(folder)
 
 
+def build_smolvlm(folder: Path, seed: int = 0) -> Path:
+    """A SigLIP and a Llama of two layers each, of the class that SmolVLM's checkpoints name (Idefics3)."""
+    from transformers import Idefics3ImageProcessor, Idefics3Processor
+
+    tokenizer = llama_tokenizer(*AROUND_IMAGES)
+    images = Idefics3ImageProcessor(size={"longest_edge": 56}, max_image_size={"longest_edge": 28})
+    Idefics3Processor(images, tokenizer, image_seq_len=1, chat_template=SMOLVLM).save_pretrained(folder)
+    _seeded(_smolvlm, tokenizer, seed).save_pretrained(folder)
+    return Path(folder)
+
+
 def build_instructblip(folder: Path, seed: int = 0) -> Path:
     """A vision encoder, a query transformer and a T5 of two layers each, with the tokenizer class of T5."""
     from transformers import BlipImageProcessor, InstructBlipProcessor
@@ -67,7 +95,8 @@ def build_instructblip(folder: Path, seed: int = 0) -> Path:
     return Path(folder)
 
 
-def llama_tokenizer():
+def llama_tokenizer(*special):
+    """Llama's tokenizer with special tokens of a model, by themselves `<image>`."""
     from transformers import LlamaTokenizer
 
     pieces = ["<unk>", "<s>", "</s>", *(f"<0x{n:02X}>" for n in range(256)), "▁", *map(chr, range(33, 127))]
@@ -84,7 +113,7 @@ def llama_tokenizer():
         merges=list(dict.fromkeys(merges)),
         add_bos_token=True,
         pad_token="<pad>",
-        extra_special_tokens=["<image>"],
+        extra_special_tokens=list(special or ("<image>",)),
         model_max_length=2048,
     )
 
@@ -128,6 +157,30 @@ def _llava(tokenizer):
         dtype="float32",
     )
     return LlavaForConditionalGeneration(config)
+
+
+def _smolvlm(tokenizer):
+    from transformers import Idefics3Config, Idefics3ForConditionalGeneration
+
+    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = Idefics3Config(
+        vision_config={**size, "image_size": 28, "patch_size": 14, "initializer_range": SPREAD},
+        text_config={
+            **size,
+            "model_type": "llama",
+            "vocab_size": len(tokenizer),
+            "num_key_value_heads": 2,
+            "initializer_range": SPREAD,
+            "bos_token_id": tokenizer.bos_token_id,
+            "eos_token_id": tokenizer.convert_tokens_to_ids("<end_of_utterance>"),
+            "pad_token_id": tokenizer.pad_token_id,
+        },
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        pad_token_id=tokenizer.pad_token_id,
+        initializer_range=SPREAD,
+        dtype="float32",
+    )
+    return Idefics3ForConditionalGeneration(config)
 
 
 def _instructblip(processor):
@@ -174,7 +227,7 @@ def _seeded(make, argument, seed):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (3, 4) or sys.argv[1] not in ("llava", "instructblip"):
-        sys.exit("usage: python tests/tiny_more_models.py llava|instructblip FOLDER [SEED]")
-    build = build_llava if sys.argv[1] == "llava" else build_instructblip
-    print(build(Path(sys.argv[2]), *map(int, sys.argv[3:])))
+    builders = {"llava": build_llava, "smolvlm": build_smolvlm, "instructblip": build_instructblip}
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in builders:
+        sys.exit("usage: python tests/tiny_more_models.py llava|smolvlm|instructblip FOLDER [SEED]")
+    print(builders[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:])))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+__version__ = "0.2.0"
+
 TYPE_CHECKING = False  # nothing is imported here, so that Ctrl-C finds the command's own handler early
 if TYPE_CHECKING:
     from typing import Any

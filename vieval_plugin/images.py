@@ -34,6 +34,8 @@ from vieval_plugin.text.untrusted import isfile
 
 MAX_BYTES = 64 * 2**20
 MAX_PIXELS = 100_000_000
+MAX_SIDE = 65_535
+"""The most that a JPEG can have; one row of as many pixels as are allowed takes seconds to resize."""
 _REMEMBERED = 50_000  # files by digest: some 20 MB
 _LONGEST_NAME = 300
 
@@ -133,8 +135,9 @@ def decode(image: Image) -> PIL.Image.Image:
     global setting of Pillow is changed.
 
     Raises:
-        VievalError: the file is missing, larger than 64 MiB or 100 megapixels (known from its header, before anything
-            is decoded), cut off, no image, or holds samples without an agreed range (32-bit integers, floats).
+        VievalError: the file is missing, larger than 64 MiB, 100 megapixels or 65,535 pixels a side (known from its
+            header, before anything is decoded), cut off, no image, or holds samples without an agreed range (32-bit
+            integers, floats).
     """
     return upright(image)[0]
 
@@ -277,6 +280,8 @@ def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[ImageStre
     except Exception as error:
         raise VievalError(f"{name_of(image)} cannot be opened as an image: {_line(error)}") from error
     width, height = picture.size
+    if max(width, height) > MAX_SIDE:
+        raise VievalError(f"{name_of(image)} has {width}x{height} pixels, more than {MAX_SIDE} a side; save it smaller")
     if width * height > most_pixels:
         limit = most_pixels // 1_000_000
         raise VievalError(

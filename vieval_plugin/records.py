@@ -23,6 +23,8 @@ from vieval_plugin.text.untrusted import isfile
 SCHEMA = 2
 OWN = "own"
 """The benchmark of a user's own samples."""
+YOUR_IMAGES = "your images"
+"""Name of that benchmark in sentences and titles, and of the generator of samples that name none."""
 UNJUDGED = ("sample",)
 """The path of the one step of a sample that its judge was not asked about."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.judges.protocol import Ask, Box, Failure, Image, Path, Reply, Status, Step, ToolResult, UseTool
 from vieval_plugin.prompts.pack import Pack
 
@@ -104,7 +104,7 @@ def require(tools: Sequence[Tool]) -> None:
     for tool in tools:
         if missing := [package for package in tool.needs if importlib.util.find_spec(package) is None]:
             raise ToolMissing(
-                f'the tool {tool.name} needs {" and ".join(missing)}: pip install "vieval[tools]", '
+                f"the tool {tool.name} needs {' and '.join(missing)}; {install_advice('tools')}, "
                 "or do without it (`vieval config` has the option `removed`)"
             )
 

@@ -1,4 +1,4 @@
-"""A judge as the batch function of data engines, as docs/scale.md has it."""
+"""A judge as the batch function of data engines, as docs/tutorials/millions.md has it."""
 
 import pickle
 

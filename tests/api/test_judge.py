@@ -205,8 +205,9 @@ def test_a_process_that_is_forked_has_connections_of_its_own(judge):
 
 def test_a_server_that_is_away_is_one_line(store):
     judge = Judge("viescore", model="fake", base_url="http://127.0.0.1:9/v1", patience=0.2, retries=0)
-    with pytest.raises(VievalError, match="has answered nothing for"):
+    with pytest.raises(VievalError, match="has answered nothing for") as raised:
         judge.score(PIXELS[:1], "x")
+    assert "command" not in str(raised.value)  # a trainer runs none
     assert "has answered nothing for" in judge.last[0].reason
     judge.close()
 
@@ -286,3 +287,15 @@ def test_one_image_has_one_score(store, tmp_path):
     assert all(type(score) is float for score in scores)
     assert len(set(scores)) == 1
     assert scores[0] > 0.5
+
+
+def test_a_judge_that_asks_no_model_goes_on_without_a_store_that_it_cannot_use(store, capsys):
+    store.write_text("something else")
+    with Judge("ssim") as judge:
+        assert judge(vieval_demo.load(None, "tie")[:1])[0].status is Status.OK
+    assert "going on without a store of replies" in capsys.readouterr().err
+    with (
+        pytest.raises(VievalError, match="file of something else"),
+        Judge("viescore", model="m", base_url="http://x") as asking,
+    ):
+        asking(vieval_demo.load(None, "tie")[:1])

@@ -71,7 +71,10 @@ IN_JUDGES = [
     (lambda: Judge(model="m", base_url="localhost:8000"), "base_url: pass an address"),
     (lambda: Judge(fresh="no"), r"Judge\(fresh\) is str 'no'; pass True or False"),
     (lambda: Judge(scorer="/weights"), "viescore measures with no network"),
-    (lambda: Judge("vieval_small", scorer=Path("/weights")), r"Judge\(scorer\) is pathlib.PosixPath; pass a text"),
+    (
+        lambda: Judge("vieval_small", scorer=Path("/weights")),
+        r"Judge\(scorer\) is pathlib\.(_local\.)?PosixPath; pass a text",
+    ),
     (
         lambda: Judge(options="vieval.yaml"),
         "options is str 'vieval.yaml'; pass a mapping .*or name a file in VIEVAL_CONFIG",

@@ -97,7 +97,7 @@ def test_a_program_ends_without_a_word(name, code, tmp_path):
 
 @pytest.mark.slow
 def test_a_program_that_measures_with_weights_ends_without_a_traceback(tmp_path):
-    pytest.importorskip("torch", reason='torch is not installed: pip install "vieval[scorers]"')
+    pytest.importorskip("torch", reason='torch is not installed: pip install ".[scorers]"')
     body = (
         "import numpy as np\nfrom vieval_plugin import Judge\n"
         'print(Judge("vieval_small").score(np.zeros((2, 64, 64, 3), np.uint8), "a red cube").shape)\n'

@@ -1,4 +1,4 @@
-"""A judge in Ray Data, with checkpoints that survive a kill, as docs/scale.md has it."""
+"""A judge in Ray Data, with checkpoints that survive a kill, as docs/tutorials/millions.md has it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The reward functions of docs/python.md, called by the loops that they are written for."""
+"""The reward functions of docs/guides/scoring.md, called by the loops that they are written for."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from tests.tiny_pipeline import build_pipeline
 from vieval_plugin.api import conversion
 
-PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "scoring.md"
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def page(server, store, tmp_path):
     def drawn(prompts, output_type):
         return pipeline(prompts, output_type=output_type, num_inference_steps=1)
 
-    section = PAGE.read_text().partition("## As reward")[2]
+    section = PAGE.read_text().partition("### In a training loop of your own")[2]
     held = {"pipeline": drawn, "np": np}
     code = "from vieval_plugin import Judge\n" + "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
     exec(code.replace('"NAME"', '"fake"').replace("http://127.0.0.1:8000/v1", server.base_url), held)

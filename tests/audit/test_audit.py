@@ -41,7 +41,7 @@ def test_an_unbiased_judge_is_flagged_for_nothing(audit):
     assert code == 0
     assert flagged(document) == set()
     assert said.out.splitlines()[0] == "viescore: nothing flagged"
-    assert re.search(r"^source blank +SC .*\] +(< )?\.\d{3} +lower", said.out, re.MULTILINE)  # never a p of 0.000
+    assert re.search(r"^source blank +SC .* (< ?)?\.\d{3} +lower", said.out, re.MULTILINE)  # never a p of 0.000
     [judge] = document["judges"]
     lowered = {(one["change"], one["aspect"]) for one in judge["effects"] if one["difference"] < -0.3}
     assert lowered == {(change, aspect) for change in ("source blank", "source of another") for aspect in ("SC", "O")}

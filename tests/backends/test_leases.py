@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from tests.fake_server import FakeServer, Fault
 from tests.one_server import all_of, asking, chat, error, faked, saying, serving

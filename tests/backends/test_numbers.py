@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from tests.one_server import asking, chat, serving
 from vieval_plugin.backends.cache.store import Store

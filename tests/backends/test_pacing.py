@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
 
@@ -334,7 +334,7 @@ async def test_a_server_that_is_down_for_good_is_one_error_and_no_failures():
     with FakeServer() as server:
         pass
     async with asking(server.base_url, retries=1, patience=0.5, concurrent=8) as backend:
-        with pytest.raises(VievalError, match="answered nothing for .* run the same command again"):
+        with pytest.raises(VievalError, match="answered nothing for .* see to the server and try again"):
             await all_of(backend, 300)
     assert not backend.usage.failures
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from tests.fake_server import FakeServer
 from tests.one_server import chat, faked

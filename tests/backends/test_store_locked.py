@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from tests.fake_server import FakeServer
 from tests.one_server import all_of, asking

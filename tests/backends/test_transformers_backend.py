@@ -27,10 +27,11 @@ from vieval_plugin.backends.local.huggingface import TransformersBackend, _geome
 BUILDERS = {
     "qwen": tiny_model.build,
     "llava": tiny_more_models.build_llava,
+    "smolvlm": tiny_more_models.build_smolvlm,
     "instructblip": tiny_more_models.build_instructblip,
 }
-ENDS = {"qwen": "<|im_end|>", "llava": "</s>", "instructblip": "</s>"}
-DECODERS = ("qwen", "llava")
+ENDS = {"qwen": "<|im_end|>", "llava": "</s>", "smolvlm": "<end_of_utterance>", "instructblip": "</s>"}
+DECODERS = ("qwen", "llava", "smolvlm")
 
 
 def close(value):
@@ -81,8 +82,9 @@ def direct(folders):
             before = {
                 "qwen": "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>{}<|im_end|>\n<|im_start|>assistant\n",
                 "llava": "USER: <image>\n{} ASSISTANT:",
+                "smolvlm": "<|im_start|>User:<image> {}<end_of_utterance>\nAssistant:",
             }[name].format(question)
-            joined = before + (" " if name == "llava" else "") + answer + ENDS[name]
+            joined = before + (" " if name in ("llava", "smolvlm") else "") + answer + ENDS[name]
             inputs = processor(images=picture, text=joined, return_tensors="pt")
             assert inputs.input_ids[0, -len(target) :].tolist() == target
             with torch.no_grad():

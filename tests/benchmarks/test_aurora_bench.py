@@ -144,7 +144,7 @@ def test_preparing_checks_what_is_there(tmp_path):
     write(tmp_path, "points", [point()])
     write(tmp_path, "pairs", [pair()])
     assert POINTS.prepare(tmp_path, Preparing(images=False)).lines == (
-        "aurora_bench/points: ready, 1 samples (the published set has 2000)",
+        "aurora_bench/points: ready, 1 sample (the published set has 2000)",
     )
 
 

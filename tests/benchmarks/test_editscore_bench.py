@@ -60,7 +60,7 @@ def test_preparing_writes_the_pairs_of_each_dimension(tmp_path, hub):
     assert missing_inputs_reason(viescore.SPEC, contests[0]) == missing_inputs_reason(pairwise.SPEC, contests[0]) == ""
     # no image of another dimension is written: a source, and two edits of each of three pairs
     assert len(list((tmp_path / "editscore_bench" / "overall" / "images").iterdir())) == 7
-    assert prepare(tmp_path, "consistency").lines[-1].startswith("editscore_bench/consistency: ready, 1 contests")
+    assert prepare(tmp_path, "consistency").lines[-1].startswith("editscore_bench/consistency: ready, 1 contest")
 
 
 def test_a_tie_is_wrong():

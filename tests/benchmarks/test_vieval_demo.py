@@ -260,7 +260,7 @@ def test_unknown_tasks_and_samples_say_what_there_is():
 def test_without_scikit_image_it_says_what_to_install(monkeypatch):
     backgrounds.photograph.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(VievalError, match=r'pip install "vieval\[metrics\]"'):
+    with pytest.raises(VievalError, match=r'pip install "\.\[metrics\]"'):
         samples("tie")
 
 

@@ -60,6 +60,7 @@ def line(uid, file="a.png", **more):
         (line("u", "a\0.png"), "u", "tool_error", "the image output is not there"),
         (line("u", "https://example.com/a.png"), "u", "tool_error", "is an address, not a file"),
         (line("u", texts={}), "u", "not_applicable", "the sample has no text prompt"),
+        (line("u", texts={}, kind=""), "u", "not_applicable", "the sample has no text prompt"),
         (line("u", images={}), "u", "not_applicable", "the sample has no image output"),
         (line("u", kind="sculpture"), "u", "not_applicable", "does not know the kind 'sculpture'"),
     ],

@@ -34,6 +34,7 @@ def test_the_version_and_the_module():
 def test_the_help_has_every_command_once_in_a_group(capsys):
     help_ = shown(capsys, "--help")
     blocks = dict(re.findall(r"^(\S.*):\n((?:  .*\n)+)", help_, re.MULTILINE))
+    assert "vieval score cat.png" in blocks.pop("examples")
     assert list(blocks) == list(cli.GROUPS)
     commands = [line.split()[0] for body in blocks.values() for line in body.splitlines()]
     usage = shown(capsys, "nonsense", code=2)

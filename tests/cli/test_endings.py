@@ -296,7 +296,7 @@ def test_ctrl_c_leaves_no_traceback_from_the_first_import_to_the_last_moment(tmp
         "module": ["-m", "vieval_plugin"],
         "script": ["-c", f"import sys; from {scripts.module} import {scripts.attr} as main; sys.exit(main())"],
     }[by]
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{HERE}", "INTERRUPT_AT": place}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": place}
     command = [sys.executable, *ran, "config"]
     ended = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode in (130, -signal.SIGINT)
@@ -314,7 +314,7 @@ def _entry_point():
 
 def test_ctrl_c_that_is_ignored_stays_ignored_from_the_first_import(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{HERE}", "INTERRUPT_AT": "platformdirs"}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": "platformdirs"}
     command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-m", "vieval_plugin", "config"]
     ended = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -68,6 +68,7 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
     ("where", "why"),
     [
         ("SD > .7", 'column "SD" not found'),
+        ("image is null", "columns of verdicts, and not on the data set's own: PQ, file, row, prompt, uid, "),
         ("SC >", "syntax error"),
         ("SC > 0; drop table x", "--where"),
         ("SC > (select count(*) from read_text('/etc/passwd'))", "disabled"),
@@ -117,6 +118,18 @@ def test_a_tar_becomes_a_tar(vieval, tmp_path, name):
     assert further["x/5"].keys() == {"PQ", "status", "verdict_uid"}
     vieval("score", tmp_path / "kept", *SHARPNESS, "--out", tmp_path / "again")
     assert [row["uid"] for row in verdicts(tmp_path / "again")] == ["x/1", "x/5"]
+
+
+def test_a_tar_that_was_filtered_before_keeps_what_was_added_then(vieval, tmp_path):
+    write_tar(tmp_path / "data" / "a.tar", {"1": {"jpg": picture(1), "txt": b"a thing", "vieval.json": b"{}"}})
+    vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
+    err = vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept", code=1).err
+    assert "a.tar: it has a member 1.vieval.json; name the one that is added with --prefix" in err
+    assert not (tmp_path / "kept").exists()
+    vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept", "--prefix", "second_")
+    with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
+        assert tar.extractfile("1.vieval.json").read() == b"{}"
+        assert "second_PQ" in json.load(tar.extractfile("1.second_vieval.json"))
 
 
 @needs("datasets")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from vieval_plugin.cli import main
+from vieval_plugin.errors import UPGRADE
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
@@ -84,7 +85,7 @@ def rows_of_markdown(text, title):
 
 def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out")
-    title = "own, viescore 0shot (judge-7b): O, mean over prompts; Holm over 3 pairs"
+    title = "Your images, viescore 0shot (judge-7b): O, mean over prompts; Holm over 3 pairs"
     assert shown.startswith("good has the highest O, 0.")
     assert "but cannot be told apart from also; good is better than poor; also is better than poor (Holm over" in shown
     assert [row[:2] for row in rows_under(shown, title)] == [["1-2", "good"], ["1-2", "also"], ["3", "poor"]]
@@ -106,12 +107,25 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     assert len(document["generators"]) == len(read(tmp_path / "out" / "rank_generators.csv"))
 
 
+def test_one_generator_has_its_mean_and_is_said_to_need_a_second(tmp_path, capsys):
+    shown = rank(capsys, verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}))
+    first = shown.splitlines()[0]
+    assert re.fullmatch(
+        r"good has a mean O of 0\.\d+ \[.*\]; to compare generators, rank the images of a second one with these\.",
+        first,
+    )
+    assert "mean over prompts; no ranking: two generators are needed, and the only one with a number is good" in shown
+
+
 def test_kinds_tags_and_categories_have_rankings_of_their_own(tmp_path, capsys):
     rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out")
     shown = (tmp_path / "out" / "rank.md").read_text()
-    assert rows_of_markdown(shown, "own, viescore 0shot (judge-7b): O by part") == [["tie", "10"], ["tig", "30"]]
-    assert rows_of_markdown(shown, "own, viescore 0shot (judge-7b): O by tag") == [["people", "20"]]
-    assert {row[0] for row in rows_of_markdown(shown, "own, viescore 0shot (judge-7b): O by category")} == {
+    assert rows_of_markdown(shown, "Your images, viescore 0shot (judge-7b): O by part") == [
+        ["tie", "10"],
+        ["tig", "30"],
+    ]
+    assert rows_of_markdown(shown, "Your images, viescore 0shot (judge-7b): O by tag") == [["people", "20"]]
+    assert {row[0] for row in rows_of_markdown(shown, "Your images, viescore 0shot (judge-7b): O by category")} == {
         "cats",
         "dogs",
     }
@@ -122,7 +136,7 @@ def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(t
     first = verdicts(tmp_path / "a.jsonl", {"good": GENERATORS["good"]})
     shown = rank(capsys, first, verdicts(tmp_path / "b.jsonl", failing))
     assert "O, mean over prompts; Holm over 1 pair" in shown
-    assert rows_under(shown, "own, viescore 0shot (judge-7b): O, mean")[1][-5:] == [
+    assert rows_under(shown, "Your images, viescore 0shot (judge-7b): O, mean")[1][-5:] == [
         *("30", "of", "40"),
         *("refusal", "10"),
     ]
@@ -226,7 +240,7 @@ def test_ratings_of_some_other_samples_are_left_out_with_a_note(tmp_path, capsys
     rows = [*labels("good", 0.25), "own,tig,elsewhere,good,,ann,SC,1"]
     given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]})
     shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows))
-    assert "note: ratings of 1 samples are left out, because no verdict is about them, the first in" in shown
+    assert "note: ratings of 1 sample are left out, because no verdict is about them, the first in" in shown
     assert "line 22: own/tig/good/elsewhere" in shown
 
 
@@ -286,9 +300,20 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(tmp_path,
     assert "O, mean over prompts; Holm over 3 pairs" in shown
     assert f"vieval: not read, and left out: {later}: line 1 is no verdict of vieval score (schema 99" in shown
     assert rank(capsys, later, code=1).splitlines() == [
-        f"vieval: {later}: line 1 is no verdict of vieval score (schema 99 is of another version; upgrade: pip install "
-        "--upgrade vieval)"
+        f"vieval: {later}: line 1 is no verdict of vieval score (schema 99 is of another version; {UPGRADE})"
     ]
+
+
+def test_titles_are_of_your_images_and_a_judge_has_its_remark_in_brackets(score, samples_file, tmp_path, vieval):
+    assert score(samples_file, "--judge", "vieval_small")[0] == 0
+    file = tmp_path / "verdicts.jsonl"
+    printed = vieval("rank", file, "--tables", tmp_path / "tables").out
+    assert "\nYour images, vieval_small (trained on drawings only): O, mean over prompts" in printed
+    vieval("report", file, "--out", tmp_path / "report")
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert text.startswith("# Your images, judged by vieval_small (trained on drawings only)\n")
+    assert "\n## Your images\n" in text
+    assert not re.search(r"^(#+ )?own\b", printed + text + (tmp_path / "tables" / "rank.md").read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("score", [7, -3, "0.5", True, float("nan"), float("inf")])
@@ -355,8 +380,8 @@ def test_uids_of_their_own_are_said_where_prompts_are_the_same(tmp_path, capsys)
     shown = rank(capsys, tmp_path / "v.jsonl")
     assert shown.splitlines()[1].startswith("Prompts are matched by uid, and no two generators have one in common, ")
     assert "although 8 prompt texts are equal: score once more with --columns uid=COLUMN" in shown.splitlines()[1]
-    assert "in all rows: O [95%] = 0.500 [0.500, 0.500], " in shown
-    assert "\ngood\npoor\n" in shown
+    # what the ranking is about stays in its place, although all rows have it
+    assert re.search(r"^generator +O \[95%\].*\ngood +0\.500\b.*\npoor +0\.500\b", shown, re.MULTILINE)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

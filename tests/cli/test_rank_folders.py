@@ -175,6 +175,35 @@ def test_ties_and_one_prompt_are_no_answer_and_said_so(tmp_path, capsys):
             assert won[1] == scored[1] == "Fewer than 6 prompts can show no difference."
 
 
+def test_folders_of_one_name_are_called_by_what_differs_in_their_paths(tmp_path, capsys):
+    for run, level in (("runA", 0.9), ("runB", 0.1)):
+        (tmp_path / run).mkdir()
+        images(tmp_path / run, "images", lambda prompt, draw, level=level: level - prompt / 100, 8)
+    folders = [tmp_path / run / "images" for run in ("runA", "runB")]
+    with FakeServer(reply=by_brightness()) as server:
+        given = ["--prompts", prompts(tmp_path, 8), "--judge", "viescore"]
+        shown, _ = rank(capsys, server, *folders, *given)
+        _, error = rank(capsys, server, folders[0], folders[0], *given, code=1)
+    assert shown[0].startswith("runA is better than runB: ")
+    assert "another folder is called images as well" in error
+
+
+def test_generators_that_cannot_be_told_apart_keep_the_order_of_the_command(tmp_path, capsys):
+    new, old = images(tmp_path, "new", rough(0.47, 1)), images(tmp_path, "old", rough(0.5, 2))
+    (tmp_path / "one").mkdir()
+    one = images(tmp_path / "one", "new", lambda prompt, draw: 0.4, 1)
+    other = images(tmp_path / "one", "old", lambda prompt, draw: 0.5, 1)
+    with FakeServer(reply=by_brightness()) as server:
+        flags = ["--prompts", prompts(tmp_path), "--judge"]
+        scored, _ = rank(capsys, server, new, old, *flags, "viescore", "--margin", "0.2", code=0)
+        won, _ = rank(capsys, server, new, old, *flags, "pairwise")
+        lost, _ = rank(capsys, server, one, other, "--prompts", prompts(tmp_path / "one", 1), "--judge", "pairwise")
+    assert re.match(r"new and old cannot be told apart: O .*, difference -0\.", scored[0])
+    assert re.search(r"difference (-\S+ \[.*?\])", scored[0])[1] in scored[1]
+    assert re.match(r"new and old cannot be told apart: new wins [1-4]\d% ", won[0])
+    assert lost[0] == "new and old cannot be told apart by one prompt: old won it."
+
+
 @pytest.mark.parametrize(
     ("base", "margin", "code", "said"),
     [
@@ -292,7 +321,17 @@ def test_a_judge_that_contradicts_itself_decides_nothing(tmp_path, capsys):
     mine, theirs = images(tmp_path, "mine", rough(0.2, 1)), images(tmp_path, "theirs", rough(0.8, 2))
     given = [mine, theirs, "--prompts", prompts(tmp_path), "--judge", "pairwise", "--margin", "0.02"]
     with FakeServer(reply=by_brightness(bias=2)) as server:
-        shown, _ = rank(capsys, server, *given, code=4)
+        shown, _ = rank(capsys, server, *given, "--out", tmp_path / "v.jsonl", "--html", tmp_path / "p.html", code=4)
+        several, _ = rank(capsys, server, *given[:-2], "--judge", "viescore")
+    said = "pairwise decides nothing: it contradicts itself in 24 of 24 contests; take a judge that scores each image"
+    assert shown[0] == f"{said}."
+    assert any(line.endswith(f"win rate; no ranking: {said}") for line in shown)
+    assert not any(line.startswith("rank  ") or line.startswith("better - worse") for line in shown)
+    assert re.search(rf"<h1[^>]*>{said}", (tmp_path / "p.html").read_text())
+    assert several[0].startswith("Of 2 judges, 1 finds theirs significantly best and 1 decides nothing")
+    assert "--human" not in "\n".join(shown)  # which corrects no win rates
+    assert main(["report", str(tmp_path / "v.jsonl"), "--out", str(tmp_path / "out")]) == 0
+    assert said in (tmp_path / "out" / "report.md").read_text()
     assert shown[2].startswith("It cannot be told whether mine is worse than theirs by more than 0.02 (difference 0.0")
     assert shown[2].endswith("the judge contradicts itself in 24 of 24 contests, so its answers decide nothing.")
 
@@ -358,9 +397,10 @@ def test_differences_of_win_rates_name_their_unit_and_equals_are_not_better(tmp_
     given = [images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("a", "b", "c")]
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, *given, "--prompts", prompts(tmp_path), "--judge", "pairwise")
-    assert "first - second" in shown
-    # of equals it is the same for every pair
-    assert any("win rate minus one half [95%] = 0.000 [0.000, 0.000]" in line for line in shown)
+    # of equals it is the same for every pair, and what the table is about is not folded
+    [header] = [line for line in shown if line.startswith("first - second ")]
+    assert "win rate minus one half [95%]" in header
+    assert re.match(r"a - b +0\.000$", shown[shown.index(header) + 1])
 
 
 @pytest.mark.parametrize("flag", ["--out", "--html"])

@@ -1,6 +1,7 @@
 """`vieval rank --human`: the order by what people would say, where the judge's own order is another."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -56,7 +57,9 @@ def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_a
     assert "p < .001; Holm over 3 pairs)" in shown[0]
     assert shown[1].startswith("The ratings turned the judge's order over: by the judge alone it is third 0.8")
     assert "Few ratings" not in "\n".join(shown)
-    start = next(n for n, line in enumerate(shown) if line.startswith("own, ") and "what people would say" in line)
+    start = next(
+        n for n, line in enumerate(shown) if line.startswith("Your images, ") and "what people would say" in line
+    )
     rows = (line.split() for line in itertools.takewhile(bool, shown[start + 2 :]))
     assert [row[:2] for row in rows if row[0].isdecimal()] == [["1", "mine"], ["2", "theirs"], ["3", "third"]]
 
@@ -65,7 +68,9 @@ def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsy
     shown = rank(capsys, *given(12, ("mine", "third")))
     assert shown[0].startswith("mine is better than third: O 0.7")
     [few] = [line for line in shown if line.startswith("Few ratings: ")]
-    assert "of mine (12) and third (12) people rated fewer than 50 prompts" in few
+    counts = few.removeprefix("Few ratings: ").partition(",")[0]
+    assert sorted(re.findall(r"12 (?:prompts )?of (\w+)", counts)) == ["mine", "third"]
+    assert few.endswith(", where 50 of each are needed; the intervals of the means are too short.")
     assert "Not ranked: theirs (people rated none of its images)." in shown
 
 
@@ -89,8 +94,11 @@ def test_few_rated_prompts_are_no_test_and_do_not_pass_the_gate(given, capsys):
     assert shown[0].endswith("; no test of fewer than 6 (Holm over 3 pairs).")
     assert "Fewer than 6 rated prompts can show no difference." in shown
     assert "on 3 rated prompts): at least 20 rated prompts are needed." in "\n".join(shown)
+    table = "\n".join(shown).partition("what people would say")[2].partition("\n\nPeople: ")[0]
+    assert len(re.findall(r" \[[\d.]+, [\d.]+\]", table)) == 3  # of the judge's own means alone
+    assert any(line.startswith("Few ratings: ") and line.endswith("too few for intervals.") for line in shown)
     two = rank(capsys, *given(3, ("mine", "third")))[0]
-    assert two.startswith("mine and third cannot be told apart: ")
+    assert two.startswith("third and mine cannot be told apart: ")
     assert two.endswith(" on 3 rated prompts, no test of fewer than 6.")
     shown = rank(capsys, *given(12), "--margin", "0.02", code=4)
     assert "on 12 rated prompts, p < .001" in shown[0]
@@ -118,3 +126,12 @@ def test_two_files_of_ratings_count_together_however_they_are_given(given, capsy
     whole = rank(capsys, results, flag, file)
     assert rank(capsys, results, flag, *halves) == whole
     assert rank(capsys, results, flag, halves[0], flag, halves[1]) == whole
+
+
+def test_votes_on_pairs_are_said_not_to_be_of_single_images(given, capsys, tmp_path):
+    results, flag, _ = given(60)
+    votes = tmp_path / "votes.csv"
+    votes.write_text("benchmark,part,uid,generator,draw,rater,aspect,value\nown,tig,p0,,,ann,vote,first\n")
+    assert main(["rank", str(results), flag, str(votes)]) == 1
+    said = capsys.readouterr().err
+    assert "is a vote on a pair, and these verdicts are on single images: rate those on a page" in said

@@ -1,14 +1,18 @@
 """`vieval score`: one's own images from a file, verdicts to another; what is asked anew, and what cannot be judged."""
 
+import contextlib
 import itertools
 import json
 import re
+import sqlite3
+import subprocess
 
 import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault, named
 from vieval_plugin.cli import main
+from vieval_plugin.errors import docs_url
 
 
 def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_file):
@@ -63,9 +67,9 @@ def test_what_score_writes_is_reported_and_ranked_under_its_label(score, server,
     results = str(tmp_path / "verdicts.jsonl")
     assert main(["report", results, "--out", str(tmp_path / "report")]) == 0
     text = (tmp_path / "report" / "report.md").read_text()
-    assert "## own" in text
+    assert "## Your images" in text
     assert "| demo_a | before | 2 | 2 |" in text
-    assert "own, viescore 0shot (before): O, mean over prompts" in vieval("rank", results).out
+    assert "Your images, viescore 0shot (before): O, mean over prompts" in vieval("rank", results).out
 
 
 @pytest.mark.parametrize("command", [["score", "--judge", "ssim"], ["label"]])
@@ -139,3 +143,51 @@ def test_samples_that_lack_something_have_verdicts_with_the_reason(score, server
     code, verdicts, _, said = score(samples, *named(server))
     assert (code, len(verdicts)) == (1, 1)
     assert "nothing could be" in said
+
+
+@pytest.fixture
+def old_store(store):
+    """A store of replies that another version of VIEval wrote, where the options say."""
+    with contextlib.closing(sqlite3.connect(store)) as database, database:
+        database.execute("CREATE TABLE about (name, value)")
+        database.execute("CREATE TABLE replies (key)")
+        database.execute("INSERT INTO about VALUES ('schema', '2')")
+    return store
+
+
+def test_what_several_judges_lack_is_said_once(score, server, samples_file, old_store):
+    code, written, _, said = score(samples_file, *named(server), "--judge", "viescore", "--judge", "t2i_eval")
+    assert (code, written) == (1, [])
+    assert said.count("a store of schema 2") == 1
+    assert f"vieval: viescore, t2i_eval: {old_store}: a store of schema 2" in said
+
+
+def test_a_store_of_another_version_is_set_aside_by_the_command_that_the_message_names(
+    score, server, samples_file, old_store
+):
+    said = score(samples_file, *named(server))[-1]
+    subprocess.run(re.search(r"`(mv .*?)`", said)[1], shell=True, check=True)
+    assert score(samples_file, *named(server))[0] == 0
+
+
+def test_a_judge_that_asks_no_model_goes_on_without_a_store_that_it_cannot_use(score, samples_file, old_store):
+    before = old_store.read_bytes()
+    code, written, _, said = score(samples_file, "--judge", "ssim")
+    assert (code, len(written)) == (0, 6)
+    assert (
+        f"vieval: going on without a store of replies, as no model is asked: {old_store}: a store of schema 2" in said
+    )
+    assert old_store.read_bytes() == before
+
+
+def test_a_judge_that_calls_nothing_ends_without_a_count_of_calls(score, samples_file):
+    code, _, _, said = score(samples_file, "--judge", "ssim")
+    assert (code, "verdicts: ok 6" in said) == (0, True)
+    assert "calls:" not in said
+
+
+def test_failed_verdicts_name_the_page_that_says_what_to_do(score, server, samples_file, tmp_path):
+    first = json.loads(samples_file.read_text().splitlines()[0])
+    (tmp_path / first["images"]["output"]).write_text("not an image")
+    said = score(samples_file, *named(server))[-1]
+    assert f"about tool_error: {docs_url('reference/results.md#tool_error')}\n" in said

@@ -78,8 +78,8 @@ def test_several_judges_are_in_one_file_which_rank_and_compare_read(score, serve
         at = [str(tmp_path / "verdicts.jsonl"), *(["mine/0"] if command[0] == "show" else [])]
         assert main([command[0], *at, *command[1:]]) == 0, command
     said = capsys.readouterr().out
-    assert "own, viescore 0shot (fake)" in said
-    assert "own, sharpness" in said
+    assert "Your images, viescore 0shot (fake)" in said
+    assert "Your images, sharpness" in said
 
 
 def test_flags_of_the_backbone_are_on_top_of_the_options(score, tmp_path):
@@ -138,10 +138,10 @@ def test_what_no_judge_uses_is_said_in_one_line(score, server, tmp_path):
 
 def test_a_run_answered_wholly_from_the_store_says_so(score, server):
     for judge in (["--judge", "viescore", *named(server)], ["--judge", "sharpness"]):
-        assert "NOTHING WAS ASKED" not in score(*judge, "--limit", "3")[3]
-        assert "NOTHING WAS ASKED" not in score(*judge)[3]  # half of it was
-        assert "\nNOTHING WAS ASKED: all " in score(*judge)[3]
-        assert "NOTHING WAS ASKED" not in score(*judge, "--fresh")[3]
+        assert "no model was asked" not in score(*judge, "--limit", "3")[3]
+        assert "no model was asked" not in score(*judge)[3]  # half of it was
+        assert "\nno model was asked: all " in score(*judge)[3]
+        assert "no model was asked" not in score(*judge, "--fresh")[3]
 
 
 def test_verdicts_need_a_file(samples, vieval):

@@ -9,7 +9,7 @@ from tests.fake_server import FakeServer, named
 from tests.tool_pictures import photograph
 from vieval_plugin.cli import main
 
-pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_several_folders_and_edits_whose_sources_the_prompts_name(score, tmp_pat
 @pytest.mark.parametrize(
     ("files", "prompts", "message"),
     [
-        (["1.png"], "a\nb\n", "1 images, and {p} has 2 prompts, so nobody can say which belong together"),
+        (["1.png"], "a\nb\n", "1 image, and {p} has 2 prompts, so nobody can say which belong together"),
         ([], "a\n", "no images in it, nor in its folders"),
         (["1.png"], "", "no prompts in it"),
         (["1.png"], None, "p.txt: the samples cannot be read (No such file or directory)"),
@@ -160,6 +160,11 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
         (
             b"output|prompt\na.png|x\n",
             "no column of images; the columns are output|prompt; say which it is: --columns output=COLUMN",
+        ),
+        (
+            ",".join(f"c{number}" for number in range(10_000)).encode() + b"\n",
+            "no column of images; the columns are c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, "
+            "c17, c18, c19 and 9980 more; say which it is",
         ),
         (b"output,subject\na.png,x\n", "is the column 'subject' an image or a text?"),
         (b"output,output\na.png,x\n", "two columns are called 'output'"),

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -210,7 +211,7 @@ def test_a_model_in_the_environment_alone_disturbs_no_judge_that_asks_none(folde
 def test_a_parquet_table_without_its_package_is_refused_before_anything_is_judged(folder, vieval, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = vieval(*SCORE[:-1], "v.parquet", "--judge", "sharpness", code=1).err
-    assert 'a parquet file needs pyarrow; run: pip install "vieval[tables]"' in said
+    assert 'a parquet file needs pyarrow; run pip install ".[tables]" in a checkout' in said
     assert not list(folder.glob("v.parquet*"))
 
 
@@ -227,3 +228,17 @@ def test_half_a_character_of_a_reply_is_no_end_of_a_run(tmp_path, capsys):
     [line] = map(json.loads, (tmp_path / "v.jsonl").read_text().splitlines())
     assert line["texts"]["prompt"] == "noise \U0001f600"
     assert "\ud800" not in json.dumps(line, ensure_ascii=False)
+
+
+def test_images_that_name_no_generator_are_yours_in_sentences_and_tables(samples_file, vieval, tmp_path):
+    rows = [json.loads(line) for line in samples_file.read_text().splitlines()]
+    samples_file.write_text(
+        "".join(json.dumps({**row, "uid": str(n), "image_model": ""}) + "\n" for n, row in enumerate(rows))
+    )
+    out = tmp_path / "v.jsonl"
+    vieval("score", samples_file, "--judge", "sharpness", "--out", out)
+    ranked = vieval("rank", out).out
+    assert ranked.startswith("Your images have ")
+    assert "\n      your images  " in ranked
+    reported = vieval("report", out, "--out", tmp_path / "report").out
+    assert re.match(r"Your images have mean perceptual quality \(PQ\) .*\], as judged by sharpness\.\n", reported)

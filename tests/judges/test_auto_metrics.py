@@ -238,7 +238,7 @@ def test_where_a_metric_is_not_defined_it_is_a_tool_error(metric, picture):
 def test_without_scikit_image_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage.metrics", None)
     image = png(scene())
-    with pytest.raises(VievalError, match=r'pip install "vieval\[metrics\]"'):
+    with pytest.raises(VievalError, match=r'pip install "\.\[metrics\]"'):
         measure(Measure("ssim", {"image": image, "reference": image}, ()))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cigeval_script import PACK, built
+from tests.extras import needs
 from tests.playing import label_of
 from vieval_plugin.backends.image_tools import grounding
 from vieval_plugin.backends.image_tools import tools as backend
@@ -16,6 +17,8 @@ from vieval_plugin.judges.cigeval import plan as planned
 from vieval_plugin.judges.cigeval import react
 from vieval_plugin.judges.protocol import Chat, Status, Text
 from vieval_plugin.run.scheduler import run_in_batches
+
+pytestmark = needs("cv2")
 
 # which sub-question a defect is a matter of, by task; of `tig` and others all else is a matter of the prompt
 ASKED_ABOUT = {

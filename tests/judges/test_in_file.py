@@ -302,9 +302,9 @@ def test_the_hash_is_that_of_the_words_and_not_of_other_files(file, tmp_path):
 FORMS = {"value_head": ValueHead, "dual_encoder": DualEncoder, "served": ServedScorer}
 SHOWN = [
     block
-    for page in ("scorers.md", "extending/judge.md")
+    for page in ("guides/judges.md", "guides/extending.md")
     for block in re.findall(r"```yaml(?: \S+)?\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
-    if "name:" in block
+    if "questions:" in block
 ]
 
 
@@ -320,7 +320,7 @@ def test_those_that_the_docs_show_are_judges(tmp_path, block):
 
 
 def test_the_docs_name_every_key():
-    told = (DOCS / "extending" / "judge.md").read_text() + (DOCS / "scorers.md").read_text()
+    told = (DOCS / "guides" / "extending.md").read_text() + (DOCS / "guides" / "judges.md").read_text()
     keys = [key for model in (Manifest, QuestionSection, *FORMS.values()) for key in model.model_fields]
     assert [key for key in keys if f"`{key}`" not in told] == []
 

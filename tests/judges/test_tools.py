@@ -68,7 +68,7 @@ def test_a_new_tool_is_one_new_file(tmp_path, monkeypatch):
 
 
 def test_a_package_that_is_missing_is_named_with_the_command_to_install_it():
-    with pytest.raises(ToolMissing, match=r'saw needs no_such_package: pip install "vieval\[tools\]"'):
+    with pytest.raises(ToolMissing, match=r'saw needs no_such_package; run pip install "\.\[tools\]"'):
         require([Tool("saw", needs=("no_such_package",))])
     require([Tool("saw", needs=("numpy",))])
 

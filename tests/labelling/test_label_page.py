@@ -146,12 +146,29 @@ def test_the_command_makes_the_same_page_for_the_same_seed_and_prints_it(samples
     assert sorted({key[3] for key in keys_of(first)}) == ["demo_a", "demo_b", "demo_c"]
 
 
-def test_own_contests_and_benchmarks_are_labelled(tmp_path):
+def test_what_the_labels_suffice_for_is_said(tmp_path, capsys):
+    (tmp_path / "a.png").write_bytes(png())
+    path = write(tmp_path, *(row(f"u{n}", image_model=model) for n in range(60) for model in ("new", "old")))
+    needs = "a ranking needs 6, a gate 20, a sound interval 50"
+    for count, said in ((10, f"5 prompts of each generator; {needs} (--n 100)\n"), (100, ""), (2, "1 prompt of each")):
+        assert run(path, "--n", count, "--out", tmp_path / "page.html") == 0
+        shown = capsys.readouterr().out
+        assert said in shown
+        assert ("a sound interval" in shown) == bool(said)
+    few = write(tmp_path, *(row(f"u{n}", image_model=model) for n in range(40) for model in ("new", "old")))
+    assert run(few, "--n", 50, "--out", tmp_path / "page.html") == 0
+    assert f"25 prompts of each generator; {needs} (or all images, --n 80)\n" in capsys.readouterr().out
+    assert run(few, "--out", tmp_path / "page.html") == 0
+    assert f"40 prompts of each generator; {needs}\n" in capsys.readouterr().out
+
+
+def test_own_contests_and_benchmarks_are_labelled(tmp_path, capsys):
     (tmp_path / "a.png").write_bytes(png())
     (tmp_path / "b.png").write_bytes(png(colour="blue"))
     path = write(tmp_path, {"id": "x", "texts": {"prompt": "a cube"}, "candidates": candidates("a.png", "b.png")})
     out = tmp_path / "page.html"
     assert run(path, "--kind", "tig", "--out", out) == 0
+    assert "votes on pairs do not correct a judge's means" in capsys.readouterr().out
     assert [key[:5] for key in keys_of(out.read_text())] == [["own", "tig", "x", "", ""]]
     assert data_of(out.read_text())["answers"] == {"vote": {"1": "first", "2": "second", "3": "tie"}}
     assert run("vieval_demo_contests/tie", "--n", 3, "--out", out) == 0

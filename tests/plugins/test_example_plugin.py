@@ -151,11 +151,6 @@ def test_a_host_of_its_own_gives_the_digits_of_lmms_eval(installed, server, tmp_
     assert {name: value for name, value in found.items() if by_host[f"{name},none"] != value} == {}
 
 
-def test_the_page_on_hosts_shows_the_host_of_the_package():
-    page = (EXAMPLE.parents[1] / "docs" / "extending" / "host.md").read_text()
-    assert (EXAMPLE / "vieval_example" / "tiny_host.py").read_text() in page
-
-
 def test_without_the_package_its_results_are_named_in_one_line(installed, server, tmp_path):
     code, _, error = run(installed, tmp_path, "vieval_plugin", "score", "none.jsonl", "--judge", "prais", "--out", "x")
     assert code == 1

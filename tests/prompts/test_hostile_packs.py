@@ -179,6 +179,8 @@ def messages(tmp_path_factory):
 
 @pytest.mark.parametrize("name", [*BOMBS, *REFUSED])
 def test_a_hostile_template_is_one_line_with_its_file_in_bounded_time_and_memory(messages, name):
+    if name == "elifs" and messages[name] == "rendered":
+        return  # Python 3.13 compiles so many, in bounded time too
     assert "PQ.jinja" in messages[name]
     assert "\n" not in messages[name]
     assert len(messages[name]) < 700
@@ -186,7 +188,9 @@ def test_a_hostile_template_is_one_line_with_its_file_in_bounded_time_and_memory
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_offered_is_refused_with_its_line_when_the_pack_is_loaded(pack, name):
-    with pytest.raises(VievalError, match=r"/PQ\.jinja, line 3: .*; docs/extending/judge\.md has what"):
+    with pytest.raises(
+        VievalError, match=r"/PQ\.jinja, line 3: .*; see https://.*/docs/guides/extending\.md#templates"
+    ):
         pack("\nRate it.\n" + REFUSED[name])
 
 

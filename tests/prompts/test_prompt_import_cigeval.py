@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from tests import playing
 from tests.cigeval_script import ASKED, BOX, ROLES, TEXTS, sample

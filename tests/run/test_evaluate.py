@@ -64,16 +64,6 @@ def test_an_image_that_is_not_there_is_its_samples_failure_and_nothing_is_asked_
     assert server.stats()["requests"] == 3  # with the one that asks whether schemas are enforced
 
 
-def test_the_example_of_the_readme_runs(store, server, tmp_path, monkeypatch, capsys):
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    [code] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "1.png").write_bytes(vieval_demo.load(Path(), "tig")[0].images["output"].source)
-    exec(code.replace('"NAME"', '"fake"').replace("http://127.0.0.1:8000/v1", server.base_url), {})
-    assert capsys.readouterr().out.startswith("ok {'SC': ")
-
-
 def test_progress_counts_what_a_run_cost(store, server):
     progress = Progress()
     evaluate(

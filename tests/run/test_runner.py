@@ -19,7 +19,7 @@ from tests.pictures import encoded
 from tests.playing import first_asks, label_of, prepared, scripted
 from vieval_plugin.backends.http import pacing
 from vieval_plugin.config import Backbone, Config, StoreOptions
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.judges.protocol import (
     Chat,
     Failure,
@@ -191,7 +191,8 @@ async def test_the_summary_says_what_was_tried_again_and_what_failed():
     with FakeServer(faults=faults, permanent_share=1.0, permanent_mix=(Fault("overlong"),)) as server:
         await judge([Job(next(samples(1)), viescore())], served_by(server), progress=progress)
     assert progress.lines()[0] == "verdicts: api_error 1"
-    assert progress.lines()[2:] == ["tried again: server error 1, rate limit 1", "FAILED CALLS: too long 2"]
+    assert progress.lines()[2] == f"about api_error: {docs_url('reference/results.md#api_error')}"
+    assert progress.lines()[3:] == ["tried again: server error 1, rate limit 1", "FAILED CALLS: too long 2"]
 
 
 # Backbones, tools and measurements.
@@ -271,7 +272,7 @@ async def test_a_server_lost_in_the_middle_loses_no_sample_on_the_next_run(tmp_p
     config, given = Config(store=StoreOptions(path=tmp_path / "r.sqlite")), list(samples(60))
     jobs = [Job(sample, viescore()) for sample in given]
     with FakeServer(latency=0.01, faults=lambda n, _: Fault("death", seconds=60) if n == 50 else None) as server:
-        with pytest.raises(VievalError, match="run the same command again"):
+        with pytest.raises(VievalError, match="see to the server and try again"):
             await judge(jobs, served_by(server, patience=0.3), config=config)
         port = server.port
     progress = Progress()

@@ -8,6 +8,7 @@ import PIL.Image
 import pytest
 
 from tests.cigeval_script import PACK, built
+from tests.extras import needs
 from tests.playing import label_of, play
 from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.benchmarks import vieval_demo
@@ -19,6 +20,8 @@ from vieval_plugin.judges.protocol import Chat, Image, SampleId, Text, Verdict
 from vieval_plugin.records import Provenance, Record, response_json, target_json
 from vieval_plugin.results.lookup import conversation
 from vieval_plugin.training.export import near_human
+
+pytestmark = needs("cv2")
 
 PAPER, REACT = (built(form=form, only=("difference",)) for form in (planned, react))
 

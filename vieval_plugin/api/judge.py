@@ -297,7 +297,7 @@ class Judge:
     def _opened(self) -> Opened:
         with self._opening:
             if self._open is None or self._open.process != os.getpid():  # a loop does not outlive a fork
-                self._open = Opened(self.options, self.progress)
+                self._open = Opened(self.options, self.progress, self.prepared.asks_a_model)
                 self._ending = weakref.finalize(self, self._open.close)
             return self._open
 
@@ -347,15 +347,15 @@ def with_backbone(
 class Opened:
     """A judge's loop and what is open in it."""
 
-    def __init__(self, options: Config, progress: Progress) -> None:
-        self._options, self._progress = options, progress
+    def __init__(self, options: Config, progress: Progress, asks_a_model: bool) -> None:
+        self._run = options, None, progress, asks_a_model
         self.loop, self.process, self.runs = LoopThread(self.shut), os.getpid(), 0
         self._session: asyncio.Task[Session] | None = None
 
     async def session(self) -> Session:
         """The open session; opened by whoever comes first."""
         if self._session is None:
-            self._session = asyncio.ensure_future(Session(self._options, None, self._progress).__aenter__())
+            self._session = asyncio.ensure_future(Session(*self._run).__aenter__())
         try:
             return await asyncio.shield(self._session)
         except VievalError:

@@ -84,7 +84,7 @@ async def audit(
     """
     partners = partners_of(judged, seed)
     used = [change for change in changes() if change.of == "output" or prepared.spec.rates == "sample"]
-    async with Session(options, backbone, progress) as session:
+    async with Session(options, backbone, progress, prepared.asks_a_model) as session:
 
         async def verdicts_of(batch: Sequence[Judged]) -> list[Verdict]:
             outcomes: dict[int, Outcome] = {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.text.untrusted import exists, isdir, path_of
 
 
@@ -31,7 +31,7 @@ def library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise VievalError(f'scorers need {name} ({error}): pip install "vieval[scorers]"') from None
+        raise VievalError(f"scorers need {name} ({error}); {install_advice('scorers')}") from None
 
 
 def device(name: str) -> Any:

@@ -1,15 +1,16 @@
 """A benchmark in a folder: a table of images that people rated or voted on, and `benchmark.yaml`, which says what it is.
 
-docs/extending/benchmark.md has the keys.
+docs/guides/extending.md has the keys.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from vieval_plugin.benchmarks.loading.description import Description
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.benchmarks.loading.lmms_eval_task import of_lmms_eval
 from vieval_plugin.benchmarks.loading.two_by_two import read_two_by_two
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.prompts.packs import read_mapping
@@ -30,6 +31,7 @@ from vieval_plugin.readers.rows import ASPECT, Row, absent_file, read_lines
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.table_rows import located, open_table
 from vieval_plugin.readers.tables import BadLine, InputTable, StoredImage
+from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import is_below, isfile
 
 FILE = "benchmark.yaml"
@@ -135,6 +137,13 @@ class _Reading:
             aspect: len({len(sample.ratings[aspect]) for sample in samples.values()}) == 1
             for aspect in self.described.ratings
         }
+        for aspect in (aspect for aspect, same in alike.items() if not same):
+            fewest, most = (extreme(samples.values(), key=lambda s: len(s.ratings[aspect])) for extreme in (min, max))
+            _tell_without_ceiling(
+                f"{self.file.parent.name}: {aspect} of {fewest.id} has {len(fewest.ratings[aspect])} of "
+                f"{len(most.ratings[aspect])} ratings, so the mean of each sample counts and there is no human ceiling; "
+                "fill the empty cell, or remove the row"
+            )
         return [replace(sample, ratings=_comparable(sample.ratings, alike)) for sample in samples.values()]
 
     def _samples_of(self, row: Row, part: str) -> Iterator[Sample]:
@@ -241,6 +250,12 @@ def _rated_candidates(contests: Sequence[Contest]) -> list[Sample]:
     ]
 
 
+@cache
+def _tell_without_ceiling(line: str) -> None:
+    """Print a line once a process, however often a part is loaded."""
+    say(f"vieval: {line}", file=sys.stderr)
+
+
 def _comparable(ratings: Mapping[str, tuple[float, ...]], alike: Mapping[str, bool]) -> Mapping[str, tuple[float, ...]]:
     """Ratings of each annotator, or their mean where not all rated everything: those cannot be told from each other."""
     return {
@@ -273,7 +288,9 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
     Raises:
         VievalError: as `read_benchmark`.
     """
-    described = parsed(file, Description, read_mapping(file, "benchmark", "docs/extending/benchmark.md"))
+    described = parsed(
+        file, Description, read_mapping(file, "benchmark", docs_url("guides/extending.md#a-benchmark-in-a-folder"))
+    )
     common = {key: getattr(described, key) for key in ("title", "source", "licence", "trainable", "note")}
     if described.lmms_eval:
         return of_lmms_eval(described.lmms_eval, described.name, described.kind, **common)

@@ -1,7 +1,7 @@
 """T2I-Eval-Bench: pairs of prompt and image that three annotators rated, overall and in three dimensions, 0 to 10.
 
 Source: Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), in the files of the hub's
-`DataHammer/T2I-Eval-Bench`. The shapes inside them are read tolerantly; docs/benchmarks.md says which are known.
+`DataHammer/T2I-Eval-Bench`. The shapes inside them are read tolerantly, as the data set itself was not seen.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
-"""The `vieval` command: each command is a module of this package with `add(commands)` and its `GROUP` of the help."""
+"""The `vieval` command: each command is a module of this package with `add(commands)`, and a name in `GROUPS`."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import importlib
-import importlib.metadata
 import os
 import pkgutil
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from vieval_plugin import __version__
 from vieval_plugin.errors import VievalError
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
 from vieval_plugin.text.escaping import say
@@ -24,8 +25,30 @@ if TYPE_CHECKING:
 
     Commands = _SubParsersAction[argparse.ArgumentParser]
 
-GROUPS = ("judge images", "look at results", "benchmarks", "train judges", "settings and checks")
-"""The parts of the help, in order."""
+GROUPS = {
+    "score images": ("score", "shards", "filter", "show"),
+    "compare generators": ("rank", "label", "report"),
+    "evaluate a judge": ("card", "compare", "tasks", "prepare", "vlmevalkit", "audit", "anchor", "leaderboard"),
+    "serve rewards and train": ("serve", "export", "data", "train"),
+    "set up and extend": ("doctor", "config", "prompts", "cache"),
+}
+"""The commands by task, in the order of the help."""
+
+MODEL_ENV_VAR, BASE_URL_ENV_VAR = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
+"""Environment variables of the backbone where neither flags nor options name one."""
+EXAMPLE_BACKBONE = "--model NAME --base-url http://127.0.0.1:8000/v1"
+"""A backbone in examples."""
+
+_EXAMPLES = (
+    (
+        "score an image without a server, by a toy judge",
+        'vieval score cat.png --prompt "a cat" --judge vieval_small',
+    ),
+    (
+        "find out whose images are better",
+        f"vieval rank mine theirs --prompts prompts.csv --judge pairwise {EXAMPLE_BACKBONE}",
+    ),
+)
 
 _UNREADABLE = re.compile(r"(\S{80})\S{200,}(\S{80})")  # a name so long hides what is said of it
 
@@ -66,7 +89,10 @@ def _report_error(line: str, code: int) -> int:
 def add_label_option(parser: argparse.ArgumentParser) -> None:
     """The option that names the judge of each result."""
     parser.add_argument(
-        "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"
+        "--label",
+        action="append",
+        default=[],
+        help="name a result's judge in tables; repeat it for each result, in their order",
     )
 
 
@@ -77,7 +103,7 @@ def add_columns(parser: argparse._ActionsContainer) -> None:
         action="append",
         default=[],
         metavar="KEY=COLUMN",
-        help="columns of tables, such as output=image,prompt=caption (default: by their names)",
+        help="say which columns of a table to read, such as output=image,prompt=caption (default: found by their names)",
     )
 
 
@@ -88,13 +114,56 @@ def add_benchmark(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="a benchmark of your own that results are of; once for each (or all in the folder that VIEVAL_BENCHMARKS names)",
+        help="folder of a benchmark of your own that results are about; may be repeated (default: those that VIEVAL_BENCHMARKS names)",
     )
 
 
 def add_partial(parser: argparse.ArgumentParser) -> None:
     """The option that has verdicts read of which the run is not complete."""
-    parser.add_argument("--partial", action="store_true", help="read also OUT.partial, of a score that is not complete")
+    parser.add_argument(
+        "--partial",
+        action="store_true",
+        help="also read OUT.partial, the verdicts of a run of vieval score that is not complete",
+    )
+
+
+def add_judge(parser: argparse.ArgumentParser, default: str) -> argparse._ArgumentGroup:
+    """The flags that choose the judge; `default` is the command's own, in words."""
+    by = parser.add_argument_group("judge")
+    by.add_argument("--judge", action="append", help=f"a judge by its name; may be repeated (default: {default})")
+    by.add_argument("--setting", help="a setting of the judge, such as 1shot (default: its first)")
+    by.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
+    by.add_argument("--scorer", help="weights of a judge that is a network: a name, folder or file (default: its own)")
+    by.add_argument("--fresh", action="store_true", help="ask again for stored replies, and replace them")
+    return by
+
+
+def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argparse._ArgumentGroup:
+    """The flags of the model that the judge asks; `patience` is the command's default of that flag."""
+    model = parser.add_argument_group(
+        "backbone", "the model that the judge asks (default: backbones.judge in the options file)"
+    )
+    model.add_argument("--model", help=f"its name on the server (default: {MODEL_ENV_VAR})")
+    model.add_argument(
+        "--base-url",
+        action="append",
+        help=f"address of an OpenAI-compatible server, ending in /v1; may be repeated (default: {BASE_URL_ENV_VAR})",
+    )
+    model.add_argument("--num-concurrent", type=int, metavar="N", help="requests in flight at once (default: 32)")
+    model.add_argument("--temperature", type=float, help="sampling temperature (default: 0)")
+    model.add_argument(
+        "--max-tokens", type=int, metavar="N", help="longest answer in tokens (default: the judge's own)"
+    )
+    model.add_argument(
+        "--timeout", type=float, metavar="S", help="seconds without a byte before a call is retried (default: 600)"
+    )
+    model.add_argument(
+        "--patience",
+        type=float,
+        metavar="S",
+        help=f"seconds without any answer before the server counts as away (default: {patience:g})",
+    )
+    return model
 
 
 def margin(text: str) -> float:
@@ -108,51 +177,83 @@ def margin(text: str) -> float:
     return number
 
 
+def lines_by_reason(failures: Iterable[tuple[str, str]]) -> list[str]:
+    """A line on judges that could not run for each reason, as what one lacks several may lack.
+
+    >>> lines_by_reason([("viescore", "no server"), ("ssim", "no source"), ("pairwise", "no server")])
+    ['viescore, pairwise: no server', 'ssim: no source']
+    """
+    names: dict[str, list[str]] = {}
+    for name, reason in failures:
+        names.setdefault(reason, []).append(name)
+    return [f"{', '.join(judges)}: {reason}" for reason, judges in names.items()]
+
+
 def tell_unreadable(lines: Sequence[str]) -> int:
     """Say which results could not be read; the exit code, 1 where there are such."""
     say(*(f"vieval: not read, and left out: {line}" for line in lines), file=sys.stderr)
     return 1 if lines else 0
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """The format of a command's help: examples keep their lines."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("examples:") else super()._fill_text(text, width, indent)
+
+
+def add_command(
+    commands: Commands, name: str, summary: str, about: str, *examples: tuple[str, str], **arguments: Any
+) -> argparse.ArgumentParser:
+    """A command, or an action of one.
+
+    Args:
+        summary: what it does, for the list of commands: an imperative.
+        about: the sentences that open its own help after that.
+        examples: pairs of what one does and the command, which end its help.
+    """
+    opening = f"{summary[0].upper()}{summary[1:]}. {about}".strip()
+    return commands.add_parser(
+        name, help=summary, description=opening, epilog=_listed(examples), formatter_class=_HelpFormatter, **arguments
+    )
+
+
+def _listed(examples: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(["examples:", *(f"  # {purpose}\n  {command}" for purpose, command in examples)])
+
+
 class _Parser(argparse.ArgumentParser):
     """The command line, whose help has the commands in groups."""
 
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self.groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS}
+    summaries: dict[str, str]
 
     def error(self, message: str) -> NoReturn:
         if named := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
-            known = sorted(name for commands in self.groups.values() for name, _ in commands)
+            known = sorted(self.summaries)
             message = f"no command {named[1]!r}{did_you_mean(named[1], known)} The commands are {', '.join(known)}"
         super().error(redacted(message))
 
     def format_help(self) -> str:
-        wide = max(len(name) for commands in self.groups.values() for name, _ in commands)
+        wide = max(map(len, self.summaries))
         lines = [self.format_usage(), str(self.description), ""]
-        for group, commands in self.groups.items():
-            lines += [f"{group}:", *(f"  {name.ljust(wide)}  {summary}" for name, summary in sorted(commands)), ""]
-        lines += ["`vieval COMMAND --help` says more of a command; `vieval --version` which version this is."]
+        for group, names in GROUPS.items():
+            lines += [f"{group}:", *(f"  {name.ljust(wide)}  {self.summaries[name]}" for name in names), ""]
+        lines += [str(self.epilog), "", "`vieval COMMAND --help` explains a command and shows examples."]
         return "\n".join(lines) + "\n"
 
 
 def _parser(command: str = "") -> argparse.ArgumentParser:
     """Build the parser of a command, or where there is no such command that of all, for the help."""
-    parser = _Parser(prog="vieval", description="Judges of generated images for evaluation harnesses.")
-    parser.add_argument("--version", action="version", version=f"vieval {_version()}")
+    parser = _Parser(
+        prog="vieval",
+        description="Judge generated images, and measure how far to trust the judge.",
+        epilog=_listed(_EXAMPLES),
+    )
+    parser.add_argument("--version", action="version", version=f"vieval {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser)
     names = [module.name for module in pkgutil.iter_modules(__path__)]
-    alone = [command] if command in names else []
-    for name in names if not alone and command != "--version" else alone:
-        module = importlib.import_module(f"{__name__}.{name}")
-        module.add(commands)
-        choice = commands._choices_actions[-1]
-        parser.groups[module.GROUP].append((choice.dest, str(choice.help)))
+    single = [command] if command in names else []
+    for name in names if not single and command != "--version" else single:
+        importlib.import_module(f"{__name__}.{name}").add(commands)
+    parser.summaries = {choice.dest: str(choice.help) for choice in commands._choices_actions}
     return parser
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("vieval")
-    except importlib.metadata.PackageNotFoundError:
-        return "of a checkout that is not installed"

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli.score import add_backbone, named_backbone, require_model
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command
+from vieval_plugin.cli.score.backbone import named_backbone, require_model
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -16,25 +17,43 @@ if TYPE_CHECKING:
     from vieval_plugin.records import Provenance
     from vieval_plugin.run.prepare import PreparedJudge
 
-GROUP = "judge images"
+_EXAMPLES = (
+    ("keep 200 samples of your results", f"vieval anchor make verdicts.jsonl --out anchor.jsonl {EXAMPLE_BACKBONE}"),
+    ("check the judge a month later", f"vieval anchor check anchor.jsonl {EXAMPLE_BACKBONE}"),
+)
 EXIT_CODES = {"no_drift": 0, "drift": 3, "undecided": 4}
 """Exit codes of a check by its decision; 1 and 2 are errors and wrong usage, as everywhere."""
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("anchor", help="is this still the same judge? by samples with repeated verdicts")
-    actions = parser.add_subparsers(required=True, metavar="action")
-    making = actions.add_parser("make", help="keep samples of results, each judged three times")
-    making.add_argument("results", nargs="+", type=Path, help="verdicts of one judge, of score or of lmms-eval")
+    parser = add_command(
+        commands,
+        "anchor",
+        "check whether a judge is still the same",
+        "Keep an anchor of samples that were judged three times; judge them again after an update of the server, and a test "
+        "tells drift from noise.",
+        *_EXAMPLES,
+    )
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    making = add_command(
+        actions, "make", "make an anchor from results", "Each sample is judged three times.", _EXAMPLES[0]
+    )
+    making.add_argument("results", nargs="+", type=Path, help="verdicts of one judge, from vieval score or lmms-eval")
     making.add_argument("--n", type=int, default=200, metavar="N", help="number of samples (default: %(default)s)")
-    making.add_argument("--out", type=Path, required=True, help="the anchor, JSONL as score writes it")
-    making.add_argument("--copy-images", action="store_true", help="keep copies of the images in a folder beside it")
+    making.add_argument("--out", type=Path, required=True, help="the anchor to write, a .jsonl file")
+    making.add_argument("--copy-images", action="store_true", help="copy the images into a folder beside the anchor")
     making.set_defaults(run=_make)
-    checking = actions.add_parser("check", help="judge an anchor's samples again, and test for drift")
-    checking.add_argument("anchor", type=Path, help="what make wrote")
+    checking = add_command(
+        actions,
+        "check",
+        "judge an anchor's samples again, and test for drift",
+        "The exit code is 0 for no drift, 3 for drift, and 4 if the samples cannot tell.",
+        _EXAMPLES[1],
+    )
+    checking.add_argument("anchor", type=Path, help="the file that vieval anchor make wrote")
     checking.set_defaults(run=_check)
     for action in (making, checking):
-        action.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
+        action.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
         add_backbone(action)
 
 

@@ -8,34 +8,41 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_columns
-from vieval_plugin.cli.score import add_backbone, add_judge, named_backbone, options_in_force
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_columns, add_command, add_judge
+from vieval_plugin.cli.score import DEFAULT_JUDGE
+from vieval_plugin.cli.score.backbone import named_backbone, options_in_force
 
 if TYPE_CHECKING:
     from vieval_plugin.audit.audit import Audit, AuditPlan
     from vieval_plugin.cli import Commands
 
-
-GROUP = "judge images"
 _SYNTHETIC = {"sample": "vieval_demo", "contest": "vieval_demo_contests"}
 _FILES = ("audit.csv", "audit.json")
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("audit", help="what a judge is fooled by: changed images, and no ratings needed")
+    parser = add_command(
+        commands,
+        "audit",
+        "find what a judge is fooled by",
+        "Images are changed in known ways, such as with a border or another sample's source, and the shift of the scores is "
+        "measured. You need no human ratings.",
+        ("on synthetic images", f"vieval audit --judge viescore {EXAMPLE_BACKBONE}"),
+        ("on your own images", f"vieval audit images.csv --limit 50 --out audit {EXAMPLE_BACKBONE}"),
+    )
     parser.add_argument(
         "samples",
         nargs="?",
-        help="samples as score takes them, a file of contests, or BENCHMARK or BENCHMARK/PART (default: drawn here)",
+        help="samples as vieval score takes them, a file of contests, or BENCHMARK or BENCHMARK/PART (default: synthetic)",
     )
-    parser.add_argument("--kind", help="the kind of samples whose line names none, such as tie")
+    parser.add_argument("--kind", help="the task type of samples that name none, such as tie")
     add_columns(parser)
     parser.add_argument(
-        "--limit", type=int, default=100, metavar="N", help="audit on N samples, drawn at random (default: 100)"
+        "--limit", type=int, default=100, metavar="N", help="audit N samples, chosen at random (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, help="of everything random (default: statistics.seed)")
+    parser.add_argument("--seed", type=int, help="seed of everything random (default: statistics.seed of the options)")
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
-    add_judge(parser)
+    add_judge(parser, DEFAULT_JUDGE)
     add_backbone(parser)
     parser.set_defaults(run=_run)
 
@@ -60,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
     backbone = named_backbone(options, current)
     seed, resamples = current.statistics.seed if options.seed is None else options.seed, current.statistics.draws
     judges = [
-        prepare(name, options.setting, current, backbone) for name in dict.fromkeys(options.judge or ["viescore"])
+        prepare(name, options.setting, current, backbone) for name in dict.fromkeys(options.judge or [DEFAULT_JUDGE])
     ]
     if options.out:
         require_writable(options.out / _FILES[-1])

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_command
 from vieval_plugin.text.escaping import console
 
 if TYPE_CHECKING:
@@ -16,15 +17,21 @@ if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
 
-GROUP = "settings and checks"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("cache", help="the store of replies")
-    parser.add_argument("action", choices=["info", "export", "clear"])
-    parser.add_argument("--model", help="only this model's replies (clear)")
-    parser.add_argument("--all", action="store_true", help="the replies of all models (clear)")
-    parser.add_argument("--yes", action="store_true", help="delete without being asked (clear)")
+    parser = add_command(
+        commands,
+        "cache",
+        "show, export or clear the store of replies",
+        "Replies of models are stored, so that no question is paid for twice.",
+        ("how many replies of which models there are", "vieval cache info"),
+        ("delete those of one model", "vieval cache clear --model gpt-4o"),
+    )
+    parser.add_argument(
+        "action", choices=["info", "export", "clear"], help="count replies, print them as JSON lines, or delete them"
+    )
+    parser.add_argument("--model", help="clear only the replies of this model")
+    parser.add_argument("--all", action="store_true", help="clear the replies of all models")
+    parser.add_argument("--yes", action="store_true", help="clear without asking for confirmation")
     parser.set_defaults(run=_run)
 
 

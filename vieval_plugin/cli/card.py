@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli.score import add_backbone, add_judge, named_backbone, options_in_force, require_model
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command, add_judge
+from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, require_model
 
 if TYPE_CHECKING:
     from vieval_plugin.card.card import Card
@@ -18,40 +19,53 @@ if TYPE_CHECKING:
     from vieval_plugin.run.prepare import PreparedJudge
     from vieval_plugin.stats.options import StatisticsOptions
 
-GROUP = "judge images"
 JUDGES = ("viescore", "pairwise")
 BENCHMARKS = ("imagenhub", "genai_bench_tiger", "mmrb2", "editreward_bench_tiger")
 """What a model is judged by and on, unless told otherwise."""
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "card", help="how good a judge is a model? its place among published judges, on a page"
+    parser = add_command(
+        commands,
+        "card",
+        "measure how good a judge your model is",
+        "The model judges a sample of each benchmark that is prepared. The card shows its agreement with annotators, its "
+        "place among published judges, how far it agrees with itself, and what fools it.",
+        ("how many calls it takes", f"vieval card --plan {EXAMPLE_BACKBONE}"),
+        ("the card of a model", f"vieval card {EXAMPLE_BACKBONE}"),
+        ("a card of verdicts that you have already", "vieval card out/my-run"),
     )
     parser.add_argument(
-        "results", nargs="*", type=Path, help="verdicts that are there already, of lmms-eval, VLMEvalKit or score"
+        "results",
+        nargs="*",
+        type=Path,
+        help="verdicts from lmms-eval, VLMEvalKit or vieval score, in place of new ones",
     )
     parser.add_argument(
         "--benchmark",
         action="append",
         default=[],
-        help=f"a benchmark to be judged on, once for each (default: {', '.join(BENCHMARKS)}, what is prepared of them)",
+        help=f"a benchmark to judge; may be repeated (default: those of {', '.join(BENCHMARKS)} that are prepared)",
     )
     parser.add_argument(
-        "--samples", type=int, metavar="N", help="samples of each benchmark (default: 600; contests: 400)"
+        "--samples", type=int, metavar="N", help="samples of each benchmark (default: 600, and 400 of contests)"
     )
     parser.add_argument(
-        "--repeats", type=int, default=50, metavar="N", help="samples asked three times (default: %(default)s)"
+        "--repeats", type=int, default=50, metavar="N", help="samples to judge three times (default: %(default)s)"
     )
     parser.add_argument(
-        "--audit", type=int, default=20, metavar="N", help="samples whose images are changed (default: %(default)s)"
+        "--audit", type=int, default=20, metavar="N", help="samples to judge with changed images (default: %(default)s)"
     )
-    parser.add_argument("--budget", type=int, metavar="CALLS", help="ask nothing if the card takes more calls")
-    parser.add_argument("--plan", action="store_true", help="say how many calls the card takes, and stop")
-    parser.add_argument("--published", type=Path, metavar="FOLDER", help="published verdicts (default: those prepared)")
-    parser.add_argument("--seed", type=int, help="of the sample and all else that is random (default: statistics.seed)")
-    parser.add_argument("--out", type=Path, help="folder of the card and its verdicts (default: card-MODEL)")
-    add_judge(parser)
+    parser.add_argument(
+        "--budget", type=int, metavar="CALLS", help="stop before asking if it takes more calls, reminders aside"
+    )
+    parser.add_argument("--plan", action="store_true", help="print how many calls it takes, and stop")
+    parser.add_argument(
+        "--published", type=Path, metavar="FOLDER", help="folder of published verdicts (default: as prepared)"
+    )
+    parser.add_argument("--seed", type=int, help="seed of everything random (default: statistics.seed of the options)")
+    parser.add_argument("--out", type=Path, help="folder for the card and its verdicts (default: card-MODEL)")
+    add_judge(parser, " and ".join(JUDGES))
     add_backbone(parser)
     parser.set_defaults(run=_run)
 
@@ -59,14 +73,12 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from dataclasses import replace
 
-    from vieval_plugin.card.card import CARD_JSON
     from vieval_plugin.card.from_results import card_from_results, results_of_model
     from vieval_plugin.card.sentences import limits
     from vieval_plugin.card.writing import answers, write_card
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.published.files import NAME, descriptions
-    from vieval_plugin.published.judges import present
+    from vieval_plugin.published.files import NAME
+    from vieval_plugin.results.host_samples import CARD_JSON
     from vieval_plugin.text.escaping import say
 
     _require_numbers(options)
@@ -74,15 +86,8 @@ def _run(options: argparse.Namespace) -> int:
     seed = current.statistics.seed if options.seed is None else options.seed
     statistics = replace(current.statistics.options(), seed=seed)
     published = options.published or current.data_folder() / NAME
-    if options.published and not published.is_dir():
-        raise VievalError(
-            f"--published {published}: no such folder; `vieval prepare {NAME}` fetches published verdicts"
-        )
-    if options.published and not any(present(benchmark, published) for benchmark in descriptions()):
-        raise VievalError(
-            f"--published {published}: no published verdicts there; `vieval prepare {NAME}` fetches them, and without "
-            "--published a card has no place"
-        )
+    if options.published:
+        _require_published(options.published)
     if options.results:
         results = results_of_model(options.results, options.model)
         out = options.out or _folder_of(results.model)
@@ -97,6 +102,22 @@ def _run(options: argparse.Namespace) -> int:
     say(*answers(card), *limits(card), *(f"note: {line}" for line in card.left_out))
     say(f"wrote {out / 'card.html'} (open it in a browser), card.md and card.json (seed {seed})")
     return int(failed)
+
+
+def _require_published(folder: Path) -> None:
+    from vieval_plugin.errors import VievalError, docs_url
+    from vieval_plugin.published.files import NAME, descriptions, published_files
+    from vieval_plugin.published.judges import present
+
+    if not folder.is_dir():
+        raise VievalError(f"--published {folder}: no such folder; `vieval prepare {NAME}` fetches published verdicts")
+    if not any(present(benchmark, folder) for benchmark in descriptions()):
+        places = {file.place.partition("/")[0]: file.place for file in published_files()}.values()
+        raise VievalError(
+            f"--published {folder}: no whole part of a judge's verdicts there, which lie as {' or '.join(places)}; "
+            f"`vieval prepare {NAME}` fetches them so, and without --published a card has no place; see "
+            f"{docs_url('guides/comparing.md#a-card-of-your-model')}"
+        )
 
 
 def _folder_of(model: str) -> Path:
@@ -117,11 +138,11 @@ def _judged(
     options: argparse.Namespace, current: Config, published: Path, statistics: StatisticsOptions
 ) -> tuple[Card, Path, bool] | None:
     """The card of a model that is asked, its folder, and whether calls failed; None where only a plan is wanted."""
-    from vieval_plugin.card.card import CARD_JSON
     from vieval_plugin.card.from_model import CardRequest, make_card, plan_card
     from vieval_plugin.card.judging import Judging
     from vieval_plugin.card.plan import require_budget
     from vieval_plugin.media.files import require_writable
+    from vieval_plugin.results.host_samples import CARD_JSON
     from vieval_plugin.run.evaluate import provenance_of
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.text.escaping import say

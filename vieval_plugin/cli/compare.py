@@ -8,19 +8,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_benchmark, add_label_option, add_partial, tell_unreadable
+from vieval_plugin.cli import add_benchmark, add_command, add_label_option, add_partial, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
 
-GROUP = "look at results"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("compare", help="which judge is better: paired tests on what all of them judged")
+    parser = add_command(
+        commands,
+        "compare",
+        "test which of several judges is better",
+        "Paired tests on the samples that all of them judged, corrected for their number.",
+        ("two runs on the same benchmark", "vieval compare out/first out/second"),
+        ("two cards", "vieval compare card-first card-second"),
+    )
     parser.add_argument(
-        "results", nargs="+", type=Path, help="--output_path of runs with --log_samples, or cards of models"
+        "results",
+        nargs="+",
+        type=Path,
+        help="folders of runs (lmms-eval's --output_path, with --log_samples), or cards",
     )
     add_label_option(parser)
     add_benchmark(parser)
@@ -29,9 +36,13 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--draws",
         type=_number_between(1, 100_000),
-        help="of the bootstrap and of the test, at most 100000 (default: statistics.draws)",
+        help="resamples of the bootstrap and of the test, at most 100000 (default: statistics.draws of the options)",
     )
-    parser.add_argument("--seed", type=_number_between(0), help="of everything random (default: statistics.seed)")
+    parser.add_argument(
+        "--seed",
+        type=_number_between(0),
+        help="seed of everything random (default: statistics.seed of the options)",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -52,6 +63,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.card.compare import lines as lines_of_cards
     from vieval_plugin.card.compare import results_of_cards
     from vieval_plugin.card.read import is_card
+    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.comparison import FILES, compare_results, lines, write_comparison
     from vieval_plugin.results.runs import load_results
@@ -63,7 +75,12 @@ def _run(options: argparse.Namespace) -> int:
     statistics = replace(config.current().statistics.options(), **flags)
     for folder in options.benchmark:
         benchmark_registry.benchmark(folder)
-    if all(map(is_card, options.results)):
+    cards = [path for path in options.results if is_card(path)]
+    if cards and (others := [path for path in options.results if path not in cards]):
+        raise VievalError(
+            f"{others[0]}: no card of a model, and {cards[0]} is one; cards are compared with cards, which `vieval card` makes"
+        )
+    if cards:
         results = results_of_cards(options.results, options.label)
         say(*lines_of_cards(results, statistics))
     else:

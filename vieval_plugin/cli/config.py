@@ -8,17 +8,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vieval_plugin.cli import add_command
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
 
-GROUP = "settings and checks"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("config", help="print an options file with every option, its default and its meaning")
+    parser = add_command(
+        commands,
+        "config",
+        "print an options file, or the options of a run",
+        "The file has every option with its default and meaning. Keep the lines that you change, and name the file in "
+        "VIEVAL_CONFIG or with --config.",
+        ("an options file to edit", "vieval config > vieval.yaml"),
+        ("the options that verdicts were made with", "vieval config --of verdicts.jsonl"),
+    )
     parser.add_argument(
-        "--of", type=Path, metavar="RESULTS", help="print the options that results were made with, as such a file"
+        "--of", type=Path, metavar="RESULTS", help="print the options that these results were made with"
     )
     parser.set_defaults(run=_run)
 

@@ -6,43 +6,50 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_partial, margin
+from vieval_plugin.cli import add_command, add_partial, margin
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
 
-GROUP = "train judges"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("export", help="training examples for judges, and preference pairs for generators")
-    parser.add_argument("judge", nargs="?", help="whose conversations")
-    parser.add_argument("results", nargs="*", type=Path, help="as for show")
+    parser = add_command(
+        commands,
+        "export",
+        "write training data from verdicts",
+        "Examples for a judge's backbone come from its conversations; with --pairs you get preference pairs to train a "
+        "generator by DPO.",
+        ("preference pairs for a generator", "vieval export --pairs verdicts.jsonl --out pairs.parquet"),
+        ("examples for a backbone", "vieval export t2i_eval out/gpt-4o --trainer trl --out train.jsonl"),
+    )
+    parser.add_argument("judge", nargs="?", help="the judge whose conversations to write")
+    parser.add_argument("results", nargs="*", type=Path, help="results, as vieval show takes them")
     parser.add_argument(
         "--pairs",
         nargs="+",
         type=Path,
         default=[],
         metavar="RESULTS",
-        help="of these verdicts the best and the worst image of each prompt, to train a generator by DPO",
+        help="write the best and the worst image of each prompt by these verdicts",
     )
-    parser.add_argument("--out", type=Path, required=True, help="JSONL of examples; of pairs .jsonl or .parquet")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="the file to write: .jsonl for examples, .jsonl or .parquet for pairs"
+    )
     add_partial(parser)
     parser.add_argument(
         "--trainer",
         choices=["trl", "ms-swift", "llama-factory", "diffusers"],
-        help="whose messages with images, or columns of pairs, to write (default: ms-swift; of pairs trl)",
+        help="the trainer whose format to write (default: ms-swift; for pairs trl)",
     )
     parser.add_argument(
-        "--rebalance", action="store_true", help="even out sub-tasks and scores, where the judge says how"
+        "--rebalance", action="store_true", help="balance sub-tasks and scores, for a judge that says how"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of what is sampled (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of what is sampled (default: %(default)s)")
     parser.add_argument(
         "--margin",
         type=margin,
-        help="how far a verdict may be from the human mean, for judges near to it (default: 0.3); of pairs: each two images "
-        "whose scores are at least so far apart, in place of the best and the worst",
+        help="for examples, the largest distance of a verdict from the human mean (default: 0.3); for pairs, write each two "
+        "images whose scores differ by this or more, in place of the best and the worst",
     )
     parser.set_defaults(run=_run)
 

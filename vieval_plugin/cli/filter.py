@@ -6,28 +6,34 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_partial
+from vieval_plugin.cli import add_command, add_partial
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
-GROUP = "judge images"
-
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("filter", help="the rows of a data set whose verdicts pass, with their scores")
-    parser.add_argument("folder", type=Path, help="the folder of shards that vieval score was given with --out")
+    parser = add_command(
+        commands,
+        "filter",
+        "keep the rows of a data set whose verdicts pass",
+        "The rows are written with their scores, into files named as those that were judged.",
+        ("good images alone", "vieval filter verdicts/ --where \"SC > .7 and status = 'ok'\" --out kept/"),
+        (
+            "with a prefix for the new columns",
+            'vieval filter verdicts/ --where "judge_O >= .5" --prefix judge_ --out kept/',
+        ),
+    )
+    parser.add_argument("folder", type=Path, help="the folder of shards that vieval score wrote (its --out)")
     parser.add_argument(
         "--where",
         required=True,
         metavar="CONDITION",
-        help="in SQL, on scores and columns of verdicts, such as \"SC > .7 and status = 'ok'\"",
+        help="a condition in SQL on scores and columns of verdicts, such as \"SC > .7 and status = 'ok'\"",
     )
+    parser.add_argument("--out", type=Path, required=True, help="folder for the files")
     parser.add_argument(
-        "--out", type=Path, required=True, help="folder for the files, called as those that were judged"
-    )
-    parser.add_argument(
-        "--prefix", default="", help="before the names of the columns that are added (scores, status, verdict_uid)"
+        "--prefix", default="", help="prefix of the columns, or of the member of a tar, that are added (default: none)"
     )
     add_partial(parser)
     parser.set_defaults(run=_run)
@@ -36,9 +42,10 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.results.filtering import filter_shards
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.plural import plural
 
     done = filter_shards(options.folder, options.where, options.out, options.prefix, options.partial)
     if done.note:
         say(f"note: {done.note}")
-    say(f"wrote {options.out}: {done.passed:,} of {done.verdicts:,} rows, {done.files:,} files")
+    say(f"wrote {options.out}: {done.passed:,} of {plural(done.verdicts, 'row')}, {plural(done.files, 'file')}")
     return 0

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_columns, add_partial
+from vieval_plugin.cli import add_columns, add_command, add_partial
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
-
-
-GROUP = "look at results"
+    from vieval_plugin.judges.contests import Judged
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("label", help="a page on which people rate images or vote on pairs of them, blind")
+    parser = add_command(
+        commands,
+        "label",
+        "make a page on which annotators rate your images",
+        "They rate images, or vote on pairs, without seeing which generator made them. The page saves a CSV file, which "
+        "vieval rank --human reads.",
+        ("100 images of a table", "vieval label images.csv --out label.html"),
+        ("50 images that were scored", "vieval label verdicts.jsonl --n 50 --out label.html"),
+    )
     parser.add_argument(
         "samples",
         nargs="+",
-        help="samples as score takes them; or alone, JSONL of contests; what score wrote; or BENCHMARK/PART of one that is "
-        "there; a folder of shards may have rows behind it, each a uid or FILE:ROW",
+        help="samples as vieval score takes them, a .jsonl file of contests, verdicts, or BENCHMARK/PART; behind a folder of "
+        "shards you may name rows, each by its uid or as FILE:ROW",
     )
-    parser.add_argument("--out", type=Path, required=True, help="the page, an HTML file with everything in it")
-    parser.add_argument("--n", type=int, default=100, help="how many are to be labelled (default: 100)")
-    parser.add_argument("--seed", type=int, help="of the choice and its order (default: statistics.seed)")
-    parser.add_argument("--kind", help="the kind of samples whose line names none, and of contests, such as tig")
-    parser.add_argument("--prompts", type=Path, help="what images in folders were made of: a table, or a .txt")
+    parser.add_argument("--out", type=Path, required=True, help="the page to write, one HTML file with its images")
+    parser.add_argument("--n", type=int, default=100, help="number of images or pairs (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=int, help="seed of the choice and its order (default: statistics.seed of the options)"
+    )
+    parser.add_argument("--kind", help="the task type of samples that name none, such as tig")
+    parser.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
     add_columns(parser)
     add_partial(parser)
     parser.set_defaults(run=_run)
@@ -36,7 +46,7 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.images import files_of
-    from vieval_plugin.judges.contests import candidates_of
+    from vieval_plugin.judges.contests import Contest, candidates_of
     from vieval_plugin.labelling.choice import choose, strata
     from vieval_plugin.labelling.page import LARGE, label_page
     from vieval_plugin.labelling.sources import read_to_label, with_images
@@ -60,6 +70,32 @@ def _run(options: argparse.Namespace) -> int:
         f"drawn from {len(counts)} of {total} groups (kind and generator), {min(counts)} to {max(counts)} from each, "
         f"seed {seed}",
     )
+    if isinstance(selection[0].judged, Contest):
+        say(
+            "votes on pairs do not correct a judge's means (vieval rank --human): for that, label its verdicts on single images"
+        )
+    say(*filter(None, [_enough([s.judged for s in selection], [s.judged for s in labelled])]))
     if len(page) > LARGE:
         say(f"the page has {len(page) >> 20} MB and opens slowly; a smaller --n makes a smaller one")
     return 0
+
+
+def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
+    """Line on how many prompts of each generator are labelled, where that is few; empty of contests and one generator."""
+    from vieval_plugin.judges.protocol import Sample
+    from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
+    from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED
+    from vieval_plugin.stats.non_inferiority import LEAST_ITEMS
+
+    prompts = defaultdict(set)
+    for sample in (sample for sample in selection if isinstance(sample, Sample)):
+        prompts[sample.id.image_model].add((sample.id.part, sample.id.uid))
+    fewest = min(map(len, prompts.values()), default=0)
+    if len(prompts) < 2 or fewest >= LEAST_RATED:
+        return ""
+    needed = LEAST_RATED * len(prompts)
+    more = f"--n {needed}" if needed <= len(available) else "or all images, --n " + str(len(available))
+    return (
+        f"{fewest} {'prompts' if fewest > 1 else 'prompt'} of each generator; a ranking needs {LEAST_FOR_A_TEST}, a gate "
+        f"{LEAST_ITEMS}, a sound interval {LEAST_RATED}{f' ({more})' if len(selection) < len(available) else ''}"
+    )

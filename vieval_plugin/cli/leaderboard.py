@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_command
+
 if TYPE_CHECKING:
     from vieval_plugin.card.card import Card
     from vieval_plugin.cli import Commands
@@ -14,27 +16,52 @@ if TYPE_CHECKING:
     from vieval_plugin.leaderboard.sources import Sources
 
 
-GROUP = "look at results"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("leaderboard", help="the page of published judges, and submissions to it")
+    parser = add_command(
+        commands,
+        "leaderboard",
+        "make the leaderboard of published judges",
+        "Numbers are recomputed from published verdicts. Your model's card joins them as a submission.",
+        ("the page", "vieval leaderboard make --out leaderboard"),
+        ("add your model's card", "vieval leaderboard add card-my-model --out leaderboard"),
+    )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    making = actions.add_parser("make", help="recompute the published judges' numbers, and write the page and its data")
+    making = add_command(
+        actions,
+        "make",
+        "recompute the published judges' numbers, and write the page",
+        "Fetch the verdicts once, with `vieval prepare published_verdicts`.",
+        ("the page and its data", "vieval leaderboard make --out leaderboard"),
+    )
     making.set_defaults(run=_make)
-    checking = actions.add_parser("check", help="check a card with its verdict files, a line a problem")
+    checking = add_command(
+        actions,
+        "check",
+        "check a card and its verdicts",
+        "Each problem is printed on a line.",
+        ("a card", "vieval leaderboard check card-my-model"),
+    )
     checking.set_defaults(run=_check)
-    adding = actions.add_parser("add", help="check it, and put it among the submissions that the page is made from")
+    adding = add_command(
+        actions,
+        "add",
+        "check a card, and add it to the submissions",
+        "`vieval leaderboard make` then puts it into the page.",
+        ("a card", "vieval leaderboard add card-my-model --out leaderboard"),
+    )
     adding.set_defaults(run=_add)
     for action in (checking, adding):
         action.add_argument(
-            "submission", type=Path, metavar="FOLDER", help="with card.json and verdicts, of vieval card"
+            "submission",
+            type=Path,
+            metavar="FOLDER",
+            help="the folder that vieval card wrote, with card.json and verdicts",
         )
     for action in (making, adding):
-        action.add_argument("--out", type=Path, required=True, help="folder of the page, with its submissions/")
+        action.add_argument("--out", type=Path, required=True, help="folder of the page and its submissions/")
     for action in (making, checking, adding):
         action.add_argument(
-            "--published", type=Path, metavar="FOLDER", help="published verdicts (default: those prepared)"
+            "--published", type=Path, metavar="FOLDER", help="folder of published verdicts (default: as prepared)"
         )
 
 

@@ -7,36 +7,44 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_command
+from vieval_plugin.errors import docs_url
+
 if TYPE_CHECKING:
     from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
     from vieval_plugin.cli import Commands
-
-
-GROUP = "benchmarks"
 
 
 def add(commands: Commands) -> None:
     from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.published.files import NAME
 
-    parser = commands.add_parser("prepare", help="fill the data folder with a benchmark, or check what is there")
+    parser = add_command(
+        commands,
+        "prepare",
+        "fetch a benchmark's data, or check it",
+        "Some benchmarks are downloaded; for the others the command says which files to put where. Run it again after an "
+        f"interruption: files that are there are checked and kept. See {docs_url('reference/benchmarks.md')}",
+        ("a benchmark", "vieval prepare imagenhub"),
+        ("one part, ratings only", "vieval prepare imagenhub --part tig --no-images"),
+    )
     parser.add_argument(
         "benchmark",
-        help=f"its name; docs/benchmarks.md says which are downloaded and the others' layouts; or {NAME}, of other judges",
+        help=f"a benchmark's name, or {NAME} for the verdicts of published judges; `vieval tasks` lists them",
     )
-    parser.add_argument("--count", type=int, help="how many frames of a video or views of an object stand for a sample")
+    parser.add_argument("--count", type=int, help="frames of a video, or views of an object, that stand for a sample")
     parser.add_argument("--root", type=Path, help="data folder (default: VIEVAL_DATA, else the user's cache folder)")
     parser.add_argument(
-        "--part", "--task", dest="parts", action="append", metavar="PART", help="only this part (may be repeated)"
+        "--part", "--task", dest="parts", action="append", metavar="PART", help="only this part; may be repeated"
     )
-    parser.add_argument("--no-images", action="store_true", help="ratings and conditions only")
+    parser.add_argument("--no-images", action="store_true", help="only ratings and conditions, without images")
     hosts = {
         name: meaning
         for benchmark in benchmark_registry.benchmarks().values()
         for name, meaning in benchmark.hosts.items()
     } | {"logs": "published verdicts"}
     for name, meaning in hosts.items():
-        parser.add_argument(f"--{name}-host", metavar="URL", help=f"base address of {meaning}")
+        parser.add_argument(f"--{name}-host", metavar="URL", help=f"address of a mirror of {meaning}")
     parser.set_defaults(run=_run, hosts=tuple(hosts))
 
 

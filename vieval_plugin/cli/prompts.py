@@ -6,46 +6,83 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_command
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
-
-
-GROUP = "settings and checks"
 
 
 def add(commands: Commands) -> None:
     from vieval_plugin.importers.importing import importers
 
-    parser = commands.add_parser(
-        "prompts", help="list, show, copy and import prompt packs; export a benchmark's prompts for a generator"
+    parser = add_command(
+        commands,
+        "prompts",
+        "show and change what judges ask, or export a benchmark's prompts",
+        "A prompt pack is a folder with a judge's questions and wording.",
+        ("read a pack", "vieval prompts show viescore/v1"),
+        ("change its wording", "vieval prompts copy viescore/v1 my_pack"),
+        ("prompts for your generator", "vieval prompts export vieval_demo --out prompts"),
     )
-    actions = parser.add_subparsers(required=True, metavar="action")
-    listing = actions.add_parser("list", help="built-in packs and their hashes")
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    listing = add_command(
+        actions,
+        "list",
+        "list the built-in packs",
+        "Each line has the pack's hash.",
+        ("all packs", "vieval prompts list"),
+    )
     listing.set_defaults(run=_list)
-    showing = actions.add_parser(
-        "show", help="what a pack asks: its questions, their images and scores, and the wording"
+    showing = add_command(
+        actions,
+        "show",
+        "show what a pack asks",
+        "You see its questions, their images and scores, and the wording.",
+        ("a pack", "vieval prompts show viescore/v1"),
+        ("one question", "vieval prompts show viescore/v1 SC_tie"),
     )
-    showing.add_argument("pack", help="a name that list prints, or a folder")
-    showing.add_argument("question", nargs="?", help="only this question, such as SC_tie")
+    showing.add_argument("pack", help="a name from `vieval prompts list`, or a folder")
+    showing.add_argument("question", nargs="?", help="show only this question, such as SC_tie")
     showing.set_defaults(run=_show)
-    copy_parser = actions.add_parser(
-        "copy", help="copy a pack into a folder, to change its wording under a name of its own"
+    copy_parser = add_command(
+        actions,
+        "copy",
+        "copy a pack, to change its wording",
+        "The copy has a name of its own, so that verdicts say which wording they come from.",
+        ("a pack of your own", "vieval prompts copy viescore/v1 my_pack"),
     )
-    copy_parser.add_argument("pack", help="a name that list prints, or a folder")
-    copy_parser.add_argument("folder", type=Path, help="a new folder; its name becomes the pack's")
+    copy_parser.add_argument("pack", help="a name from `vieval prompts list`, or a folder")
+    copy_parser.add_argument("folder", type=Path, help="a new folder; the pack gets its name")
     copy_parser.set_defaults(run=_copy)
-    export_parser = actions.add_parser("export", help="write a benchmark's prompts and conditions for a generator")
-    export_parser.add_argument("benchmark", help="a benchmark, or BENCHMARK/PART for one of its parts")
-    export_parser.add_argument("--out", type=Path, required=True, help="folder to write to")
-    export_parser.set_defaults(run=_export)
-    importing = actions.add_parser("import", help="build a pack of the authors' own wording")
-    importing.add_argument("judge", choices=sorted(importers()))
+    _add_export(actions)
+    importing = add_command(
+        actions,
+        "import",
+        "build a pack with the authors' own wording",
+        "VIEval does not ship it: you give a checkout of their repository.",
+        ("VIEScore's wording", "vieval prompts import viescore VIEScore --to packs"),
+    )
+    importing.add_argument("judge", choices=sorted(importers()), help="the judge")
     importing.add_argument(
         "source", type=Path, help="a checkout of the authors' repository, or a folder of their results"
     )
-    importing.add_argument("--to", type=Path, required=True, help="folder to write the packs to")
-    importing.add_argument("--context", help="the context file, where the wording has one (default: context.txt)")
+    importing.add_argument("--to", type=Path, required=True, help="folder for the packs")
+    importing.add_argument("--context", help="name of the context file, if the wording has one (default: context.txt)")
     importing.set_defaults(run=_import)
+
+
+def _add_export(actions: Commands) -> None:
+    parser = add_command(
+        actions,
+        "export",
+        "write a benchmark's prompts and conditions for your generator",
+        "Put its images into the folder as expected.csv says, and score the folder.",
+        ("all parts", "vieval prompts export vieval_demo --out prompts"),
+        ("one part", "vieval prompts export imagenhub/tig --out prompts"),
+    )
+    parser.add_argument("benchmark", help="a benchmark, or BENCHMARK/PART for one of its parts")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.set_defaults(run=_export)
 
 
 def _list(options: argparse.Namespace) -> int:

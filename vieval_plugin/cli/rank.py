@@ -10,15 +10,19 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label_option, add_partial, margin, tell_unreadable
-from vieval_plugin.cli.score import (
-    DEFAULT_JUDGE,
+from vieval_plugin.cli import (
+    EXAMPLE_BACKBONE,
     add_backbone,
+    add_command,
     add_judge,
-    named_backbone,
-    options_in_force,
-    require_model,
+    add_label_option,
+    add_partial,
+    lines_by_reason,
+    margin,
+    tell_unreadable,
 )
+from vieval_plugin.cli.score import DEFAULT_JUDGE
+from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, require_model
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -26,30 +30,37 @@ if TYPE_CHECKING:
     from vieval_plugin.report.ranking_sentences import Gate
     from vieval_plugin.results.runs import Results
 
-
-GROUP = "look at results"
 BEST_OF = "best_of.csv"
 EXIT_CODES = {"not_worse": 0, "worse": 3, "undecided": 4}
 """Exit codes of the gate by its decision; 1 and 2 are errors and wrong usage, as everywhere."""
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("rank", help="which generator is best: ranks, intervals and paired tests")
+    parser = add_command(
+        commands,
+        "rank",
+        "find out which generator is better, and how sure that is",
+        "Generators are compared on the prompts that they share, with ranks, intervals and paired tests.",
+        ("folders of images", f"vieval rank mine theirs --prompts prompts.csv --judge pairwise {EXAMPLE_BACKBONE}"),
+        ("verdicts, with a page", "vieval rank verdicts.jsonl --html rank.html"),
+        ("fail if the new one is worse", "vieval rank new.jsonl old.jsonl --margin 0.02"),
+    )
     parser.add_argument(
         "inputs",
         nargs="+",
         type=Path,
-        help="what score wrote, or --output_path of runs with --log_samples; or folders of images, with --prompts",
+        help="verdicts of vieval score, folders of runs (lmms-eval's --output_path, with --log_samples), or folders of images, "
+        "with --prompts",
     )
-    parser.add_argument("--prompts", type=Path, help="what images in folders were made of: .txt, .csv or .jsonl")
-    parser.add_argument("--kind", "--task", dest="kind", help="the kind of prompts that name none, such as tig")
-    parser.add_argument("--out", type=Path, help="JSONL for the verdicts on folders, as score writes it")
+    parser.add_argument("--prompts", type=Path, help="the prompts of images in folders: a .txt, .csv or .jsonl file")
+    parser.add_argument("--kind", "--task", dest="kind", help="the task type of prompts that name none, such as tig")
+    parser.add_argument("--out", type=Path, help="write the verdicts on folders here, a .jsonl file")
     parser.add_argument(
         "--margin",
         type=margin,
         metavar="M",
-        help="exit with 0 only if the first generator is not worse than each other by more than M, in the unit of the "
-        "difference; with 3 if it is worse, with 4 if that cannot be told",
+        help="exit with 0 only if the first generator is worse than no other by more than M, in the unit of the difference; "
+        "with 3 if it is worse, with 4 if the data cannot tell",
     )
     parser.add_argument(
         "--human",
@@ -57,14 +68,14 @@ def add(commands: Commands) -> None:
         action="extend",
         type=Path,
         default=[],
-        help="CSV files of people's ratings, by which means are corrected",
+        help="CSV files of human ratings, which correct the judge's means",
     )
     add_label_option(parser)
     add_partial(parser)
-    parser.add_argument("--tables", type=Path, metavar="FOLDER", help="all tables as Markdown, CSV and JSON")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="a page with pictures side by side")
+    parser.add_argument("--tables", type=Path, metavar="FOLDER", help="write all tables as Markdown, CSV and JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with images side by side")
     parser.add_argument("--best-of", action="store_true", help="only name the best image of each prompt and generator")
-    add_judge(parser)
+    add_judge(parser, DEFAULT_JUDGE)
     add_backbone(parser)
     parser.set_defaults(run=_run)
 
@@ -176,12 +187,13 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
     source = read_folders(options.inputs, options.prompts, options.kind)
     say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
     _require_outputs(options, list(files_of(row.sample for row in source)))
-    judged, progress = [], Progress()
+    judged, unable, progress = [], list[tuple[str, str]](), Progress()
     for judge in prepared:
         try:
             judged.append(asyncio.run(judge_folders(source, judge, current, backbone, progress, *options.label)))
         except VievalError as error:
-            failed.append(f"{judge.spec.name}: {error}")
+            unable.append((judge.spec.name, str(error)))
+    failed.extend(lines_by_reason(unable))
     if not judged:
         raise VievalError("; ".join(failed))
     say(*progress.lines(), file=sys.stderr)

@@ -6,46 +6,51 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_benchmark, add_label_option, add_partial, tell_unreadable
+from vieval_plugin.cli import add_benchmark, add_command, add_label_option, add_partial, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
 
-GROUP = "look at results"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("report", help="a page and tables from results of lmms-eval or VLMEvalKit runs")
+    parser = add_command(
+        commands,
+        "report",
+        "make a page, with tables, of results",
+        "The page compares judges with annotators, or generators with each other, and shows images with their verdicts.",
+        ("your verdicts", "vieval report verdicts.jsonl --out report"),
+        ("a run of lmms-eval", "vieval report out/my-run --out report"),
+    )
     parser.add_argument(
         "results",
         nargs="+",
         type=Path,
-        help="--output_path of lmms-eval runs with --log_samples, --work-dir of VLMEvalKit runs, or what score wrote",
+        help="verdicts of vieval score, or folders of runs: lmms-eval's --output_path, with --log_samples, or VLMEvalKit's "
+        "--work-dir",
     )
     add_label_option(parser)
     add_benchmark(parser)
     parser.add_argument(
-        "--human", nargs="+", action="extend", type=Path, default=[], help="CSV files of people's ratings"
+        "--human", nargs="+", action="extend", type=Path, default=[], help="CSV files of human ratings of your samples"
     )
     parser.add_argument(
         "--out", type=Path, required=True, help="folder for report.html, report.md, CSV tables and cells.json"
     )
-    parser.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
+    parser.add_argument("--expect", type=Path, help="compare with the published cells in this CSV file")
     parser.add_argument(
         "--training-record",
         metavar="FOLDER",
         nargs="*",
         type=Path,
         default=[],
-        help="folders of trained models that answered, to mark what they were trained on",
+        help="folders of models that you trained, to mark the samples that they were trained on",
     )
     parser.add_argument(
-        "--order", type=Path, help="file with an image model a line, the best first, to compare rankings with"
+        "--order", type=Path, help="compare rankings with this file, which has an image model on a line, the best first"
     )
     add_partial(parser)
     parser.add_argument(
-        "--traces", action="store_true", help="pages that show the verdicts of judges of many steps, step by step"
+        "--traces", action="store_true", help="also write pages that show each step of judges that take many"
     )
     parser.set_defaults(run=_run)
 

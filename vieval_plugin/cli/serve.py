@@ -11,7 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli.score import add_backbone, named_backbone, options_in_force, require_model
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command
+from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, require_model
+from vieval_plugin.errors import docs_url
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -20,35 +22,46 @@ if TYPE_CHECKING:
     from vieval_plugin.serve.options import ServeOptions
     from vieval_plugin.serve.run import Served
 
-
-GROUP = "judge images"
 _PATIENCE = 30.0
 """Seconds without any answer of the backbone until it counts as away: trainers wait for 60 to 300."""
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("serve", help="judges as a reward server for trainers of image generators")
+    parser = add_command(
+        commands,
+        "serve",
+        "serve judges as rewards to trainers",
+        "It answers Flow-Factory, UniRL and your own scripts, and with --pickle flow_grpo and VeRL-Omni; TRL and ms-swift call "
+        f"judges in their own process. See {docs_url('tutorials/reward.md')}",
+        ("try it without a server, by a toy judge", "vieval serve --reward toy=vieval_small"),
+        (
+            "a weighted sum of two judges",
+            f"vieval serve --reward r=0.7*viescore:SC+0.3*sharpness {EXAMPLE_BACKBONE}",
+        ),
+    )
     parser.add_argument(
         "--reward",
         action="append",
         required=True,
         metavar="NAME=JUDGE[:ASPECT]",
-        help="a reward, once for each; a sum is NAME=0.7*JUDGE:SC+0.3*JUDGE",
+        help="a reward, or a weighted sum such as NAME=0.7*JUDGE:SC+0.3*JUDGE; may be repeated",
     )
     parser.add_argument(
-        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine alone)"
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine alone)"
     )
-    parser.add_argument("--port", type=int, default=8200, help="default: 8200; 0 for any free one")
-    parser.add_argument("--setting", help="the judges' setting, such as 1shot (default: the plain one of each)")
+    parser.add_argument("--port", type=int, default=8200, help="port to listen on, 0 for any (default: %(default)s)")
+    parser.add_argument("--setting", help="a setting of the judges, such as 1shot (default: the first of each)")
     parser.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
     parser.add_argument(
-        "--scorer", help="weights of judges that measure: a name, a folder or a file (default: their own)"
+        "--scorer", help="weights of judges that are networks: a name, folder or file (default: their own)"
     )
 
-    given = parser.add_argument_group("what is judged")
-    given.add_argument("--kind", help="the kind of all samples (default: an edit, tie, with a second image, else tig)")
+    given = parser.add_argument_group("samples")
     given.add_argument(
-        "--role", action="append", help="what an image beside the output is, once for each (default: source)"
+        "--kind", help="the task type of all samples (default: tie, an edit, if there is a second image, else tig)"
+    )
+    given.add_argument(
+        "--role", action="append", help="the role of an image beside the output; may be repeated (default: source)"
     )
 
     _add_failures(parser)
@@ -58,54 +71,67 @@ def add(commands: Commands) -> None:
 
 
 def _add_failures(parser: argparse.ArgumentParser) -> None:
-    """The flags that say what becomes of a judgement that failed."""
+    """The flags of verdicts that fail."""
     failing = parser.add_argument_group("failures")
     failing.add_argument(
-        "--attempts", type=int, default=3, metavar="N", help="how often a question is asked in all (default: 3)"
+        "--attempts",
+        type=int,
+        default=3,
+        metavar="N",
+        help="how often a question is asked at most (default: %(default)s)",
     )
     failing.add_argument(
         "--repeats",
         type=int,
         default=1,
         metavar="K",
-        help="verdicts that a reward is the mean of, for a backbone with a temperature (default: 1)",
+        help="verdicts to average into a reward, for a backbone with a temperature (default: %(default)s)",
     )
     failing.add_argument(
         "--on-failure",
         choices=("error", "neutral"),
         default="error",
-        help="neutral gives a failed member of a group the mean of the others; only where a request is a group",
+        help="answer a failed verdict with an error, or with the mean of its group if a request is one group "
+        "(default: %(default)s)",
     )
     failing.add_argument(
-        "--max-imputed", type=float, default=0.1, metavar="SHARE", help="of a group at most (default: 0.1)"
+        "--max-imputed",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="largest share of a group that gets its mean (default: %(default)s)",
     )
     failing.add_argument(
-        "--deadline", type=float, metavar="S", help="seconds until a request is answered (default: each protocol's)"
+        "--deadline", type=float, metavar="S", help="seconds until a request is answered (default: each protocol's own)"
     )
 
 
 def _add_callers(parser: argparse.ArgumentParser) -> None:
-    """The flags that say who may call, and with how much."""
-    callers = parser.add_argument_group("who may call")
-    callers.add_argument("--no-token", action="store_true", help="let everybody call who can reach --host")
+    """The flags of callers: who may call, and how much they may send."""
+    callers = parser.add_argument_group("callers")
+    callers.add_argument("--no-token", action="store_true", help="let anybody call who reaches --host, without a token")
     callers.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="a further name of this server"
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a further name of this server; may be repeated",
     )
     callers.add_argument(
         "--pickle", action="store_true", help="also serve the pickle protocol of flow_grpo and VeRL-Omni"
     )
-    callers.add_argument("--max-samples", type=int, metavar="N", help="samples of a request at most (default: 1024)")
-    callers.add_argument("--max-body", type=int, metavar="MIB", help="size of a request at most (default: 256)")
+    callers.add_argument("--max-samples", type=int, metavar="N", help="most samples in a request (default: 1024)")
+    callers.add_argument("--max-body", type=int, metavar="MIB", help="largest request in MiB (default: 256)")
     callers.add_argument("--log-prompts", action="store_true", help="write prompts and reasons into the log")
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.errors import VievalError, install_advice
 
     try:
         import aiohttp  # noqa: F401
     except ImportError:
-        raise VievalError('a server needs aiohttp; run: pip install "vieval[http]"') from None
+        raise VievalError(f"a server needs aiohttp; {install_advice('http')}") from None
     from vieval_plugin.run.loop import run
     from vieval_plugin.serve.run import serve
     from vieval_plugin.text.escaping import say

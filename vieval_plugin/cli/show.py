@@ -6,26 +6,31 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_partial
+from vieval_plugin.cli import add_command, add_partial
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
 
-GROUP = "look at results"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("show", help="one verdict as a tree: what was asked, answered and scored")
-    parser.add_argument("results", type=Path, help="--output_path of a run with --log_samples, or what score wrote")
+    parser = add_command(
+        commands,
+        "show",
+        "show one verdict: what was asked, answered and scored",
+        "It is printed as a tree, or written as a page with the images.",
+        ("the verdict on sample 17", "vieval show verdicts.jsonl 17"),
+        ("with questions and images", "vieval show verdicts.jsonl 17 --html verdict.html"),
+    )
+    parser.add_argument(
+        "results", type=Path, help="verdicts of vieval score, or a folder of a run (lmms-eval's --output_path)"
+    )
     parser.add_argument(
         "id",
-        help="the sample: benchmark/part/image model/uid, or as much of its end as tells it apart; in a folder of shards "
-        "also FILE:ROW",
+        help="the sample, as benchmark/part/image model/uid or the end of that; in a folder of shards also FILE:ROW",
     )
-    parser.add_argument("--judge", help="of several judges' verdicts on a sample, this one's")
+    parser.add_argument("--judge", help="the verdict of this judge, if there are several")
     add_partial(parser)
-    parser.add_argument("--html", type=Path, help="write a page with the questions and images instead")
+    parser.add_argument("--html", type=Path, help="write a page with the questions and images to this file")
     parser.set_defaults(run=_run)
 
 

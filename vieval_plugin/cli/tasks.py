@@ -10,28 +10,29 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_command
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.tasks import Task
 
 
-GROUP = "benchmarks"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "tasks", help="benchmarks with their judges, or a benchmark's tasks, and whether their data is there"
+    parser = add_command(
+        commands,
+        "tasks",
+        "list benchmarks and their tasks, and what data they lack",
+        "Run a task with `lmms-eval --tasks NAME`, or with `vieval vlmevalkit --data NAME`.",
+        ("all benchmarks", "vieval tasks"),
+        ("the tasks of one: what they need and cost", "vieval tasks imagenhub"),
     )
     parser.add_argument(
         "filter",
         nargs="?",
         metavar="FILTER",
-        help="tasks of this benchmark, or whose name has this in it or fits this pattern: what they need, what they cost, "
-        "and what their data lacks",
+        help="a benchmark, a part of tasks' names, or a pattern such as '*_viescore'",
     )
-    parser.add_argument(
-        "--write", metavar="FOLDER", help="write lmms-eval's files of these tasks, to read, copy or edit"
-    )
+    parser.add_argument("--write", metavar="FOLDER", help="write lmms-eval's files of these tasks, to read or edit")
     parser.set_defaults(run=_run)
 
 

@@ -5,27 +5,32 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_command
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
 
-GROUP = "judge images"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "vlmevalkit",
-        help="run VLMEvalKit with VIEval's datasets and models",
-        description="Every other argument is VLMEvalKit's own. --vieval-model NAME, --vieval-base-url URL and --vieval-FIELD "
-        "VALUE for the other fields of a backbone name a server as the model.",
+        "run VLMEvalKit with VIEval's datasets",
+        "All other arguments are VLMEvalKit's own. To judge with a server, name it with --vieval-model NAME and "
+        "--vieval-base-url URL; other fields of a backbone are --vieval-FIELD VALUE.",
+        ("the datasets", "vieval vlmevalkit --list"),
+        (
+            "judge ImagenHub with VIEScore",
+            "vieval vlmevalkit --data ImagenHub_VIEScore --model Qwen2.5-VL-7B-Instruct --work-dir out",
+        ),
         allow_abbrev=False,
     )
     parser.add_argument("--list", action="store_true", help="list VIEval's datasets, and whether their data is there")
     parser.add_argument(
-        "--install-hook", action="store_true", help="let plain VLMEvalKit in this environment know VIEval"
+        "--install-hook", action="store_true", help="make plain VLMEvalKit in this environment know VIEval's datasets"
     )
-    parser.add_argument("--remove-hook", action="store_true", help="undo that")
-    parser.add_argument("--limit", type=int, help="judge so many rows of a dataset, whatever VLMEvalKit calls that")
+    parser.add_argument("--remove-hook", action="store_true", help="remove that hook")
+    parser.add_argument("--limit", type=int, help="judge only the first rows of a dataset, so many")
     parser.set_defaults(run=_run, rest=[])
 
 

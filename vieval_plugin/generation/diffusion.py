@@ -13,7 +13,7 @@ from typing import Any
 import PIL.Image
 from tqdm import tqdm
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.generation.requests import ImageRequest, answer_json, as_png, file_for
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample, Status
@@ -71,7 +71,7 @@ def load(model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[
         import diffusers
         import torch
     except ImportError:
-        raise VievalError('vieval_diffusers needs diffusers; run: pip install "vieval[generators]"') from None
+        raise VievalError(f"vieval_diffusers needs diffusers; {install_advice('generators')}") from None
     kind = getattr(diffusers, pipeline or "DiffusionPipeline", None)
     if kind is None:
         raise VievalError(f"diffusers has no pipeline {pipeline!r}; it is the name of a class of the package diffusers")

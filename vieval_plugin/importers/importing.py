@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import yaml
 
 import vieval_plugin.importers
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.prompts.packs import MANIFEST, load
 
 Importer: TypeAlias = Callable[[Path, Path, "str | None"], list[Path]]
@@ -35,7 +35,9 @@ def require_checkout(source: Path, context: str | None) -> None:
     if context is not None:
         raise VievalError("this wording has no context file; leave --context out")
     if not source.is_dir():
-        raise VievalError(f"{source}: no such folder; pass a checkout of the authors' repository")
+        raise VievalError(
+            f"{source}: no such folder; pass a checkout of the authors' repository; see {docs_url('guides/judges.md#use-the-authors-own-wording')}"
+        )
 
 
 def raw(text: str) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import vieval_plugin.prompt_templates
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.prompts.pack import REMINDER, Pack, PackQuestion
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
@@ -61,7 +61,7 @@ def load(name_or_folder: str) -> Pack:
     try:
         environment = PackEnvironment(texts)
     except PromptTemplateError as error:
-        raise VievalError(f"{folder}/{error}; docs/extending/judge.md has what templates may use") from None
+        raise VievalError(f"{folder}/{error}; see {docs_url('guides/extending.md#templates')}") from None
     if missing := {q.template for q in manifest.questions.values()} - {*texts, ""}:
         raise VievalError(f"{file}: names the template {min(missing)}, which is not in the folder")
     questions = {key: PackQuestion(q.template or key, q.images, q.scores) for key, q in manifest.questions.items()}
@@ -131,7 +131,7 @@ def _read_manifest(file: Path) -> Manifest:
     if not exists(file):
         reason = f"no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones"
         raise VievalError(f"{file.parent}: {reason}" if file.name == MANIFEST else f"{file}: no such file")
-    return parsed(file, Manifest, read_mapping(file, "manifest", "docs/extending/judge.md"))
+    return parsed(file, Manifest, read_mapping(file, "manifest", docs_url("guides/extending.md#a-judge-in-one-file")))
 
 
 def read_mapping(file: Path, what: str, page: str) -> dict[Any, Any]:
@@ -142,7 +142,7 @@ def read_mapping(file: Path, what: str, page: str) -> dict[Any, Any]:
         first = str(error).splitlines()
         raise VievalError(f"{file}: not a {what} ({' '.join(line.strip() for line in first[:3])})") from None
     if not isinstance(document, dict):
-        raise VievalError(f"{file}: a {what} is a mapping; {page} has its keys")
+        raise VievalError(f"{file}: a {what} is a mapping; see {page}")
     return document
 
 

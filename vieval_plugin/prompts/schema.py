@@ -1,6 +1,6 @@
 """Form of a manifest: that of a prompt pack, and that of a judge in one file, which is a pack that describes its judge.
 
-docs/extending/judge.md has the keys. What stands under `network` is each form's own, and read by it.
+docs/guides/extending.md has the keys. What stands under `network` is each form's own, and read by it.
 """
 
 from __future__ import annotations

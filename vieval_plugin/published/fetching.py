@@ -12,6 +12,7 @@ from vieval_plugin.benchmarks.benchmark import Prepared, Preparing, known_part
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network
 from vieval_plugin.published.files import NAME, PublishedFile, descriptions, published_files
 from vieval_plugin.readers.download import Download, Failed, fetch_all
+from vieval_plugin.text.plural import plural
 from vieval_plugin.text.redaction import redacted
 
 HOSTS = {"logs": "https://raw.githubusercontent.com"}
@@ -71,12 +72,12 @@ def _lines(name: str, jobs: Sequence[Download], lacking: set[Path], failed: Sequ
     paths = {job.path for job in jobs}
     of_name = [failure for failure in failed if failure.path in paths]
     if not of_name:
-        return [f"{NAME}/{name}: complete, {len(jobs)} files ({len(paths & lacking)} fetched now)"]
+        return [f"{NAME}/{name}: complete, {plural(len(jobs), 'file')} ({len(paths & lacking)} fetched now)"]
     # of files of another commit each has a reason of its own
     reasons = Counter(failure.reason.partition(":")[0] for failure in of_name)
     firsts = {failure.reason.partition(":")[0]: failure for failure in reversed(of_name)}
     return [
-        f"{NAME}/{name}: {count} of {len(jobs)} files missing, first: {redacted(firsts[reason].url)} "
+        f"{NAME}/{name}: {count} of {plural(len(jobs), 'file')} missing, first: {redacted(firsts[reason].url)} "
         f"({firsts[reason].reason}); run the command again to retry"
         for reason, count in reasons.items()
     ]

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from vieval_plugin.config.section import redacted_options
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import UPGRADE, VievalError
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import SCHEMA, Generation, Provenance, Record, Unjudged
@@ -190,8 +190,7 @@ def current(document: dict[str, Any]) -> dict[str, Any]:
     written = document.get("vieval")
     if written != SCHEMA:
         raise VievalError(
-            f"written by another version of VIEval (schema {written}, this one reads {SCHEMA}); "
-            "upgrade: pip install --upgrade vieval"
+            f"written by another version of VIEval (schema {written}, this one reads {SCHEMA}); {UPGRADE}"
         )
     return document
 

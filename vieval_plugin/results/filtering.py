@@ -13,19 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.media.files import unfinished_file
 from vieval_plugin.readers.arrow_tables import batches_of, parquet_file, reading_table
+from vieval_plugin.readers.places import Place, place_at
 from vieval_plugin.readers.webdataset import copy_samples
 from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, verdict_tables
 from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.schema import arrow
+from vieval_plugin.text.suggestions import listed
 from vieval_plugin.text.untrusted import exists
 
 UID = "verdict_uid"
 """The column with the uid under which a row was judged."""
 _KEY = ("row", "prompt")
 _MOST_BYTES, _MOST_ROWS = 64 << 20, 4096  # of a row group that is written
+_MOST_MEMORY = "4GB"  # of a condition
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: 
         path: a folder of shards.
         where: an SQL condition on the columns of verdicts and on scores by their names.
         out: the folder, which is not there yet or empty.
-        prefix: before the names of the columns that are added.
+        prefix: before the names of the columns that are added, and before `vieval.json`.
         partial: filter also what a run has judged that is not complete.
 
     Raises:
@@ -68,7 +71,7 @@ def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: 
             passing = _passing(opened, arrow().concat_tables(tables), where)
             verdicts, passed = verdicts + sum(table.num_rows for table in tables), passed + passing.num_rows
             if passing.num_rows:
-                _write(opened, file, passing.rename_columns(_named(passing.column_names, prefix)), unfinished)
+                _write(opened, file, passing.rename_columns(_named(passing.column_names, prefix)), unfinished, prefix)
                 files += 1
         if not passed:
             raise VievalError(f"none of {verdicts:,} verdicts passes --where {where!r}; nothing was written")
@@ -101,17 +104,23 @@ def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
     try:
         import duckdb
     except ImportError:
-        raise VievalError('vieval filter needs DuckDB; run: pip install "vieval[filter]"') from None
+        raise VievalError(f"vieval filter needs DuckDB; {install_advice('filter')}") from None
     scores = opened.plan.schema.scores
     columns = table["scores"].combine_chunks().flatten() if scores else []  # no file holds a struct without fields
     for name, column in zip(scores, columns, strict=True):
         table = table.append_column(name, column)
-    with duckdb.connect(config={"threads": 1, "enable_external_access": False}) as connection:
+    limits: dict[str, Any] = {"threads": 1, "enable_external_access": False, "memory_limit": _MOST_MEMORY}
+    with duckdb.connect(config=limits) as connection:
         try:
             passing = connection.from_arrow(table).filter(where).to_arrow_table()
         except duckdb.Error as error:
             reason = " ".join(str(error).split(" LINE ")[0].split())[:200]
-            raise VievalError(f"--where {where!r}: {reason}; columns are {', '.join(table.column_names)}") from None
+            known = listed([*scores, *opened.plan.schema.arrow().names])
+            raise VievalError(
+                f"--where {where!r}: {reason}; a condition is on columns of verdicts, and not on the data set's own: {known}"
+            ) from None
+        except RuntimeError:  # DuckDB's word for Ctrl-C
+            raise KeyboardInterrupt from None
     added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by([(name, "ascending") for name in _KEY])
     return added.rename_columns([*_KEY, *scores, "status", UID])
 
@@ -120,22 +129,22 @@ def _named(columns: Sequence[str], prefix: str) -> list[str]:
     return [name if name in _KEY else f"{prefix}{name}" for name in columns]
 
 
-def _write(opened: VerdictFolder, file: InputFile, passing: Any, out: Path) -> None:
+def _write(opened: VerdictFolder, file: InputFile, passing: Any, out: Path, prefix: str) -> None:
     """Write the rows of a file that pass; `passing` has their numbers, and the columns that are added."""
-    root = Path(opened.plan.root)
+    root = place_at(opened.plan.root)
     require_same(file, root)
     (out / file.path).parent.mkdir(parents=True, exist_ok=True)
     if not file.is_tar:
-        _write_parquet(root / file.path, out / file.path, file, passing)
+        _write_parquet(root.below(file.path), out / file.path, file, passing)
         return
     verdicts: dict[int, list[Any]] = {}
     for row in passing.to_pylist():
         verdicts.setdefault(row["row"], []).append({name: row[name] for name in row if name not in _KEY})
     members = {n: json.dumps(several if several[1:] else several[0]).encode() for n, several in verdicts.items()}
-    copy_samples(root / file.path, out / file.path, members, "vieval.json")
+    copy_samples(Path(opened.plan.root) / file.path, out / file.path, members, f"{prefix}vieval.json")
 
 
-def _write_parquet(source: Path, target: Path, file: InputFile, passing: Any) -> None:
+def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -> None:
     pyarrow = arrow()
     with reading_table(source):
         schema = parquet_file(source).schema_arrow
@@ -146,6 +155,7 @@ def _write_parquet(source: Path, target: Path, file: InputFile, passing: Any) ->
         schema = schema.append(field)
     numbers = passing["row"].to_numpy()
     group: list[Any] = []
+    written = 0
     with pyarrow.parquet.ParquetWriter(target, schema, compression="zstd") as writer:
         for start, batch in _batches(source, file, numbers):
             first, last = np.searchsorted(numbers, [start, start + batch.num_rows])
@@ -154,14 +164,19 @@ def _write_parquet(source: Path, target: Path, file: InputFile, passing: Any) ->
                 for name in added.column_names:
                     rows = rows.append_column(name, added[name].slice(first, last - first))
                 group.append(rows)
+                written += rows.num_rows
             if sum(of.nbytes for of in group) > _MOST_BYTES or sum(of.num_rows for of in group) > _MOST_ROWS:
                 writer.write_table(pyarrow.concat_tables(group).cast(schema))
                 group.clear()
         if group:
             writer.write_table(pyarrow.concat_tables(group).cast(schema))
+    if written != len(numbers):
+        raise VievalError(
+            f"{source}: there are verdicts on rows that it does not have; `vieval shards --verify` says which"
+        )
 
 
-def _batches(source: Path, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:
+def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:
     """Batches of the row groups that hold rows of these numbers, each with the number of its first row."""
     with reading_table(source):
         opened = parquet_file(source)

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.media.files import require_suffix, unfinished_file, write_whole
 from vieval_plugin.records import Record
 from vieval_plugin.text.escaping import csv_text
@@ -89,7 +89,7 @@ def _pyarrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise VievalError('a parquet file needs pyarrow; run: pip install "vieval[tables]"') from None
+        raise VievalError(f"a parquet file needs pyarrow; {install_advice('tables')}") from None
     return pyarrow
 
 

@@ -23,12 +23,14 @@ from vieval_plugin.text.yaml_json import read_json
 
 SAMPLES = "*_samples_*.jsonl"
 """How hosts call their files of samples."""
+CARD_JSON, VERDICTS = "card.json", "verdicts"
+"""The file of a card, and the folder beside it with its verdicts."""
 _RUN = re.compile(r"T[0-9]{8}(_G|-)")
 """How VLMEvalKit calls the folder of a run, after its day."""
 
 
 def samples_files(result: Path) -> list[Path]:
-    """The samples files of a result, or the folder of shards that it is.
+    """The samples files of a result, or the folder of shards that it is; of a card's folder its verdicts.
 
     Of several by one task and judge in one folder, or in one of its runs, it is the newest. One judge under other options,
     such as another temperature, is another.
@@ -37,17 +39,27 @@ def samples_files(result: Path) -> list[Path]:
         return [result]
     if not exists(result):
         raise VievalError(f"{result}: no such file or folder")
+    if of_card := _verdicts_of_card(result):
+        return of_card
     by_folder_and_task: dict[tuple[Path, str], list[Path]] = {}
     for path in sorted({real(path) for path in result.rglob(SAMPLES)}):
         folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
         by_folder_and_task.setdefault((folder, re.sub(r"^.*_samples_", "", path.name)), []).append(path)
     newest = [_newest(by_one) for files in by_folder_and_task.values() for by_one in _by_judge(files)]
+    if not newest and (verdicts := sorted(result.rglob("*.jsonl"))):  # as vieval score writes them
+        raise VievalError(f"{result}: not a folder of a run; name the files of verdicts in it, such as {verdicts[0]}")
     if not newest:
         raise VievalError(
             f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and --output_path {result}, or vieval "
             f"vlmevalkit with --work-dir {result}"
         )
     return newest
+
+
+def _verdicts_of_card(result: Path) -> list[Path]:
+    """The files of verdicts of a card, from its folder or that of its verdicts, without its repeats."""
+    card = result.parent if result.name == VERDICTS else result
+    return sorted((card / VERDICTS).glob("*.jsonl")) if isfile(card / CARD_JSON) else []
 
 
 def _by_judge(files: Sequence[Path]) -> Collection[Sequence[Path]]:

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import UPGRADE, VievalError
 from vieval_plugin.judges.contests import Contest, Judged, Votes, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
 from vieval_plugin.records import OWN, SCHEMA, Provenance, Record
@@ -80,7 +80,7 @@ def record_of_line(line: str, folder: Path, runs: Mapping[str, Provenance]) -> R
     if "\\u" in line:
         json.dumps(row, ensure_ascii=False).encode()  # half a character could be written nowhere
     if (written := row.get("vieval")) != SCHEMA:
-        raise VievalError(f"schema {written} is of another version; upgrade: pip install --upgrade vieval")
+        raise VievalError(f"schema {written} is of another version; {UPGRADE}")
     if row["run"] not in runs:
         raise VievalError(f"of run {str(row['run'])[:40]}, of which the file beside it says nothing; restore that file")
     kind, uid = str(row["kind"]), str(row["uid"])

@@ -126,7 +126,10 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
         known = judge_registry.judge_of_results(source.judge, recorded_by.options)
         against_all, table = (known.against_all, known.table) if known else (False, "")
         label = labels[benchmark][source]
-        words = (" ".join(source.settings), source.name, differing_details(source, sources[benchmark]))
+        setting, details = " ".join(source.settings), differing_details(source, sources[benchmark])
+        if source.judge in judges_with_setting_labels:  # no setting to choose, but a remark that stands in brackets
+            setting, details = "", ", ".join(filter(None, [setting, details]))
+        words = (setting, source.name, details)
         runs.append(Run(label, benchmark, source.judge, recorded_by.aspects, dict(by_part), against_all, table, *words))
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
 

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Step, Verdict
+from vieval_plugin.readers.places import location_of, place_at
 from vieval_plugin.readers.table_cells import with_cells
 from vieval_plugin.records import OWN, InputRow, Record
 from vieval_plugin.results.documents import plain
@@ -21,7 +22,6 @@ from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import ShardRow, rows_of_shards
 from vieval_plugin.run.shards.schema import arrow
-from vieval_plugin.run.shards.storage import location_of
 from vieval_plugin.text.untrusted import isfile
 
 _STEPS = TypeAdapter(tuple[Step, ...])
@@ -88,7 +88,10 @@ def verdict_tables(
     read = opened.folder.reader()
     for shard in opened.plan.shards(files):
         if shard.name in opened.places:
-            yield shard, read(*opened.places[shard.name], columns)
+            file, number = opened.places[shard.name]
+            table = read(file, number, columns)
+            opened.folder.require_own(file, table)
+            yield shard, table
 
 
 def verdict_batches(
@@ -214,6 +217,7 @@ class _InputRows:
     def __init__(self, folder: str) -> None:
         self._folder = open_folder(folder)
         self._plan = _plan_of(self._folder)
+        self._root = place_at(self._plan.root)
         self._rows: Iterator[ShardRow] = iter(())
         self._last = ("", -1, -1, -1)
 
@@ -222,10 +226,9 @@ class _InputRows:
         group, end = _group_of(file, wanted.row)
         place = (wanted.file, group, wanted.row, wanted.prompt)
         if place[:2] != self._last[:2] or place <= self._last:
-            root = Path(self._plan.root)
-            require_same(file, root)
+            require_same(file, self._root)
             shard = Shard("", wanted.file, group, wanted.row, end - wanted.row)
-            self._rows = rows_of_shards(self._plan, root, self._folder.indexes, [shard])
+            self._rows = rows_of_shards(self._plan, self._root, self._folder.indexes, [shard])
         self._last = place
         for row in self._rows:
             if (row.number, row.prompt) == (wanted.row, wanted.prompt):

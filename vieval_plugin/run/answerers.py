@@ -6,17 +6,21 @@ A host names one and hands it jobs; the store of replies is opened here alone.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from tqdm import tqdm
+
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Reply
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
@@ -30,10 +34,18 @@ OnOutcome: TypeAlias = Callable[[int, Outcome], None]
 
 
 @contextmanager
-def opened_store(options: Config) -> Iterator[Store | None]:
-    """Open the options' store of replies while a run lasts; None where they have none."""
-    path = options.store_path()
-    store = Store(path, options.store.refresh, options.store.max_age) if path else None
+def opened_store(options: Config, asks_a_model: bool = True) -> Iterator[Store | None]:
+    """Open the options' store of replies while a run lasts; None where they have none.
+
+    One that cannot be used ends a run that asks a model, as replies would be paid for again; measurements are made again.
+    """
+    path, store = options.store_path(), None
+    try:
+        store = Store(path, options.store.refresh, options.store.max_age) if path else None
+    except VievalError as error:
+        if asks_a_model:
+            raise
+        tqdm.write(f"vieval: going on without a store of replies, as no model is asked: {error}", file=sys.stderr)
     try:
         yield store
     finally:
@@ -85,7 +97,7 @@ class MetricAnswerer:
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge by measuring alone; see `Answerer.judge`."""
-        with opened_store(options) as store:
+        with opened_store(options, asks_a_model=False) as store:
             outcomes = judge_in_batches(jobs, without_models, progress, store, bar, self._scorers)
         _hand_on(outcomes, on_outcome)
 

@@ -126,7 +126,7 @@ async def outcomes_of(
     A sample with an image file that is not there is not asked about.
     """
     outcomes: dict[int, Outcome] = {}
-    async with Session(options, backbone, progress) as session:
+    async with Session(options, backbone, progress, prepared.asks_a_model) as session:
         await session.judge(samples, prepared, outcomes, bar, decided)
     return [outcomes[number] for number in range(len(samples))]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.errors import docs_url
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.run.scheduler import Outcome
 
@@ -52,7 +53,7 @@ class Progress:
 
     def failures(self) -> dict[str, int]:
         """Verdicts without a score, by status."""
-        return {str(status): n for status, n in self.statuses.items() if not status.usable}
+        return {str(status): n for status, n in self.statuses.items() if not Status(status).usable}
 
     def lines(self) -> list[str]:
         """The last lines of a run: what it cost, and what failed."""
@@ -63,11 +64,15 @@ class Progress:
             f"tokens in: {u.input_tokens}, out: {u.output_tokens}"
         )
         verdicts, *noted = self.verdict_lines()
-        lines = [verdicts, cost, *noted]
+        is_free = not (u.calls or u.cached or u.repeated or u.retries or u.failures)  # as a metric of pixels is
+        lines = [verdicts, *([] if is_free else [cost]), *noted]
+        if failed := list(self.failures()):
+            anchor = failed[0] if len(failed) == 1 else "statuses"
+            lines.append(f"about {' and '.join(failed)}: {docs_url(f'reference/results.md#{anchor}')}")
         if u.cached and not (u.calls or u.measured or u.retries or u.failures):
             lines.append(
-                f"NOTHING WAS ASKED: all {u.cached} answers are from the store, where earlier runs kept them; "
-                "--fresh of vieval score, or the option store: {refresh: true}, asks anew"
+                f"no model was asked: all {u.cached} answers were kept from earlier runs; --fresh, or the option "
+                "store: {refresh: true}, asks anew"
             )
         if u.retries:
             lines.append(f"tried again: {_listing(u.retries)}")

@@ -69,7 +69,7 @@ async def score_into(
 
     with judging_bar(progress, source.total, bar) as update:
         try:
-            async with Session(options, backbone, progress) as session:
+            async with Session(options, backbone, progress, prepared.asks_a_model) as session:
                 await session.judge_stream(open_rows(), prepared, write)
         finally:
             log.note_usage(run, progress.usage)

@@ -81,17 +81,20 @@ class Session:
     """Runs of one set of options, one after another or several at once in one event loop; use as `async with`.
 
     `backbone` is the one that answers, where a caller names it and not the options; `progress` counts over all runs.
+    `asks_a_model`: that some judge of theirs does, and none of them measures alone.
     """
 
-    def __init__(self, options: Config, backbone: Backbone | None, progress: Progress) -> None:
-        self._options, self._progress = options, progress
+    def __init__(
+        self, options: Config, backbone: Backbone | None, progress: Progress, asks_a_model: bool = True
+    ) -> None:
+        self._options, self._progress, self._asks_a_model = options, progress, asks_a_model
         self._named = dict(options.backbones) if backbone is None else {**options.backbones, JUDGE: backbone}
         self._stack = AsyncExitStack()
         self._store: Store | None = None
 
     async def __aenter__(self) -> Session:
         async with AsyncExitStack() as stack:
-            self._store = stack.enter_context(opened_store(self._options))
+            self._store = stack.enter_context(opened_store(self._options, self._asks_a_model))
             usage, seed = self._progress.usage, self._options.statistics.seed
             self._backbones = await stack.enter_async_context(Backbones(self._named, self._store, usage, seed))
             scorers = Scorers(self._options.scorers)

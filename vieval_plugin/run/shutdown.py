@@ -17,6 +17,7 @@ from types import FrameType
 
 import platformdirs
 
+from vieval_plugin.errors import PROJECT
 from vieval_plugin.text.escaping import console
 from vieval_plugin.text.redaction import redacted
 
@@ -93,7 +94,7 @@ def unforeseen(error: BaseException) -> str:
     lines = [" ".join(sys.argv), *"".join(traceback.format_exception(error)).split("\n")]
     file = _error_file(redacted("\n".join(map(console, lines))))
     where = f"its traceback is in {file}" if file else "its traceback could not be written"
-    return f"an unforeseen error ({message}); {where}; please report it"
+    return f"an unforeseen error ({message}); {where}; please report it at {PROJECT}/issues"
 
 
 def _error_file(text: str) -> Path | None:

@@ -11,19 +11,21 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest, is_there
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image, Sample, TableCell, Verdict
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.records import OWN, SCHEMA, Provenance, target_json, verdict_document
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.yaml_json import read_json
+
+if TYPE_CHECKING:
+    from vieval_plugin.backends.http.server import Usage
+    from vieval_plugin.readers.samples import SampleSource
 
 _CONNECTION = ("base_url", "api_key_env", "num_concurrent", "timeout", "deadline", "retries", "patience")
 TRANSPORT = frozenset((*_CONNECTION, "device", "price_input", "price_output"))

@@ -13,7 +13,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.images import name_of, read_bytes
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.media.files import write_whole
@@ -174,7 +174,7 @@ def _parquet(pairs: Sequence[PreferencePair], columns: Columns) -> Iterator[byte
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise VievalError('a parquet file needs pyarrow; run: pip install "vieval[tables]"') from None
+        raise VievalError(f"a parquet file needs pyarrow; {install_advice('tables')}") from None
     schema = _schema(pyarrow, pairs, columns)
     pieces = _Pieces()
     with pyarrow.parquet.ParquetWriter(pieces, schema) as writer:

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.text.untrusted import real
 
 SCHEMA = 3
@@ -140,8 +141,9 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
         raise _unusable(path, "it is a database of something else")
     if row[0] != str(SCHEMA):
         raise VievalError(
-            f"{path}: a store of schema {row[0]}, this version of VIEval has {SCHEMA}; delete the file, or name another as "
-            "store.path in the options"
+            f"{path}: a store of schema {row[0]}, this version of VIEval has {SCHEMA}; set it aside with "
+            f"`mv {quote(str(path))} {quote(f'{path}.old')}`, and a new one is made; see "
+            f"{docs_url('reference/results.md#reports-and-the-store-of-replies')}"
         )
     return True
 

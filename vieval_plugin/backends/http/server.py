@@ -17,7 +17,7 @@ from vieval_plugin.backends.http.image_encoding import encoded
 from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts
 from vieval_plugin.backends.http.responses import Again, Denied, Refused, answer_of, failure_of
 from vieval_plugin.config import Backbone
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, docs_url, install_advice
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.redaction import redacted, register_secrets, user_of
 from vieval_plugin.text.untrusted import address_of
@@ -135,7 +135,7 @@ class Server:
         try:
             import aiohttp
         except ImportError:
-            raise VievalError('calling a server needs aiohttp; run: pip install "vieval[http]"') from None
+            raise VievalError(f"calling a server needs aiohttp; {install_advice('http')}") from None
         if not self._key.isprintable():
             raise VievalError("the key of a server has a line break or control character in it; set its variable anew")
         if self._key and (url_with_user := next((a.url for a in self._addresses if user_of(a.url)), None)):
@@ -203,7 +203,7 @@ class Server:
         elif late is not None:
             raise VievalError(
                 f"{redacted(address.url)} has answered nothing for {late:.0f} s (last: {problem.reason}); "
-                "see to the server and run the same command again: what was answered is kept"
+                f"see to the server and try again: what was answered is kept; see {docs_url('reference/results.md#servers')}"
             )
         elif request.server_is_away(time.monotonic(), self._last_answer):
             raise refused

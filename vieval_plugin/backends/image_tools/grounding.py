@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from vieval_plugin import images
 from vieval_plugin.backends.image_tools.image_memory import Decode
+from vieval_plugin.errors import install_advice
 from vieval_plugin.judges.protocol import Box, Image, ToolResult
 from vieval_plugin.judges.tools import ToolMissing
 from vieval_plugin.judges.tools._pixels import Pixels
@@ -121,7 +122,7 @@ def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
         from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor
     except ImportError as error:
         raise ToolMissing(
-            f'the tool grounding needs torch and transformers ({error}): pip install "vieval[tools]"'
+            f"the tool grounding needs torch and transformers ({error}); {install_advice('tools')}"
         ) from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:

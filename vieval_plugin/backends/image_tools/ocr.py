@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vieval_plugin.backends.image_tools.image_memory import Decode
+from vieval_plugin.errors import install_advice
 from vieval_plugin.judges.protocol import Box, ToolResult
 from vieval_plugin.judges.tools import ToolMissing
 from vieval_plugin.judges.tools._pixels import Pixels
@@ -43,5 +44,5 @@ def _engine() -> Any:
     try:
         from rapidocr import RapidOCR
     except ImportError:
-        raise ToolMissing('the tool ocr needs rapidocr and onnxruntime: pip install "vieval[tools]"') from None
+        raise ToolMissing(f"the tool ocr needs rapidocr and onnxruntime; {install_advice('tools')}") from None
     return RapidOCR(params={"Global.log_level": "error"})

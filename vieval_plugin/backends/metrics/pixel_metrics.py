@@ -15,7 +15,7 @@ import numpy as np
 import PIL.Image
 from numpy.typing import NDArray
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
 
@@ -188,4 +188,4 @@ def _skimage(module: str) -> Any:
     try:
         return importlib.import_module(f"skimage.{module}")
     except ImportError as error:
-        raise VievalError('this metric needs scikit-image: pip install "vieval[metrics]"') from error
+        raise VievalError(f"this metric needs scikit-image; {install_advice('metrics')}") from error

@@ -23,6 +23,7 @@ from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS, museum_folder,
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network
 from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.download import Download, Failed, fetch_all
+from vieval_plugin.text.plural import plural
 from vieval_plugin.text.redaction import redacted
 
 MAX_PIXELS = 32 * 2**20
@@ -137,8 +138,9 @@ def summary_lines(report: FetchReport) -> list[str]:
             missing = f"{len(alike)} of {kind.total} {kind.kind} missing, first: {redacted(alike[0].url)} ({reason})"
             lines.append(f"{name}: {missing}; run the command again to retry")
         if not kind.failed:
-            files = "1 file" if kind.total == 1 else f"{kind.total} files"
-            lines.append(f"{name}: {kind.kind} complete, {files} ({kind.downloaded_count} fetched now)")
+            lines.append(
+                f"{name}: {kind.kind} complete, {plural(kind.total, 'file')} ({kind.downloaded_count} fetched now)"
+            )
     return lines
 
 

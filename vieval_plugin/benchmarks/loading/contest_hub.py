@@ -24,6 +24,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.contest_rows import CONTESTS
 from vieval_plugin.readers.hub import load_from_hub, one_line, unreachable
 from vieval_plugin.readers.rows import Row, read_lines
+from vieval_plugin.text.plural import plural
 from vieval_plugin.text.untrusted import isfile
 
 IMAGES = "images"
@@ -139,7 +140,11 @@ def _fetch(home: Path, source: HubRows, preparing: Preparing) -> list[str]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _HubError(f"rows of {source.dataset} do not make contests ({one_line(error)})") from None
     write_whole(home / CONTESTS, (f"{line}\n" for line in lines), "folder")
-    return [f"{home}: {len(unreadable)} images cannot be read, first in row {unreadable[0]}"] if unreadable else []
+    return (
+        [f"{home}: {plural(len(unreadable), 'image')} cannot be read, first in row {unreadable[0]}"]
+        if unreadable
+        else []
+    )
 
 
 def _rows(source: HubRows) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Form of a `benchmark.yaml`; docs/extending/benchmark.md has the keys."""
+"""Form of a `benchmark.yaml`; docs/guides/extending.md has the keys."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.statistics import Report
 from vieval_plugin.meta_evaluation.tables import Printed
+from vieval_plugin.text.plural import plural
 from vieval_plugin.text.untrusted import isfile
 
 
@@ -145,8 +146,8 @@ class DataFolder:
     def _part_ready_line(self, root: Path, part: str) -> str:
         loaded, published = self.load(root, part), self.parts[part]
         other = "" if published in (None, len(loaded)) else f" (the published set has {published})"
-        what = "contests" if isinstance(loaded[0], Contest) else "samples"
-        return f"{self.name}/{part}: ready, {len(loaded)} {what}{other}"
+        noun = "contest" if isinstance(loaded[0], Contest) else "sample"
+        return f"{self.name}/{part}: ready, {plural(len(loaded), noun)}{other}"
 
     def _keep_count(self, root: Path, count: int) -> None:
         if not self.count_file:

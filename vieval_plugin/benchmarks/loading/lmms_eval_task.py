@@ -20,7 +20,7 @@ import yaml
 from pydantic import Field
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.generators import OfGenerators
@@ -129,9 +129,7 @@ def _advice(task: HostTask, root: Path) -> str:
 def _yaml(task: HostTask) -> Mapping[str, Any]:
     package = importlib.util.find_spec("lmms_eval")
     if package is None or package.origin is None:
-        raise VievalError(
-            f'{task.task} is a task of lmms-eval, which is not installed: pip install "vieval[lmms-eval]"'
-        )
+        raise VievalError(f"{task.task} is a task of lmms-eval, which is not installed; {install_advice('lmms-eval')}")
     path = Path(package.origin).parent / "tasks" / task.task / f"{task.task}.yaml"
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_WithFunctions)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.text.untrusted import isfile
@@ -86,12 +86,14 @@ def read_sequences(folder: Path) -> SequenceFolder:
     layout = next((candidate for candidate in layouts if isfile(folder / candidate.file)), None)
     if layout is None:
         known = " or ".join(candidate.file for candidate in layouts)
-        raise VievalError(f"{folder}: no folder of turns; one has {known} in it (docs/training.md has the layouts)")
+        raise VievalError(
+            f"{folder}: no folder of turns; one has {known} in it; see {docs_url('guides/training.md#labels-without-people')}"
+        )
     try:
         sequences = layout.read(folder)
     except OSError as error:
         raise VievalError(
-            f"{error.filename}: cannot be read ({error.strerror}); docs/training.md has the layouts"
+            f"{error.filename}: cannot be read ({error.strerror}); see {docs_url('guides/training.md#labels-without-people')}"
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"{error.args[0]} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]

@@ -14,7 +14,7 @@ import PIL.Image
 import PIL.ImageOps
 
 from vieval_plugin.benchmarks.synthetic.drawing import SIZE, Picture
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 
 HELD_OUT: dict[str, str] = {
     "galaxies far away": "skimage/data/hubble_deep_field.jpg",
@@ -31,7 +31,7 @@ def _opened(file: str) -> Picture:
     path = Path(package.origin or "").parent / inside if package else Path(file)
     if not path.is_file():
         extra = "metrics" if name == "skimage" else "test"
-        raise VievalError(f'{file} is missing, which drawings show: pip install "vieval[{extra}]"')
+        raise VievalError(f"{file} is missing, which drawings show; {install_advice(extra)}")
     if path.suffix == ".npz":
         with np.load(path) as archive:
             return PIL.Image.fromarray(archive["data"].astype(np.uint8)).convert("RGB")

@@ -18,7 +18,7 @@ import PIL.ImageOps
 
 from vieval_plugin.benchmarks.synthetic.drawing import SIZE, Picture, Rgb
 from vieval_plugin.benchmarks.vieval_demo.plan import NAME
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 
 PLACES: dict[str, str] = {
     "meadow": "in a green meadow",
@@ -51,7 +51,7 @@ def photograph(caption: str, mirrored: bool = False) -> Picture:
     file, square = PHOTOGRAPHS[caption]
     package = importlib.util.find_spec("skimage")
     if package is None or package.origin is None:
-        raise VievalError(f'{NAME} shows photographs of scikit-image: pip install "vieval[metrics]"')
+        raise VievalError(f"{NAME} shows photographs of scikit-image; {install_advice('metrics')}")
     path = Path(package.origin).parent / "data" / file
     if not path.is_file():
         raise VievalError(f"{path} is missing, which scikit-image ships since 0.22: install it anew")

@@ -30,6 +30,11 @@ def load(root: Path, part: str) -> list[Sample]:
     return list(_samples_of(part))
 
 
+def seed_of(part: str) -> int:
+    """Seed of a part's drawings."""
+    return SEED + zlib.crc32(part.encode()) % 1000
+
+
 @cache
 def _samples_of(part: str) -> tuple[Sample, ...]:
     from vieval_plugin.benchmarks.synthetic.samples import several  # needs Pillow, SciPy and scikit-image
@@ -37,8 +42,8 @@ def _samples_of(part: str) -> tuple[Sample, ...]:
     from vieval_plugin.benchmarks.vieval_demo.outputs import png
 
     samples = []
-    seed = SEED + zlib.crc32(part.encode()) % 1000
-    for number, (instruction, outputs) in enumerate(several(HELD_OUT, part, seed, INSTRUCTIONS, len(IMAGE_MODELS))):
+    drawn = several(HELD_OUT, part, seed_of(part), INSTRUCTIONS, len(IMAGE_MODELS))
+    for number, (instruction, outputs) in enumerate(drawn):
         conditions = {role: png(picture) for role, picture in instruction.conditions.items()}
         for image_model, output in zip(IMAGE_MODELS, outputs, strict=True):
             defects = Defects(output.content, output.content_strength, output.quality, output.quality_strength)

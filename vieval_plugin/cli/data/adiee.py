@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_columns
+from vieval_plugin.cli import add_columns, add_command
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -16,31 +16,43 @@ if TYPE_CHECKING:
 
 
 def add(actions: Commands) -> None:
-    parser = actions.add_parser("adiee", help="labelled edits for ADIEE's scorer, labelled without people")
-    parser.add_argument("folders", nargs="*", type=Path, help="folders of turns: editing sequences")
-    parser.add_argument("--out", type=Path, required=True, help="folder of labelled edits, for `vieval train adiee`")
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: %(default)s)")
-    parser.add_argument(
-        "--most", type=int, default=4, help="edits drawn from a sequence at most (default: %(default)s)"
+    parser = add_command(
+        actions,
+        "adiee",
+        "label edits for ADIEE's scorer",
+        "Labels come from editing sequences, or from outputs of editors by CLIP-D.",
+        ("from sequences", "vieval data adiee turns --out data"),
+        (
+            "from outputs",
+            "vieval data adiee --outputs edits.jsonl --licence CC-BY-4.0 --truth gold --weak old --strong new --out data",
+        ),
     )
+    parser.add_argument("folders", nargs="*", type=Path, help="folders of editing sequences")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for the edits, which `vieval train adiee` reads"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of what is sampled (default: %(default)s)")
+    parser.add_argument("--most", type=int, default=4, help="most edits from one sequence (default: %(default)s)")
     outputs = parser.add_argument_group("labels by CLIP-D, from outputs of editors")
     outputs.add_argument(
-        "--outputs", type=Path, help="samples of edits, as score takes them, with the texts of both captions"
+        "--outputs", type=Path, help="samples of edits, as vieval score takes them, with captions of source and output"
     )
     add_columns(outputs)
-    outputs.add_argument("--licence", help="on which terms the outputs may train a model")
-    outputs.add_argument("--clip", default="openai/clip-vit-base-patch32", help="a CLIP (default: %(default)s)")
-    outputs.add_argument("--truth", default="", help="the image_model whose outputs are right")
-    outputs.add_argument("--weak", nargs="*", default=[], help="image_models whose outputs fail")
-    outputs.add_argument("--strong", nargs="*", default=[], help="image_models whose outputs may be right")
+    outputs.add_argument("--licence", help="the licence under which the outputs may train a model")
     outputs.add_argument(
-        "--failed", type=float, default=0.0, help="CLIP-D below which a weak one failed (default: %(default)s)"
+        "--clip", default="openai/clip-vit-base-patch32", help="the CLIP to use (default: %(default)s)"
+    )
+    outputs.add_argument("--truth", default="", help="the image model whose outputs are right")
+    outputs.add_argument("--weak", nargs="*", default=[], help="image models whose outputs fail")
+    outputs.add_argument("--strong", nargs="*", default=[], help="image models whose outputs may be right")
+    outputs.add_argument(
+        "--failed", type=float, default=0.0, help="CLIP-D below which a weak output failed (default: %(default)s)"
     )
     outputs.add_argument(
         "--succeeded",
         type=float,
         default=0.2,
-        help="CLIP-D above which a strong one is right (default: %(default)s)",
+        help="CLIP-D above which a strong output is right (default: %(default)s)",
     )
     parser.set_defaults(run=_run)
 

@@ -6,15 +6,24 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_command
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
 
 def add(actions: Commands) -> None:
-    parser = actions.add_parser("drawn", help="editing sequences drawn here, as a folder of turns")
-    parser.add_argument("--out", type=Path, required=True, help="folder of turns")
-    parser.add_argument("--count", type=int, default=1000, help="how many sequences (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: %(default)s)")
+    parser = add_command(
+        actions,
+        "drawn",
+        "draw synthetic editing sequences",
+        "",
+        ("a thousand sequences", "vieval data drawn --out turns"),
+        ("a hundred others", "vieval data drawn --out turns --count 100 --seed 1"),
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder for the sequences")
+    parser.add_argument("--count", type=int, default=1000, help="number of sequences (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the drawings (default: %(default)s)")
     parser.set_defaults(run=_run)
 
 

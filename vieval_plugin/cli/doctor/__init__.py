@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import TYPE_CHECKING
+
+from vieval_plugin.cli import add_command
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
 
-GROUP = "settings and checks"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("doctor", help="check options, packages, data, servers and keys, and say what to do")
-    parser.add_argument("--base-url", metavar="URL", help="ask this server, in place of those in the options")
-    parser.add_argument("--model", help="the model to ask it for (default: the one that it lists)")
+    parser = add_command(
+        commands,
+        "doctor",
+        "say what is ready to use, and what the rest needs",
+        "It checks packages, options, data, the store of replies, and the servers of your backbones.",
+        ("this environment", "vieval doctor"),
+        ("a server", "vieval doctor --base-url http://127.0.0.1:8000/v1"),
+    )
+    parser.add_argument("--base-url", metavar="URL", help="check this server, in place of those in the options")
+    parser.add_argument("--model", help="the model to ask there (default: the one that the server lists)")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin import config
+    from vieval_plugin.cli.doctor import abilities
     from vieval_plugin.cli.doctor.checks import examine, listed_model
     from vieval_plugin.config import Backbone
     from vieval_plugin.errors import VievalError
@@ -34,6 +43,8 @@ def _run(options: argparse.Namespace) -> int:
         raise VievalError("--model goes with --base-url; models of the options are asked without either")
     checks = list(examine(backbone))
     problems = sum(not check.fine for check in checks)
+    with contextlib.suppress(VievalError):  # of options that cannot be read, which is among the problems
+        say(*abilities.lines(config.current(), next((check.model for check in checks if check.model), "")), "")
     say(
         f"{problems} of {len(checks)} checks found a problem" if problems else f"no problem in {len(checks)} checks", ""
     )

@@ -28,15 +28,19 @@ _PACKAGES = ("vieval", "lmms-eval", "torch", "transformers", "aiohttp", "scikit-
 _SECONDS = 20.0
 _LONGEST_LIST = 1 << 20
 _FOR_TESTS = re.compile(r"""extra\s*==\s*["']test["']""")
-_LOWER_BOUND_PATTERN = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*\(?>=\s*([0-9.]+)")
+_LOWER_BOUND_PATTERN = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?[^;]*?>=\s*([0-9.]+)")
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check's outcome: fine or not, and a line that says what was found and what to do."""
+    """A check's outcome: fine or not, and a line that says what was found and what to do.
+
+    `model` is the backbone that answered, of a check of a server.
+    """
 
     fine: bool
     text: str
+    model: str = ""
 
     def __str__(self) -> str:
         return f"{'ok     ' if self.fine else 'PROBLEM'}  {self.text}"
@@ -178,7 +182,7 @@ async def _ask_server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
                     if isinstance(likelihood, Probabilities)
                     else "not given (judges that ask for probabilities need them)"
                 )
-                yield Check(True, f"{where}: answers; schemas {enforced}; log-probabilities {logprobs}")
+                yield Check(True, f"{where}: answers; schemas {enforced}; log-probabilities {logprobs}", backbone.model)
         except VievalError as error:
             yield Check(False, f"{where}: {error}")
 

@@ -9,6 +9,7 @@ import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_command
 from vieval_plugin.errors import VievalError
 
 if TYPE_CHECKING:
@@ -16,32 +17,36 @@ if TYPE_CHECKING:
     from vieval_plugin.training.tuning import Tuning
 
 
-GROUP = "train judges"
-
-
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("train", help="a judge, or the backbone of one, from training data")
-    actions = parser.add_subparsers(required=True, metavar="what")
+    parser = add_command(
+        commands,
+        "train",
+        "train a judge, or tune its backbone",
+        "You need a GPU for models of useful size.",
+        ("ADIEE's scorer", "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer"),
+        ("a backbone", "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned"),
+    )
+    actions = parser.add_subparsers(required=True, metavar="RECIPE")
     for recipe in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{recipe.name}").add(actions)
 
 
 def add_tuning(parser: argparse.ArgumentParser, examples: str, groups: str) -> None:
     """The options of every training; `examples` are what a step sees, `groups` what is held out whole."""
-    parser.add_argument("--base", required=True, help="image-text model: a folder or a name on the hub")
+    parser.add_argument("--base", required=True, help="the image-text model to train: a folder, or a name on the hub")
     parser.add_argument(
-        "--out", type=Path, required=True, help="folder of the model; one that is begun is gone on with"
+        "--out", type=Path, required=True, help="folder for the model; a training that was stopped goes on there"
     )
     parser.add_argument(
-        "--tune", choices=["lora", "full"], default="lora", help="adapters or every weight (default: %(default)s)"
+        "--tune", choices=["lora", "full"], default="lora", help="train adapters or all weights (default: %(default)s)"
     )
     for name, kind, default, meaning in (
-        ("--steps", int, 1000, "optimisation steps"),
-        ("--batch-size", int, 8, f"{examples} at once, in each process"),
-        ("--accumulate", int, 1, "batches to a step"),
-        ("--learning-rate", float, 1e-4, "the highest"),
-        ("--held-out", float, 0.05, f"share of {groups} kept for measuring"),
-        ("--seed", int, 0, "of everything random"),
+        ("--steps", int, 1000, "number of optimisation steps"),
+        ("--batch-size", int, 8, f"{examples} in a batch, in each process"),
+        ("--accumulate", int, 1, "batches in a step"),
+        ("--learning-rate", float, 1e-4, "highest learning rate"),
+        ("--held-out", float, 0.05, f"share of {groups} that are held out to measure on"),
+        ("--seed", int, 0, "seed of everything random"),
     ):
         parser.add_argument(name, type=kind, default=default, help=f"{meaning} (default: %(default)s)")
 

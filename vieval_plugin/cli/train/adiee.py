@@ -7,6 +7,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_command
 from vieval_plugin.cli.train import add_tuning, tuning_of
 
 if TYPE_CHECKING:
@@ -14,19 +15,32 @@ if TYPE_CHECKING:
 
 
 def add(actions: Commands) -> None:
-    parser = actions.add_parser("adiee", help="ADIEE's scorer: a token and a head on an image-text model")
-    parser.add_argument("data", type=Path, help="folder that `vieval data adiee` wrote")
+    parser = add_command(
+        actions,
+        "adiee",
+        "train ADIEE's scorer: a token and a head on an image-text model",
+        "Score with it by `vieval score --judge FOLDER`.",
+        ("with adapters", "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer"),
+        (
+            "in batches of 4, 8 to a step",
+            "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer --batch-size 4 --accumulate 8",
+        ),
+    )
+    parser.add_argument("data", type=Path, help="the folder that `vieval data adiee` wrote")
     add_tuning(parser, "edits", "scenes")
     parser.add_argument(
         "--answer",
         choices=["token", "number"],
         default="token",
-        help="what is learnt: the token and its head, or to say a number, the paper's ablation (default: %(default)s)",
+        help="train the token and its head, or to say a number, the paper's ablation (default: %(default)s)",
     )
     parser.add_argument(
-        "--images", choices=["two", "joined"], default="two", help="how both are shown (default: %(default)s)"
+        "--images",
+        choices=["two", "joined"],
+        default="two",
+        help="show source and output as two images, or joined (default: %(default)s)",
     )
-    parser.add_argument("--pack", default="adiee/v1", help="prompt pack (default: %(default)s)")
+    parser.add_argument("--pack", default="adiee/v1", help="the prompt pack (default: %(default)s)")
     parser.set_defaults(run=_run)
 
 

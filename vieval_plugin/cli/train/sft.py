@@ -7,6 +7,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_command
 from vieval_plugin.cli.train import add_tuning, tuning_of
 
 if TYPE_CHECKING:
@@ -14,8 +15,15 @@ if TYPE_CHECKING:
 
 
 def add(actions: Commands) -> None:
-    parser = actions.add_parser("sft", help="a judge's backbone, on conversations that were exported")
-    parser.add_argument("data", nargs="+", type=Path, help="JSONL of `vieval export --trainer trl`")
+    parser = add_command(
+        actions,
+        "sft",
+        "tune a judge's backbone on conversations that you exported",
+        "",
+        ("with adapters", "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned"),
+        ("all weights", "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned --tune full"),
+    )
+    parser.add_argument("data", nargs="+", type=Path, help="files of `vieval export --trainer trl`")
     add_tuning(parser, "turns", "samples")
     parser.set_defaults(run=_run)
 

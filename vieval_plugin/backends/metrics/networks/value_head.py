@@ -1,7 +1,7 @@
 """An image-text model with a value head: a few linear layers that read the hidden state at one token as a number.
 
-Reward models such as HPSv3 and EditReward are of this form, and so is ADIEE's scorer. A description (docs/scorers.md)
-says which base, which head, and where it reads.
+Reward models such as HPSv3 and EditReward are of this form, and so is ADIEE's scorer. A description
+(docs/guides/judges.md) says which base, which head, and where it reads.
 """
 
 from __future__ import annotations
