@@ -147,7 +147,7 @@ def test_judges_and_benchmarks_are_named_where_they_are_described():
     defaults = {
         (PACKAGE / "run" / "evaluate.py", "viescore"),
         (PACKAGE / "run" / "evaluate.py", "vqascore"),
-        (PACKAGE / "cli" / "score.py", "viescore"),
+        (PACKAGE / "cli" / "score" / "__init__.py", "viescore"),
         (PACKAGE / "api" / "judge.py", "viescore"),
         (PACKAGE / "api" / "batches.py", "viescore"),
         # what a card is made by and on unless told otherwise
