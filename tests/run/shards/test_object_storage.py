@@ -5,7 +5,7 @@ import io
 import pytest
 
 from tests.fake_s3 import FakeS3
-from tests.shard_runs import arguments, parquet, write_parquet
+from tests.shard_runs import arguments, parquet, picture, write_parquet, write_tar
 
 SMALL = ("--rows-per-shard", "8")
 
@@ -70,3 +70,27 @@ def test_what_cannot_be_put_ends_the_run_with_no_half_of_a_shard(vieval, server,
         bucket.fails = lambda method, key: False
         vieval(*command)
     assert verdicts_in(bucket) == sorted(f"u{number}" for number in range(120))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_another_machine_goes_on_with_tar_files_that_it_has_not_indexed(vieval, tmp_path, monkeypatch, replaced):
+    def samples(text):
+        return {str(number): {"jpg": picture(number), "txt": text} for number in range(20)}
+
+    path = write_tar(tmp_path / "data" / "a.tar", samples(b"a thing"))
+    bucket = FakeS3()
+    with bucket.serving() as address:
+        command = ("score", path.parent, "--out", address, "--judge", "sharpness", *SMALL)
+        vieval(*command)
+        files = [key for key in bucket.objects if key.endswith(".parquet")]
+        first = bucket.objects.pop(files[0])
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache of the other"))
+        if replaced:
+            write_tar(path, dict(reversed(samples(b"a thing").items())))
+            assert "a.tar: another file than when the plan was made" in vieval(*command, code=1).err
+        else:
+            vieval(*command)
+            uids = [
+                parquet.read_table(io.BytesIO(content)).column("uid") for content in (first, bucket.objects[files[0]])
+            ]
+            assert uids[0] == uids[1]

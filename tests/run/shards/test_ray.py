@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 from tests.extras import needs
+from tests.fake_s3 import FakeS3
 from tests.fake_server import FakeServer
 from tests.shard_runs import (
     arguments,
@@ -28,6 +29,7 @@ from vieval_plugin.errors import VievalError
 pytestmark = [needs("ray"), pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")]
 
 MARK = "VIEVAL_TEST_CLUSTER"
+BUCKET_KEYS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "a-key-of-the-bucket", "AWS_MAX_ATTEMPTS": "1"}
 SMALL = ("--rows-per-shard", "8", "--num-concurrent", "4", "--workers", "2")
 
 
@@ -40,6 +42,7 @@ def cluster(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
             **fatal_judge(folder, "u33"),
+            **BUCKET_KEYS,
             **{MARK: uuid.uuid4().hex, "RAY_USAGE_STATS_ENABLED": "0", "OPENAI_API_KEY": "a-key-of-the-nodes-alone"},
         }.items():
             patch.setenv(name, value)
@@ -85,6 +88,25 @@ def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
         asked = server.stats()["requests"]
     assert less_costs(verdicts(tmp_path / "out")) == less_costs(verdicts(tmp_path / "undisturbed"))
     assert asked <= 2 * (120 + 3 * 3 * 8) + 12
+
+
+@pytest.mark.slow
+def test_inputs_and_verdicts_lie_in_a_bucket(vieval, cluster, data, tmp_path, monkeypatch):
+    for name, value in BUCKET_KEYS.items():
+        monkeypatch.setenv(name, value)
+    command = ("--judge", "sharpness", *SMALL[:2])
+    vieval("score", data, "--out", tmp_path / "here", *command)
+    bucket = FakeS3()
+    bucket.objects.update({f"data/{file.name}": file.read_bytes() for file in data.iterdir()})
+    with bucket.serving() as run:
+        inputs, out = run.replace("/run?", "/data?"), run.replace("/run?", "/verdicts?")
+        assert "18 of 18 done" in ended(start("score", inputs, "--out", out, *command, "--ray", cluster.address))
+    for key in [key for key in bucket.objects if key.startswith("verdicts/")]:
+        file = tmp_path / "there" / key.removeprefix("verdicts/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(bucket.objects[key])
+    assert less_costs(verdicts(tmp_path / "there")) == less_costs(verdicts(tmp_path / "here"))
+    assert not any(b"a-key-of-the-bucket" in content for content in bucket.objects.values())
 
 
 @pytest.mark.slow

@@ -36,6 +36,7 @@ from vieval_plugin.text.untrusted import isdir, path_of
 
 PARQUET = (".parquet",)
 _AT_ONCE = 8
+_OTHER_FILE = "{}: another file than when the plan was made; restore it, or judge it again into another folder"
 _PATTERN = re.compile(r"[*[]")
 
 T = TypeVar("T")
@@ -198,10 +199,7 @@ def _input_file(place: Place, root: Place, indexes: Path, planned: Mapping[str, 
             metadata = parquet_file(place).metadata
             groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         return InputFile(name, size, footer_digest(place), groups)
-    members = list(tar_index(Path(place.path)))
-    data = _encoded(members)
-    digest = hashlib.sha256(data).hexdigest()[:32]
-    write_whole(_index_file(indexes, digest), data, synced=True)
+    digest, members = _index_tar(place, indexes)
     return InputFile(name, size, digest, (members[-1].sample + 1 if members else 0,))
 
 
@@ -223,9 +221,7 @@ def require_same(file: InputFile, root: Place) -> None:
     except VievalError as error:
         raise VievalError(f"{error}; it is in the plan, and no shard of it can be judged without it") from None
     if not same:
-        raise VievalError(
-            f"{place}: another file than when the plan was made; restore it, or judge it again into another folder"
-        )
+        raise VievalError(_OTHER_FILE.format(place))
 
 
 def table_of(file: InputFile, root: Place, indexes: Path) -> InputTable:
@@ -233,7 +229,7 @@ def table_of(file: InputFile, root: Place, indexes: Path) -> InputTable:
     place = root.below(file.path)
     if not file.is_tar:
         return parquet_table(place)
-    return webdataset_table(Path(place.path), _members(_index_file(indexes, file.digest)))
+    return webdataset_table(Path(place.path), _members(file, place, indexes))
 
 
 def rows_in_group(file: InputFile, root: Place, indexes: Path, group: int, wanted: Sequence[range]) -> InputTable:
@@ -241,11 +237,20 @@ def rows_in_group(file: InputFile, root: Place, indexes: Path, group: int, wante
     place = root.below(file.path)
     if not file.is_tar:
         return row_group_table(place, group, wanted)
-    return webdataset_table(Path(place.path), _members(_index_file(indexes, file.digest)), wanted)
+    return webdataset_table(Path(place.path), _members(file, place, indexes), wanted)
 
 
 def _index_file(indexes: Path, digest: str) -> Path:
     return indexes / f"{digest}.parquet"
+
+
+def _index_tar(place: Place, indexes: Path) -> tuple[str, list[TarMember]]:
+    """The digest of a tar's index, which is kept in the folder `indexes`, and the index."""
+    members = list(tar_index(Path(place.path)))
+    # of the members, not of the file: another pyarrow writes other bytes
+    digest = hashlib.sha256("\n".join(map(str, members)).encode()).hexdigest()[:32]
+    write_whole(_index_file(indexes, digest), _encoded(members), synced=True)
+    return digest, members
 
 
 def _encoded(members: Sequence[TarMember]) -> bytes:
@@ -256,7 +261,13 @@ def _encoded(members: Sequence[TarMember]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _members(index: Path) -> list[TarMember]:
+def _members(file: InputFile, place: Place, indexes: Path) -> list[TarMember]:
+    index = _index_file(indexes, file.digest)
+    if not index.exists():  # a run whose verdicts lie in object storage keeps its indexes on each machine
+        digest, members = _index_tar(place, indexes)
+        if digest != file.digest:
+            raise VievalError(_OTHER_FILE.format(place))
+        return members
     try:
         columns = arrow().parquet.read_table(index).to_pydict()
     except (OSError, ValueError) as error:

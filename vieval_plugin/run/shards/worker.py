@@ -116,6 +116,7 @@ class ShardWorker:
         plan = self._folder.plan()
         if plan is None:
             raise VievalError(f"{run.folder}: no plan there; name a folder that all workers see")
+        self._folder.prepare()  # a worker on another machine than the driver has a folder of notes of its own
         self._plan: Plan = plan
         self.progress = Progress()
         self._prepared: PreparedJudge = prepare(run.judge, run.setting, run.options, run.backbone)
