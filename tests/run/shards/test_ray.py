@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import sys
+import time
 import uuid
 
 import pytest
@@ -35,7 +36,7 @@ SMALL = ("--rows-per-shard", "8", "--num-concurrent", "4", "--workers", "2")
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """Two nodes with a processor each, and their mark in the environment of all their processes."""
+    """Two nodes with a processor each, the second also with what Ray is told is a GPU, and their mark in the environment."""
     from ray.cluster_utils import Cluster
 
     folder = tmp_path_factory.mktemp("cluster")
@@ -49,7 +50,7 @@ def cluster(tmp_path_factory):
         head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 100 << 20}
         running = Cluster(initialize_head=True, head_node_args=head)
         running.mark = os.environ[MARK]
-        running.second = running.add_node(num_cpus=1, object_store_memory=100 << 20)
+        running.second = running.add_node(num_cpus=1, num_gpus=1, object_store_memory=100 << 20)
     yield running
     running.shutdown()
 
@@ -107,6 +108,18 @@ def test_inputs_and_verdicts_lie_in_a_bucket(vieval, cluster, data, tmp_path, mo
         file.write_bytes(bucket.objects[key])
     assert less_costs(verdicts(tmp_path / "there")) == less_costs(verdicts(tmp_path / "here"))
     assert not any(b"a-key-of-the-bucket" in content for content in bucket.objects.values())
+
+
+@pytest.mark.slow
+def test_a_judge_that_is_a_network_has_a_worker_a_gpu(cluster, data, tmp_path):
+    driver = start("score", data, "--out", tmp_path / "out", "--judge", "vieval_small", "--ray", cluster.address)
+    workers = set()
+    while driver.poll() is None:
+        workers.update(actors(cluster))
+        time.sleep(0.05)
+    ended(driver)
+    assert len(workers) == 1
+    assert {row["status"] for row in verdicts(tmp_path / "out")} == {"ok"}
 
 
 @pytest.mark.slow
