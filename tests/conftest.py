@@ -30,7 +30,19 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # what takes longest goes first, so that no process is left with it when the others are done
-LONGEST = ("test_processes.py", "test_paper_tables.py", "test_host_models.py", "test_runner.py", "test_vieval_demo.py")
+LONGEST = (
+    "test_twenty_thousand.py",
+    "test_processes.py",
+    "test_tutorials.py",
+    "test_generate_killed.py",
+    "test_card.py",
+    "test_training_loop.py",
+    "test_partial.py",
+    "test_paper_tables.py",
+    "test_host_models.py",
+    "test_runner.py",
+    "test_vieval_demo.py",
+)
 
 
 def pytest_collection_modifyitems(items):
