@@ -34,6 +34,7 @@ LEFT_OUT = {
     "it downloads",
     "it needs a cluster",
     "it needs GPUs",
+    "it needs Docker",
     "it is the trainer's file",
     "it listens to other machines",
 }
