@@ -72,7 +72,9 @@ def run(page_blocks: list[Block], folder: Path, environment: Mapping[str, str]) 
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Is `printed` what a page shows? `...` stands for anything; decimals may differ by 0.02, as libraries round."""
+    """Is `printed` what a page shows? `...` stands for anything; decimals may differ by 0.005 or by one in their last
+    digit, as libraries round.
+    """
     shown, printed = ("".join(f"\n{line.rstrip()}" for line in text.strip().splitlines()) for text in (shown, printed))
     parts = re.split(r"(\n\.\.\.(?=\n|$)|\.\.\.|\d*\.\d+)", shown)
     anything = [part.strip() == ANYTHING for part in parts]
@@ -80,8 +82,13 @@ def matches(shown: str, printed: str) -> bool:
         ".*" if anything[place] else r"(\d*\.\d+)" if place % 2 else re.escape(part) for place, part in enumerate(parts)
     )
     found = re.fullmatch(pattern, printed, re.DOTALL)
-    decimals = [float(part) for place, part in enumerate(parts) if place % 2 and not anything[place]]
-    return found is not None and all(abs(float(a) - b) <= 0.02 for a, b in zip(found.groups(), decimals, strict=True))
+    decimals = [part for place, part in enumerate(parts) if place % 2 and not anything[place]]
+    return found is not None and all(map(_nearly, decimals, found.groups()))
+
+
+def _nearly(shown: str, printed: str) -> bool:
+    unit = 10.0 ** -len(shown.partition(".")[2])
+    return abs(float(shown) - float(printed)) <= max(0.005, unit) + 1e-9
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """vieval_small: a small judge that comes inside the package, a scorer of 5 million weights that was trained on
-drawings only.
+its own drawings only.
 
-It is there so that the main job runs without a server: `make demo`, tests, a first look. Of photographs and paintings
-it gives numbers that mean little, and says so wherever it is named. It is used where it is named, and never as a
+It is there so that the main job runs without a server: `make demo`, tests, a first look. Of any other image, drawn or
+not, it gives numbers that mean nothing, and says so wherever it is named. It is used where it is named, and never as a
 fallback.
 """
 
@@ -15,7 +15,7 @@ from vieval_plugin.judges.protocol import Judge, Measure, Program, Sample, Verdi
 from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
 
 NAME = "vieval_small"
-TRAINED_ON = "trained on drawings only"
+TRAINED_ON = "trained on its own drawings only"
 _NEEDS = {
     "tig": Needs(("output",), ("prompt",)),
     "mie": Needs(("output", "source", "mask"), ("instruction",)),
@@ -50,9 +50,9 @@ def judge() -> Judge:
 
 SPEC = JudgeSpec(
     name=NAME,
-    title="vieval_small (trained on drawings only)",
+    title="vieval_small (trained on its own drawings only)",
     aspects=("SC", "PQ", "O"),
-    method="a small network, trained on drawings only",
+    method="a small network, trained on its own drawings only",
     needs=_NEEDS,
     options=NoOptions,
     build=lambda options, pack, setting: judge(),

@@ -129,6 +129,17 @@ async def test_random_429s_cost_little(monkeypatch):
     assert not backend.usage.failures
 
 
+@pytest.mark.parametrize(("limited", "longest"), [(True, 30.0), (False, 8.0)])
+def test_a_server_that_is_down_is_asked_again_sooner_than_one_that_counts_requests(limited, longest):
+    address, rests, now = pacing.Address("http://127.0.0.1:9/v1"), [], 0.0
+    for _ in range(8):
+        address.start_rest_period(600.0, now, random.Random(0), limited)
+        rests.append(address.rest_left(now))
+        now = address.resting_until
+    assert rests[:3] == [2.0, 4.0, 8.0]
+    assert max(rests) == rests[-1] == longest
+
+
 async def test_a_server_that_tells_everybody_to_wait_is_left_alone():
     """The rest it asks for is believed more each time, and asked for by few requests only."""
     times = []

@@ -308,10 +308,10 @@ def test_titles_are_of_your_images_and_a_judge_has_its_remark_in_brackets(score,
     assert score(samples_file, "--judge", "vieval_small")[0] == 0
     file = tmp_path / "verdicts.jsonl"
     printed = vieval("rank", file, "--tables", tmp_path / "tables").out
-    assert "\nYour images, vieval_small (trained on drawings only): O, mean over prompts" in printed
+    assert "\nYour images, vieval_small (trained on its own drawings only): O, mean over prompts" in printed
     vieval("report", file, "--out", tmp_path / "report")
     text = (tmp_path / "report" / "report.md").read_text()
-    assert text.startswith("# Your images, judged by vieval_small (trained on drawings only)\n")
+    assert text.startswith("# Your images, judged by vieval_small (trained on its own drawings only)\n")
     assert "\n## Your images\n" in text
     assert not re.search(r"^(#+ )?own\b", printed + text + (tmp_path / "tables" / "rank.md").read_text(), re.MULTILINE)
 

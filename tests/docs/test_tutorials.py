@@ -34,6 +34,7 @@ LEFT_OUT = {
     "it downloads",
     "it needs a cluster",
     "it needs GPUs",
+    "it needs Docker",
     "it is the trainer's file",
     "it listens to other machines",
 }
@@ -148,5 +149,7 @@ def test_numbers_of_the_reward_page_are_those_of_the_code():
 
 def test_decimals_match_nearly_and_all_else_exactly():
     assert matches("O 0.74 ... of 16\n", "O 0.75 [0.1, 0.2]\nand more of 16")
-    assert not matches("O 0.74 of 16", "O 0.80 of 16")
+    assert matches("O 0.786, p .1", "O 0.791, p .2")
+    assert not matches("O 0.74 of 16", "O 0.76 of 16")
+    assert not matches("O 0.786 of 16", "O 0.792 of 16")
     assert not matches("O 0.74 of 16", "O 0.74 of 15")

@@ -17,7 +17,9 @@ EDIT = sample("tie", "output", "source", instruction="add a hat")
 
 def measured(**values):
     def answer(ask):
-        return Measurement(values[ask.metric.removeprefix("vieval_small_")], by="small@1, trained on drawings only")
+        return Measurement(
+            values[ask.metric.removeprefix("vieval_small_")], by="small@1, trained on its own drawings only"
+        )
 
     return answer
 

@@ -314,8 +314,8 @@ def test_judge_model_and_setting_are_columns(tmp_path):
 
 def test_a_note_of_all_cards_is_said_once_and_scores_are_rounded(tmp_path):
     scores = {"mine": [4.31e-05, 0.5, 0.25], "theirs": [0.5, 0.123456, 0.3]}
-    text = report_of(tmp_path, generators(tmp_path, scores, note="trained on drawings only"))
-    assert text.count("trained on drawings only") == 1
+    text = report_of(tmp_path, generators(tmp_path, scores, note="trained on its own drawings only"))
+    assert text.count("trained on its own drawings only") == 1
     assert "e-05" not in text.split('id="gallery"')[1].split('id="glossary"')[0]
     assert "<dd>0.12</dd>" in text
     assert 'class="status"' not in text

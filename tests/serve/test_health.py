@@ -1,11 +1,13 @@
 """Health: ready after a real judgement, and no more when none has succeeded lately; counts for Prometheus."""
 
+import asyncio
 import re
+import threading
 import time
 
 import pytest
 
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
 from tests.serve.serving import judged_by, row, serving
 from vieval_plugin.judges import registry
@@ -13,7 +15,7 @@ from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.records import unjudged
-from vieval_plugin.serve import health
+from vieval_plugin.serve import health, health_routes
 from vieval_plugin.serve.health import Health, probe
 
 
@@ -65,6 +67,61 @@ async def test_a_judgement_that_is_asked_for_twice_is_made_once():
     well = Health(judgement)
     assert [await well.fault(1.0) for _ in range(3)] == [""] * 3
     assert len(made) == 1
+
+
+async def test_a_judgement_without_an_end_does_not_hide_that_the_backbone_is_back(monkeypatch):
+    monkeypatch.setattr(health, "NEXT_TRY", 0.02)
+    begun, ended, back = [], [], asyncio.Event()
+
+    async def judgement():
+        begun.append(1)
+        try:
+            await (asyncio.sleep(0) if back.is_set() else asyncio.get_running_loop().create_future())
+        finally:
+            ended.append(1)
+        return Verdict({}, Status.OK)
+
+    hanging = Health(judgement)
+    for _ in range(4):
+        assert await hanging.fault(0.05) == "no image has been judged yet"
+        assert len(begun) - len(ended) <= 2
+    back.set()
+    assert await hanging.fault(60.0) == ""
+    await hanging.close()
+    assert len(begun) == len(ended) == 5
+
+
+async def test_a_slow_judgement_is_left_its_time(monkeypatch):
+    monkeypatch.setattr(health, "NEXT_TRY", 0.02)
+    slow = asyncio.Event()
+
+    async def judgement():
+        await slow.wait()
+        return Verdict({}, Status.OK)
+
+    judge = Health(judgement)
+    assert [await judge.fault(0.05) for _ in range(3)] == ["no image has been judged yet"] * 3
+    first = judge._tries[0]
+    slow.set()
+    await first
+    assert await judge.fault(0.0) == ""
+    await judge.close()
+
+
+def test_it_is_ready_again_though_calls_hang_that_were_made_while_the_backbone_was_away(store, monkeypatch):
+    monkeypatch.setattr(health, "FRESH", 0.2)
+    monkeypatch.setattr(health, "NEXT_TRY", 0.5)
+    monkeypatch.setattr(health_routes, "_WITHIN", 1.0)
+    away = threading.Event()
+    faults = lambda number, body: Fault("hang") if away.is_set() else None  # noqa: E731
+    with FakeServer(faults=faults) as server, judged_by(server, "--patience", "60") as running:
+        assert running.get("/health")[0] == 200
+        away.set()
+        time.sleep(0.3)
+        status, answer = running.get("/health")
+        assert (status, answer["reason"]) == (503, "a judgement of an image takes longer than usual")
+        away.clear()
+        assert running.get("/health")[0] == 200  # long before the calls that hang have had their time
 
 
 async def test_a_judgement_that_failed_says_why():

@@ -101,14 +101,14 @@ def _key(job: Job, judged: Judged) -> Hashable:
 
 
 def warn_of_untrained_images(jobs: Iterable[Job]) -> None:
-    """Print a line for each judge that was trained on drawings and is given other images."""
+    """Print a line for each judge that was trained on its own drawings only and is given other images."""
     origins = dict.fromkeys(
         (job.judge.spec.name, job.judge.spec.training_benchmarks, job.judged.id.benchmark) for job in jobs
     )
     unlike = {judge for judge, trained_on, benchmark in origins if trained_on and not benchmark.startswith(trained_on)}
     for judge in sorted(unlike):
         say(
-            f"vieval: {judge} was trained on drawings only: what it says of other images means little",
+            f"vieval: {judge} was trained on its own drawings only: what it says of any other image, drawn or not, means nothing",
             file=sys.stderr,
         )
 

@@ -19,8 +19,11 @@ from vieval_plugin.run.prepare import PreparedJudge
 
 FRESH = 30.0
 """Seconds for which a judgement shows that a judge is well; then another is made, if nobody asked for one."""
+NEXT_TRY = 5.0
+"""Seconds after which a judgement without an end gets another beside it: it may wait for a backbone that has come back."""
 _SIDE = 64
 _STARTING = "no image has been judged yet"
+_SILENT = "a judgement of an image takes longer than usual"
 
 
 class Health:
@@ -28,12 +31,13 @@ class Health:
 
     def __init__(self, probe: Callable[[], Awaitable[Verdict]]) -> None:
         self._probe, self._reason, self._succeeded = probe, _STARTING, float("-inf")
-        self._probing: asyncio.Task[None] | None = None
+        self._tries: list[asyncio.Task[None]] = []
+        self._last_try, self._usual_seconds = float("-inf"), 0.0
 
     def note(self, verdict: Verdict) -> None:
         """Take note of a verdict; what was never asked says nothing."""
         if verdict.status.usable:
-            self._succeeded = time.monotonic()
+            self._succeeded, self._reason = time.monotonic(), _SILENT
         elif verdict.reason:
             self._reason = f"{verdict.status}: {verdict.reason}"
 
@@ -41,19 +45,35 @@ class Health:
         """Reason that it is not ready, empty where it is; a judgement that has to be made is waited for so many seconds."""
         if self._is_fresh():
             return ""
-        if self._probing is None or self._probing.done():
-            self._probing = asyncio.ensure_future(self._try())
-        await asyncio.wait({self._probing}, timeout=within)
+        await asyncio.wait({self._newest_try()}, timeout=within)
         return "" if self._is_fresh() else self._reason
 
     async def close(self) -> None:
-        """End a judgement that is under way."""
-        if self._probing is not None:
-            self._probing.cancel()
-            await asyncio.gather(self._probing, return_exceptions=True)
+        """End the judgements that are under way."""
+        for task in self._tries:
+            task.cancel()
+        await asyncio.gather(*self._tries, return_exceptions=True)
+
+    def _newest_try(self) -> asyncio.Task[None]:
+        """The youngest judgement under way, begun where there is none or it takes long.
+
+        Two are under way at most: the first has all its time, as a judge may be slow, and the second is made anew.
+        """
+        self._tries = [task for task in self._tries if not task.done()]
+        now = time.monotonic()
+        if not self._tries or now - self._last_try > max(NEXT_TRY, 2 * self._usual_seconds):
+            for renewed in self._tries[1:]:
+                renewed.cancel()
+            self._last_try = now
+            self._tries = [*self._tries[:1], asyncio.ensure_future(self._try())]
+        return self._tries[-1]
 
     async def _try(self) -> None:
-        self.note(await self._probe())
+        started = time.monotonic()
+        verdict = await self._probe()
+        self.note(verdict)
+        if verdict.status.usable:
+            self._usual_seconds = time.monotonic() - started
 
     def _is_fresh(self) -> bool:
         return time.monotonic() - self._succeeded < FRESH

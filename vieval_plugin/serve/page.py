@@ -46,6 +46,6 @@ def terms_in_words(reward: Reward) -> str:
 
 
 def toys_among(rewards: Iterable[Reward]) -> list[str]:
-    """The titles of judges that were trained on drawings only, so that nobody trains on what they say."""
+    """The titles of judges that were trained on their own drawings only, so that nobody trains on what they say."""
     specs = [term.judge.spec for reward in rewards for term in reward.terms]
     return sorted({spec.title for spec in specs if spec.training_benchmarks})

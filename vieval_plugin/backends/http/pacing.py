@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 BACKOFF, LONGEST_BACKOFF = 0.5, 20.0  # seconds before the second try, and before any
 SHORTEST_REST = 1.0  # what a server that says "too many requests" is left alone for, even if it says 0
 FIRST_REST, LONGEST_REST = 2.0, 30.0  # what it is believed at first, and at most
+LONGEST_REST_WHEN_DOWN = 8.0  # at most after an error of the server, which may be back at any moment
 AVOIDED = 5.0
 REMEMBERED, MOST = 8, 0.75  # of so many requests
 DENIED_IN_A_ROW = 20
@@ -121,8 +122,10 @@ class Address:
             self._told_to_wait[request] = True
         return sum(self._told_to_wait.values()) >= MOST * len(self._told_to_wait)
 
-    def start_rest_period(self, seconds: float, now: float, jitter: random.Random) -> None:
+    def start_rest_period(self, seconds: float, now: float, jitter: random.Random, limited: bool) -> None:
         """Leave the address alone for as long as it asks; it is believed more with each rest in a row.
+
+        `limited` says that it counts requests; what answers with an error instead is asked again soon.
 
         One that asks for no time, or none to speak of, is left alone for longer each time too. Replies to what was sent
         before a rest began do not prolong it.
@@ -132,7 +135,7 @@ class Address:
         wait = min(seconds, FIRST_REST * 2.0 ** min(self.rests, 10))
         if seconds < SHORTEST_REST:  # the first are short: what was let through may still be at work
             wait = SHORTEST_REST * 2.0 ** min(max(self.rests - 2, 0), 10) * (0.75 + 0.5 * jitter.random())
-        self.resting_until = now + min(wait, LONGEST_REST)
+        self.resting_until = now + min(wait, LONGEST_REST if limited else LONGEST_REST_WHEN_DOWN)
         self.rests += 1
 
     def rest_left(self, now: float) -> float:

@@ -242,7 +242,7 @@ class Server:
         """Return whether the address asks most requests to wait, so that it rests for all now."""
         if not problem.asks_to_wait or not address.asks_most_to_wait(request):
             return False
-        address.start_rest_period(problem.wait or 0.0, time.monotonic(), self._jitter)
+        address.start_rest_period(problem.wait or 0.0, time.monotonic(), self._jitter, problem.limited)
         return True
 
     def _wait(self, request: Attempts, problem: Again, rests: bool, left: float) -> float:

@@ -62,7 +62,7 @@ def _need(spec: JudgeSpec, model: str) -> Ability:
         )
         return Ability(f"score images with {{}} by {model}") if model else Ability("score images with {}", needs)
     if spec.training_benchmarks:
-        return Ability("try everything without a server with {}, a toy that knows drawings only")
+        return Ability("try everything without a server with {}, a toy that knows its own drawings only")
     if spec.scored:
         absent = [name for name in _OF_SCORERS if importlib.util.find_spec(name) is None]
         needs = f"{', '.join(absent)}; {install_advice('scorers')}" if absent else ""

@@ -72,7 +72,7 @@ def load(origin: Origin) -> SmallJudge:
         raise VievalError(f"{path}: no such file of weights") from None
     except Exception as error:  # of a file that anyone may have written
         raise VievalError(f"{path} is no file of vieval_small's weights ({type(error).__name__})") from None
-    network = SmallJudge(f"{path.stem}@sha256:{digest[:16]}, trained on drawings only", digest, parts)
+    network = SmallJudge(f"{path.stem}@sha256:{digest[:16]}, trained on its own drawings only", digest, parts)
     try:
         _try_all(network)
     except (LookupError, TypeError, ValueError):
