@@ -34,7 +34,8 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
         "--max-failures",
         type=float,
         metavar="SHARE",
-        help="leave a shard for another run if more of its rows failed (default: 0.2)",
+        help="write no shard of whose rows more failed (api_error, tool_error, parse_failure or refusal), and stop after "
+        "three such shards in a row (default: 0.2)",
     )
     shards.add_argument("--budget", type=int, metavar="CALLS", help="open no shard that would exceed so many calls")
     shards.add_argument("--processes", type=int, metavar="N", help="workers on this machine (default: this process)")
@@ -83,7 +84,7 @@ def require_no_shard_flags(options: argparse.Namespace) -> None:
 
 
 def judge_shards(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> int:
-    """Judge what is left of a data set; the exit code, 1 where shards are left that could not be written."""
+    """Judge what is left of a data set; the exit code, 1 where shards could not be written or no row has a score."""
     from vieval_plugin.run.shards.start import begin
     from vieval_plugin.text.escaping import say
 
@@ -156,7 +157,9 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
         say(f"vieval: some shards were not written; {next_step}", file=sys.stderr)
     elif progress.is_complete:
         say(f"wrote {options.out}")
-    return code
+    if progress.unscored:
+        say(f"vieval: {progress.unscored}; the reasons are above", file=sys.stderr)
+    return 1 if progress.unscored else code
 
 
 def _launcher(options: argparse.Namespace) -> Launcher:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.run.shards.folder import ShardFolder
 from vieval_plugin.run.shards.plan import Plan
 from vieval_plugin.run.shards.under_way import open_shards
@@ -36,6 +37,14 @@ class FolderProgress:
     def is_complete(self) -> bool:
         """Return whether every shard of the plan has its verdicts."""
         return self.done == self.shards
+
+    @property
+    def unscored(self) -> str:
+        """The sentence on a folder whose verdicts are all without scores; empty where one has scores, or none is there."""
+        if not self.statuses or any(self.statuses[status] for status in Status if status.usable):
+            return ""
+        statuses = ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common())
+        return f"no row could be scored ({statuses})"
 
     def lines(self) -> list[str]:
         """The counts in lines."""
