@@ -118,6 +118,20 @@ def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
     assert calls_a_second == pytest.approx(2 * rows_a_second, abs=0.2)
 
 
+def test_answers_from_the_store_are_no_calls_of_the_rate(vieval, server, data, tmp_path):
+    (tmp_path / "options.yaml").write_text(f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n")
+    first = vieval(*arguments(data, tmp_path / "first", server, *SMALL)).out
+    assert "from the store" not in first
+    assert " calls a second\n" in first
+    again = vieval(*arguments(data, tmp_path / "again", server, *SMALL)).out
+    assert "answers of a model: 240 (240 from the store), tokens" in again
+    rate = next(line for line in again.splitlines() if line.startswith("rate: "))
+    assert rate.endswith(" rows a second; answers from the store are faster than the model: --fresh asks it anew")
+    fresh = vieval(*arguments(data, tmp_path / "fresh", server, *SMALL, "--fresh")).out
+    assert "from the store" not in fresh
+    assert " calls a second\n" in fresh
+
+
 def test_new_files_extend_the_plan_and_change_no_old_shard(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)

@@ -18,7 +18,10 @@ _NAMED = 5
 
 @dataclass
 class FolderProgress:
-    """Counts over a folder of shards; `rate` is in rows and `call_rate` in calls a second, 0 where they are not known."""
+    """Counts over a folder of shards: of `calls`, which are answers of a model, `stored` came from the store.
+
+    `rate` is in rows and `call_rate` in answers a second that the model was asked for, 0 where they are not known.
+    """
 
     shards: int
     rows: int
@@ -29,6 +32,7 @@ class FolderProgress:
     statuses: Counter[str] = field(default_factory=Counter)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     calls: int = 0
+    stored: int = 0
     tokens: Counter[str] = field(default_factory=Counter)
     rate: float = 0.0
     call_rate: float = 0.0
@@ -59,12 +63,14 @@ class FolderProgress:
         if self.statuses:
             lines.append("verdicts: " + ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common()))
             tokens = f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
-            lines.append(f"answers of a model: {self.calls:,}, {tokens}")
+            stored = f" ({self.stored:,} from the store)" if self.stored else ""
+            lines.append(f"answers of a model: {self.calls:,}{stored}, {tokens}")
         lines += [f"{status} {n:,}: {reason}" for (status, reason), n in self.reasons.most_common(_NAMED)]
         if self.rate:
             remaining = f"; left: {_span((self.rows - self.rows_done) / self.rate)}" if left else ""
             calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
-            lines.append(f"rate: {self.rate:,.1f} rows{calls} a second{remaining}")
+            note = "; answers from the store are faster than the model: --fresh asks it anew" if self.stored else ""
+            lines.append(f"rate: {self.rate:,.1f} rows{calls} a second{remaining}{note}")
         return lines
 
 
@@ -78,7 +84,8 @@ def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
             name = document["shard"]["name"]
             if name in planned and name in names:
                 _add(counted, document, planned[name])
-                ended.append((document["ended"], document["began"], planned[name], document["calls"]))
+                asked = document["calls"] - document.get("stored", 0)
+                ended.append((document["ended"], document["began"], planned[name], asked))
     counted.running = len({name for name in open_shards(folder.under_way) if name in planned})
     counted.rate, counted.call_rate = _rates(ended)
     return counted
@@ -91,17 +98,18 @@ def _add(counted: FolderProgress, document: dict[str, Any], rows: int) -> None:
     for status, reasons in document["reasons"].items():
         counted.reasons.update({(status, reason): times for reason, times in reasons.items()})
     counted.calls += document["calls"]
+    counted.stored += document.get("stored", 0)  # a file of an earlier version does not say
     counted.tokens.update(document["tokens"])
 
 
 def _rates(ended: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:
-    """Rows and calls a second over the last minutes in which shards ended."""
+    """Rows, and answers that the model was asked for, a second over the last minutes in which shards ended."""
     ordered = sorted(ended)
     recent = [shard for shard in ordered if shard[0] > ordered[-1][0] - _RECENT]
     span = max((end for end, *_ in recent), default=0.0) - min((began for _, began, *_ in recent), default=0.0)
     if span <= 0:
         return 0.0, 0.0
-    return sum(rows for *_, rows, _ in recent) / span, sum(calls for *_, calls in recent) / span
+    return sum(rows for *_, rows, _ in recent) / span, max(sum(asked for *_, asked in recent), 0) / span
 
 
 def _span(seconds: float) -> str:
