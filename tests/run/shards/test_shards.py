@@ -196,6 +196,20 @@ def test_webdataset_tars(vieval, server, tmp_path, name):
     assert len(files_in(tmp_path / "out")) == (1 if name.endswith("gz") else 4)
 
 
+@pytest.mark.parametrize("named", ["tars", "tars/a.tar", "tars/*.tar", "data/*.parquet", "s3://bucket/data"])
+def test_a_plan_of_what_only_a_folder_of_shards_takes_says_how_to_measure(vieval, data, tmp_path, monkeypatch, named):
+    write_tar(tmp_path / "tars" / "a.tar", {"0": {"jpg": picture(0), "txt": b"a thing"}})
+    (tmp_path / "tars" / "README.md").write_text("about these files")
+    monkeypatch.chdir(tmp_path)
+    planned = vieval("score", named, "--plan", code=1).err
+    assert planned.startswith(
+        f"vieval: {named}: tar files, patterns and data in object storage are judged into a folder"
+    )
+    assert planned.endswith("--limit 1000 --fresh --out measure, and read the rate and the tokens\n")
+    for out in ([], ["--out", "verdicts.jsonl"]):
+        assert vieval("score", named, *out, code=1).err.endswith("a folder of shards; name one with --out\n")
+
+
 def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path):
     def samples(of):
         return {str(number): {"jpg": picture(number), "txt": b"%s %02d" % (of, number)} for number in range(20)}

@@ -58,20 +58,24 @@ def is_of_shards(options: argparse.Namespace) -> bool:
     """Return whether verdicts go to a folder of shards, by the name of --out and by what is judged.
 
     Raises:
-        VievalError: what is judged is in object storage, and they do not.
+        VievalError: they do not, and what is judged are tar files, a pattern or data in object storage.
     """
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.readers.places import REMOTE
+    from vieval_plugin.run.shards.inputs import is_data_set, is_for_shards_alone, is_object_storage
 
     if not options.out or options.plan or options.out.suffix.lower() in _FILES:
-        if remote := [name for name in options.samples if REMOTE.match(name)]:
+        if alone := [name for name in options.samples if is_for_shards_alone(name)]:
+            next_step = (
+                "in place of --plan, judge 1,000 rows by --limit 1000 --fresh --out measure, and read the rate and the tokens"
+                if options.plan
+                else "name one with --out"
+            )
+            shown = alone[0].partition("?")[0] if is_object_storage(alone[0]) else alone[0]
             raise VievalError(
-                f"{remote[0].partition('?')[0]}: data in object storage are judged into a folder of shards; name one with "
-                "--out, without --plan"
+                f"{shown}: tar files, patterns and data in object storage are judged into a folder of "
+                f"shards; {next_step}"
             )
         return False
-    from vieval_plugin.run.shards.inputs import is_data_set
-
     return any(map(is_data_set, options.samples))
 
 
