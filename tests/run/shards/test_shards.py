@@ -124,7 +124,7 @@ def test_answers_from_the_store_are_no_calls_of_the_rate(vieval, server, data, t
     assert "from the store" not in first
     assert " calls a second\n" in first
     again = vieval(*arguments(data, tmp_path / "again", server, *SMALL)).out
-    assert "answers of a model: 240 (240 from the store), tokens" in again
+    assert "answers of a model: 240 (from the store: 240), tokens" in again
     rate = next(line for line in again.splitlines() if line.startswith("rate: "))
     assert rate.endswith(" rows a second; answers from the store are faster than the model: --fresh asks it anew")
     fresh = vieval(*arguments(data, tmp_path / "fresh", server, *SMALL, "--fresh")).out

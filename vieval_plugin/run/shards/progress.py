@@ -18,9 +18,10 @@ _NAMED = 5
 
 @dataclass
 class FolderProgress:
-    """Counts over a folder of shards: of `calls`, which are answers of a model, `stored` came from the store.
+    """Counts over a folder of shards.
 
-    `rate` is in rows and `call_rate` in answers a second that the model was asked for, 0 where they are not known.
+    `calls` are answers of a model, of which `stored` came from the store and `repeated` are to questions that were asked
+    once with others. `rate` is in rows and `call_rate` in the other answers a second, 0 where they are not known.
     """
 
     shards: int
@@ -33,6 +34,7 @@ class FolderProgress:
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     calls: int = 0
     stored: int = 0
+    repeated: int = 0
     tokens: Counter[str] = field(default_factory=Counter)
     rate: float = 0.0
     call_rate: float = 0.0
@@ -63,8 +65,7 @@ class FolderProgress:
         if self.statuses:
             lines.append("verdicts: " + ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common()))
             tokens = f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
-            stored = f" ({self.stored:,} from the store)" if self.stored else ""
-            lines.append(f"answers of a model: {self.calls:,}{stored}, {tokens}")
+            lines.append(f"answers of a model: {self.calls:,}{self._unasked()}, {tokens}")
         lines += [f"{status} {n:,}: {reason}" for (status, reason), n in self.reasons.most_common(_NAMED)]
         if self.rate:
             remaining = f"; left: {_span((self.rows - self.rows_done) / self.rate)}" if left else ""
@@ -72,6 +73,12 @@ class FolderProgress:
             note = "; answers from the store are faster than the model: --fresh asks it anew" if self.stored else ""
             lines.append(f"rate: {self.rate:,.1f} rows{calls} a second{remaining}{note}")
         return lines
+
+    def _unasked(self) -> str:
+        """The answers that the model was not asked for, in parentheses."""
+        stored = [f"from the store: {self.stored:,}"] if self.stored else []
+        repeated = [f"the same as another and asked once: {self.repeated:,}"] if self.repeated else []
+        return f" ({', '.join(stored + repeated)})" if stored or repeated else ""
 
 
 def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
@@ -84,7 +91,7 @@ def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
             name = document["shard"]["name"]
             if name in planned and name in names:
                 _add(counted, document, planned[name])
-                asked = document["calls"] - document.get("stored", 0)
+                asked = document["calls"] - sum(_unasked_in(document))
                 ended.append((document["ended"], document["began"], planned[name], asked))
     counted.running = len({name for name in open_shards(folder.under_way) if name in planned})
     counted.rate, counted.call_rate = _rates(ended)
@@ -98,8 +105,15 @@ def _add(counted: FolderProgress, document: dict[str, Any], rows: int) -> None:
     for status, reasons in document["reasons"].items():
         counted.reasons.update({(status, reason): times for reason, times in reasons.items()})
     counted.calls += document["calls"]
-    counted.stored += document.get("stored", 0)  # a file of an earlier version does not say
+    stored, repeated = _unasked_in(document)
+    counted.stored += stored
+    counted.repeated += repeated
     counted.tokens.update(document["tokens"])
+
+
+def _unasked_in(document: dict[str, Any]) -> tuple[int, int]:
+    """The answers of a shard from the store and to repeated questions; a file of an earlier version does not say."""
+    return document.get("stored", 0), document.get("repeated", 0)
 
 
 def _rates(ended: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:

@@ -126,7 +126,7 @@ class ShardWorker:
         self._isolated = IsolatedJudge(run)
         self._slots, self._stopped = threading.Semaphore(MOST_OPEN), False
         self._open: dict[str, OpenShard] = {}
-        self._bad_in_a_row = self._stored = 0
+        self._bad_in_a_row = self._stored = self._repeated = 0
 
     async def work(self, passes: Iterable[Pass]) -> None:
         """Judge all passes, which are taken in a thread of their own: each when the one before it is read.
@@ -287,7 +287,7 @@ class ShardWorker:
         shard, tally = opened.shard, Tally()
         for row in opened.verdicts:
             tally.add(row)
-        tally.stored, self._stored = self._from_store() - self._stored, self._from_store()
+        self._count_unasked(tally)
         failures = sum(tally.statuses[status] for status in FAILURES)
         problem = opened.problem
         if not problem and failures > self._run.most_failures * len(opened.verdicts):
@@ -308,9 +308,11 @@ class ShardWorker:
                 "the same command goes on"
             )
 
-    def _from_store(self) -> int:
-        """The answers so far that the model was not asked for, as they were stored."""
-        return self.progress.usage.cached + self.progress.usage.repeated
+    def _count_unasked(self, tally: Tally) -> None:
+        """Count the answers that the model was not asked for since the shard before this ended."""
+        usage = self.progress.usage
+        tally.stored, tally.repeated = usage.cached - self._stored, usage.repeated - self._repeated
+        self._stored, self._repeated = usage.cached, usage.repeated
 
     def _write(self, opened: OpenShard, tally: Tally) -> None:
         """Write the file of a shard; in a thread."""
