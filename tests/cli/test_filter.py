@@ -68,8 +68,9 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
     ("where", "why"),
     [
         ("SD > .7", 'column "SD" not found'),
-        ("image is null", "columns of verdicts, and not on the data set's own: PQ, file, row, prompt, uid, "),
-        ("SC >", "syntax error"),
+        ("image is null", "--where 'image is null': a condition can use PQ, file, row, prompt, uid, "),
+        ("image is null", "tokens, seconds, and no column of the data set itself (Binder Error"),
+        ("SC >", "--where 'PQ >': Parser Error: syntax error"),
         ("SC > 0; drop table x", "--where"),
         ("SC > (select count(*) from read_text('/etc/passwd'))", "disabled"),
         ("uid = 'nobody'", "none of 40 verdicts passes"),

@@ -29,7 +29,8 @@ def add(commands: Commands) -> None:
         "--where",
         required=True,
         metavar="CONDITION",
-        help="a condition in SQL on scores and columns of verdicts, such as \"SC > .7 and status = 'ok'\"",
+        help="a condition in SQL on scores and columns of verdicts (file, row, uid, image_model, kind, category, status, "
+        "reason, rationale, ...), and not on those of the data set, such as \"SC > .7 and status = 'ok'\"",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for the files")
     parser.add_argument(

@@ -117,6 +117,7 @@ def _table(name: str, paths: Sequence[Path], schema: Any, batches: _Batches) -> 
     require_once(name, schema.names, schema.names)
     readable = [field.name for field in schema if _is_readable(field.type)]
     unreadable = {field.name: str(field.type) for field in schema if field.name not in readable}
+    not_texts = {field.name: str(field.type) for field in schema if not _holds_texts(field.type)}
 
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
         number = 0
@@ -126,7 +127,8 @@ def _table(name: str, paths: Sequence[Path], schema: Any, batches: _Batches) -> 
                 number += 1
                 yield number, _cells(named, place, first)
 
-    return InputTable(name, tuple(readable), read, paths[0].parent, tuple(paths), "row", unreadable=unreadable)
+    folder, files = paths[0].parent, tuple(paths)
+    return InputTable(name, tuple(readable), read, folder, files, "row", unreadable=unreadable, not_texts=not_texts)
 
 
 def _cells(columns: Sequence[tuple[str, Any]], place: int, first: TableCell) -> dict[str, Any] | BadLine:
@@ -182,6 +184,14 @@ def _is_image(kind: Any) -> bool:
         typed = _is_binary(given.get("bytes", pyarrow.binary())) and _is_text(given.get("path", pyarrow.string()))
         return bool(typed and given and fields.keys() <= {"bytes", "path"})
     return _is_binary(kind)
+
+
+def _holds_texts(kind: Any) -> bool:
+    """Return whether values of an Arrow type are texts or lists of texts, or none is there."""
+    from pyarrow import types
+
+    nested = types.is_dictionary(kind) or types.is_list(kind) or types.is_large_list(kind)
+    return types.is_null(kind) or _is_text(kind.value_type if nested else kind)
 
 
 def _is_text(kind: Any) -> bool:

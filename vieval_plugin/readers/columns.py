@@ -110,6 +110,7 @@ def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True
     fields = {field: column for field, column in {**named, **chosen}.items() if column}
     guessed = _guessed(table.columns, {**fields, **chosen}, outputs)
     fields |= guessed
+    _require_texts(table, fields)
     if outputs and table.columns and not any(field.startswith("images") for field in fields):
         hints = (
             (f" {column!r}", did_you_mean(column, ("output", *_COMMON["output"]), 0.7)) for column in table.columns
@@ -124,6 +125,22 @@ def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True
     if no_text and not outputs and table.columns:
         raise VievalError(no_text)
     return ColumnMap(fields, _notes(table, fields, guessed), no_text)
+
+
+def _require_texts(table: InputTable, fields: Mapping[str, str]) -> None:
+    """VievalError for a text whose column holds something else."""
+    for field, column in fields.items():
+        part, _, name = field.partition(".")
+        if part == "texts" and column in table.not_texts:
+            raise VievalError(
+                f"{table.name}: the column {column[:80]!r} ({table.not_texts[column][:80]}) is no text; --columns "
+                f"{_column_name(name)}=COLUMN names another"
+            )
+
+
+def _column_name(text: str) -> str:
+    """The key of a text in --columns."""
+    return text if text in _TEXTS else f"texts.{text}"
 
 
 def _of_type(table: InputTable, column: str) -> str:

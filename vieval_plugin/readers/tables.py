@@ -49,7 +49,7 @@ class InputTable:
 
     `columns` are those that rows may have, as far as that is known before all are read; `unreadable` are the types of
     columns whose values are nothing that a sample has. `nested` rows may have the columns `images` and `texts`, which
-    map roles and names to values. `read` is given the columns that are needed. Relative paths begin at `folder`.
+    map roles and names to values. `not_texts` are the types of columns that hold something else than texts. `read` is given the columns that are needed. Relative paths begin at `folder`.
     `unit` is what messages call a row. `roots` are the folders that images must lie in where others wrote the table;
     empty where paths are the user's own. `image_model` is that of rows which name none; `files` hold the rows.
     """
@@ -64,6 +64,7 @@ class InputTable:
     image_model: str = ""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     nested: bool = False
+    not_texts: Mapping[str, str] = field(default_factory=dict)
 
 
 def csv_table(path: Path) -> InputTable:

@@ -116,9 +116,10 @@ def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
         except duckdb.Error as error:
             reason = " ".join(str(error).split(" LINE ")[0].split())[:200]
             known = listed([*scores, *opened.plan.schema.arrow().names])
-            raise VievalError(
-                f"--where {where!r}: {reason}; a condition is on columns of verdicts, and not on the data set's own: {known}"
-            ) from None
+            columns = f"a condition can use {known}, and no column of the data set itself"
+            is_column_lacking = isinstance(error, duckdb.BinderException) and "column" in reason
+            problem = f"{columns} ({reason})" if is_column_lacking else f"{reason}; {columns}"
+            raise VievalError(f"--where {where!r}: {problem}") from None
         except RuntimeError:  # DuckDB's word for Ctrl-C
             raise KeyboardInterrupt from None
     added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by([(name, "ascending") for name in _KEY])

@@ -164,7 +164,9 @@ def test_a_folder_whose_name_has_a_space_is_found_again(vieval, bucket, tmp_path
 @pytest.mark.parametrize("more", [("--out", "verdicts.jsonl"), ("--out", "verdicts", "--plan"), ()])
 def test_data_in_a_bucket_are_judged_into_a_folder_alone(vieval, bucket, more):
     command = ["score", bucket.address("data"), "--judge", "sharpness", *more]
-    assert vieval(*command, code=1).err.startswith("vieval: s3://bucket/data: data in object storage are judged into")
+    assert vieval(*command, code=1).err.startswith(
+        "vieval: s3://bucket/data: tar files, patterns and data in object storage are judged into"
+    )
 
 
 def test_tar_files_are_refused_in_one_line(vieval, bucket, tmp_path):

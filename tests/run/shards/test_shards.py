@@ -12,7 +12,7 @@ from pathlib import Path
 import PIL.Image
 import pytest
 
-from tests.fake_server import FakeServer, Fault
+from tests.fake_server import REFUSAL, FakeServer, Fault
 from tests.local_site import answering
 from tests.shard_runs import (
     arguments,
@@ -118,6 +118,20 @@ def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
     assert calls_a_second == pytest.approx(2 * rows_a_second, abs=0.2)
 
 
+def test_answers_from_the_store_are_no_calls_of_the_rate(vieval, server, data, tmp_path):
+    (tmp_path / "options.yaml").write_text(f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n")
+    first = vieval(*arguments(data, tmp_path / "first", server, *SMALL)).out
+    assert "from the store" not in first
+    assert " calls a second\n" in first
+    again = vieval(*arguments(data, tmp_path / "again", server, *SMALL)).out
+    assert "answers of a model: 240 (from the store: 240), tokens" in again
+    rate = next(line for line in again.splitlines() if line.startswith("rate: "))
+    assert rate.endswith(" rows a second; answers from the store are faster than the model: --fresh asks it anew")
+    fresh = vieval(*arguments(data, tmp_path / "fresh", server, *SMALL, "--fresh")).out
+    assert "from the store" not in fresh
+    assert " calls a second\n" in fresh
+
+
 def test_new_files_extend_the_plan_and_change_no_old_shard(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
@@ -180,6 +194,20 @@ def test_webdataset_tars(vieval, server, tmp_path, name):
     assert [row["uid"] for row in found] == [*samples]
     assert {(row["status"], row["image_model"]) for row in found} == {("ok", "mine")}
     assert len(files_in(tmp_path / "out")) == (1 if name.endswith("gz") else 4)
+
+
+@pytest.mark.parametrize("named", ["tars", "tars/a.tar", "tars/*.tar", "data/*.parquet", "s3://bucket/data"])
+def test_a_plan_of_what_only_a_folder_of_shards_takes_says_how_to_measure(vieval, data, tmp_path, monkeypatch, named):
+    write_tar(tmp_path / "tars" / "a.tar", {"0": {"jpg": picture(0), "txt": b"a thing"}})
+    (tmp_path / "tars" / "README.md").write_text("about these files")
+    monkeypatch.chdir(tmp_path)
+    planned = vieval("score", named, "--plan", code=1).err
+    assert planned.startswith(
+        f"vieval: {named}: tar files, patterns and data in object storage are judged into a folder"
+    )
+    assert planned.endswith("--limit 1000 --fresh --out measure, and read the rate and the tokens\n")
+    for out in ([], ["--out", "verdicts.jsonl"]):
+        assert vieval("score", named, *out, code=1).err.endswith("a folder of shards; name one with --out\n")
 
 
 def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path):
@@ -307,6 +335,67 @@ def test_shards_full_of_failures_are_not_written_and_end_the_run(vieval, data, t
         broken.clear()
         vieval(*command)
     assert len(verdicts(tmp_path / "out")) == 120
+
+
+@pytest.mark.parametrize("status", ["parse_failure", "refusal"])
+def test_rows_whose_replies_cannot_be_read_are_failures_too(vieval, data, tmp_path, status):
+    def reply(chat):
+        return "I cannot say." if status == "parse_failure" else REFUSAL
+
+    with FakeServer(reply=reply) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL)
+        said = vieval(*command, code=1).err
+        assert f"8 of 8 rows failed, more than --max-failures 0.2 allows ({status}: " in said.replace(
+            "4 of 4", "8 of 8"
+        )
+        assert "3 shards in a row were not written" in said
+        assert "or raise --max-failures, and the same command goes on" in said
+        assert server.stats()["requests"] < 200
+        assert not verdicts(tmp_path / "out")
+
+
+def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_path):
+    def reply(chat):
+        return "I cannot say."
+
+    with FakeServer(reply=reply) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--max-failures", "1")
+        for _ in range(2):
+            assert (
+                "vieval: no row could be scored (parse_failure 120); the reasons are above"
+                in vieval(*command, code=1).err
+            )
+    printed = vieval("shards", tmp_path / "out", "--verify").out
+    said = "no row could be scored (parse_failure 120), but the folder is complete: each row has its verdict once"
+    assert said in printed
+    with FakeServer() as server:
+        backbone = ("--model", "fake", "--base-url", server.base_url)
+        vieval("shards", tmp_path / "out", "--rejudge", "parse_failure", *backbone)
+    assert (
+        "complete: each row has its verdict once" in vieval("shards", tmp_path / "out", "--verify").out.splitlines()[-1]
+    )
+
+
+def test_rows_that_fail_again_are_written_where_they_had_no_scores(vieval, data, tmp_path):
+    def reply(chat):
+        return "I cannot say."
+
+    with FakeServer(reply=reply) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--max-failures", "1")
+        vieval(*command, code=1)
+        again = ("shards", tmp_path / "out", "--model", "fake", "--base-url", server.base_url, "--rejudge")
+        assert "not written" not in vieval(*again, "parse_failure").err
+
+
+def test_a_column_that_is_no_text_is_named_before_anything_is_asked(vieval, server, data, tmp_path):
+    path = data / "part-0.parquet"
+    parquet.write_table(parquet.read_table(path).append_column("aesthetic", [[0.5] * 40]), path)
+    command = arguments(path, tmp_path / "out", server, "--columns", "prompt=aesthetic")
+    wrong = "part-0.parquet: the column 'aesthetic' (double) is no text; --columns prompt=COLUMN names another"
+    assert wrong in vieval(*command, code=1).err
+    command[command.index("--out") + 1] = tmp_path / "out.jsonl"
+    assert wrong in vieval(*command, code=1).err
+    assert server.stats()["requests"] == 0
 
 
 def test_a_key_that_expires_ends_the_run_which_goes_on_with_another(vieval, data, tmp_path, monkeypatch):

@@ -55,11 +55,13 @@ def _run(options: argparse.Namespace) -> int:
     if options.compact:
         joined, into = compact(folder, plan)
         say(f"joined {plural(joined, 'file')} into {into:,}")
-    say(*progress_of(folder, plan).lines())
-    return max(code, _verify(folder, plan)) if options.verify else code
+    progress = progress_of(folder, plan)
+    say(*progress.lines())
+    return max(code, _verify(folder, plan, progress.unscored)) if options.verify else code
 
 
-def _verify(folder: ShardFolder, plan: Plan) -> int:
+def _verify(folder: ShardFolder, plan: Plan, unscored: str) -> int:
+    """Compare a folder with its inputs; the exit code, 1 where it is not complete. `unscored` says that it has no scores."""
     from vieval_plugin.run.shards.verify import verify
     from vieval_plugin.text.escaping import say
 
@@ -68,7 +70,8 @@ def _verify(folder: ShardFolder, plan: Plan) -> int:
     say(*found.notes)
     if not found.problems:
         rows = "row" if plan.limit is None else f"of the first {plan.limit:,} rows"
-        say(f"complete: each {rows} has its verdict once; {found.digests} images were compared with what was judged")
+        begin = f"{unscored}, but the folder is complete" if unscored else "complete"
+        say(f"{begin}: each {rows} has its verdict once; {found.digests} images were compared with what was judged")
     return 1 if found.problems else 0
 
 

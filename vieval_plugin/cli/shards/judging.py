@@ -34,7 +34,8 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
         "--max-failures",
         type=float,
         metavar="SHARE",
-        help="leave a shard for another run if more of its rows failed (default: 0.2)",
+        help="write no shard of whose rows more failed (api_error, tool_error, parse_failure or refusal), and stop after "
+        "three such shards in a row (default: 0.2)",
     )
     shards.add_argument("--budget", type=int, metavar="CALLS", help="open no shard that would exceed so many calls")
     shards.add_argument("--processes", type=int, metavar="N", help="workers on this machine (default: this process)")
@@ -57,20 +58,24 @@ def is_of_shards(options: argparse.Namespace) -> bool:
     """Return whether verdicts go to a folder of shards, by the name of --out and by what is judged.
 
     Raises:
-        VievalError: what is judged is in object storage, and they do not.
+        VievalError: they do not, and what is judged are tar files, a pattern or data in object storage.
     """
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.readers.places import REMOTE
+    from vieval_plugin.run.shards.inputs import is_data_set, is_for_shards_alone, is_object_storage
 
     if not options.out or options.plan or options.out.suffix.lower() in _FILES:
-        if remote := [name for name in options.samples if REMOTE.match(name)]:
+        if alone := [name for name in options.samples if is_for_shards_alone(name)]:
+            next_step = (
+                "in place of --plan, judge 1,000 rows by --limit 1000 --fresh --out measure, and read the rate and the tokens"
+                if options.plan
+                else "name one with --out"
+            )
+            shown = alone[0].partition("?")[0] if is_object_storage(alone[0]) else alone[0]
             raise VievalError(
-                f"{remote[0].partition('?')[0]}: data in object storage are judged into a folder of shards; name one with "
-                "--out, without --plan"
+                f"{shown}: tar files, patterns and data in object storage are judged into a folder of "
+                f"shards; {next_step}"
             )
         return False
-    from vieval_plugin.run.shards.inputs import is_data_set
-
     return any(map(is_data_set, options.samples))
 
 
@@ -83,7 +88,7 @@ def require_no_shard_flags(options: argparse.Namespace) -> None:
 
 
 def judge_shards(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> int:
-    """Judge what is left of a data set; the exit code, 1 where shards are left that could not be written."""
+    """Judge what is left of a data set; the exit code, 1 where shards could not be written or no row has a score."""
     from vieval_plugin.run.shards.start import begin
     from vieval_plugin.text.escaping import say
 
@@ -156,7 +161,9 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
         say(f"vieval: some shards were not written; {next_step}", file=sys.stderr)
     elif progress.is_complete:
         say(f"wrote {options.out}")
-    return code
+    if progress.unscored:
+        say(f"vieval: {progress.unscored}; the reasons are above", file=sys.stderr)
+    return 1 if progress.unscored else code
 
 
 def _launcher(options: argparse.Namespace) -> Launcher:

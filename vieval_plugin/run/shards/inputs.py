@@ -18,7 +18,7 @@ from typing import TypeVar
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.arrow_tables import parquet_file, parquet_table, reading_table, row_group_table
-from vieval_plugin.readers.image_names import natural
+from vieval_plugin.readers.image_names import SUFFIXES, natural
 from vieval_plugin.readers.places import (
     REMOTE,
     Place,
@@ -32,9 +32,17 @@ from vieval_plugin.readers.places import (
 from vieval_plugin.readers.tables import InputTable
 from vieval_plugin.readers.webdataset import COMPRESSED, PLAIN, TarMember, tar_index, webdataset_table
 from vieval_plugin.run.shards.schema import arrow
-from vieval_plugin.text.untrusted import isdir, path_of
+from vieval_plugin.text.untrusted import exists, isdir, path_of
 
 PARQUET = (".parquet",)
+_TARS = (*PLAIN, *COMPRESSED)
+_OTHERS = (
+    *SUFFIXES,
+    *PARQUET,
+    ".csv",
+    ".jsonl",
+    ".arrow",
+)  # images and tables, of which a file of verdicts is made too
 _AT_ONCE = 8
 _OTHER_FILE = "{}: another file than when the plan was made; restore it, or judge it again into another folder"
 _PATTERN = re.compile(r"[*[]")
@@ -57,7 +65,7 @@ class InputFile:
 
     @property
     def is_tar(self) -> bool:
-        return self.path.lower().endswith((*PLAIN, *COMPRESSED))
+        return self.path.lower().endswith(_TARS)
 
     @property
     def is_compressed(self) -> bool:
@@ -148,6 +156,17 @@ def is_data_set(name: str) -> bool:
     if is_object_storage(name) or _is_known(str(path)):
         return True
     return isdir(path) and any(_is_known(str(file)) for file in path.rglob("*"))
+
+
+def is_for_shards_alone(name: str) -> bool:
+    """Return whether only a folder of shards takes what a name means: object storage, a pattern, or nothing but tar files."""
+    path = path_of(name)
+    if is_object_storage(name) or path.name.lower().endswith(_TARS):
+        return True
+    if not isdir(path):
+        return not exists(path) and bool(_PATTERN.search(name)) and _is_known(str(path))
+    names = [file.name.lower() for file in path.rglob("*")]
+    return any(file.endswith(_TARS) for file in names) and not any(file.endswith(_OTHERS) for file in names)
 
 
 def root_of(places: Sequence[Place]) -> Place:
@@ -280,7 +299,7 @@ def _members(file: InputFile, place: Place, indexes: Path) -> list[TarMember]:
 
 def _is_known(path: str) -> bool:
     name = posixpath.basename(path)
-    return name.lower().endswith((*PARQUET, *PLAIN, *COMPRESSED)) and not name.startswith(".")
+    return name.lower().endswith((*PARQUET, *_TARS)) and not name.startswith(".")
 
 
 def rows_of_files(files: Iterable[InputFile]) -> int:

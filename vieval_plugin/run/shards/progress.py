@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.run.shards.folder import ShardFolder
 from vieval_plugin.run.shards.plan import Plan
 from vieval_plugin.run.shards.under_way import open_shards
@@ -17,7 +18,11 @@ _NAMED = 5
 
 @dataclass
 class FolderProgress:
-    """Counts over a folder of shards; `rate` is in rows and `call_rate` in calls a second, 0 where they are not known."""
+    """Counts over a folder of shards.
+
+    `calls` are answers of a model, of which `stored` came from the store and `repeated` are to questions that were asked
+    once with others. `rate` is in rows and `call_rate` in the other answers a second, 0 where they are not known.
+    """
 
     shards: int
     rows: int
@@ -28,6 +33,8 @@ class FolderProgress:
     statuses: Counter[str] = field(default_factory=Counter)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     calls: int = 0
+    stored: int = 0
+    repeated: int = 0
     tokens: Counter[str] = field(default_factory=Counter)
     rate: float = 0.0
     call_rate: float = 0.0
@@ -36,6 +43,14 @@ class FolderProgress:
     def is_complete(self) -> bool:
         """Return whether every shard of the plan has its verdicts."""
         return self.done == self.shards
+
+    @property
+    def unscored(self) -> str:
+        """The sentence on a folder whose verdicts are all without scores; empty where one has scores, or none is there."""
+        if not self.statuses or any(self.statuses[status] for status in Status if status.usable):
+            return ""
+        statuses = ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common())
+        return f"no row could be scored ({statuses})"
 
     def lines(self) -> list[str]:
         """The counts in lines."""
@@ -50,13 +65,20 @@ class FolderProgress:
         if self.statuses:
             lines.append("verdicts: " + ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common()))
             tokens = f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
-            lines.append(f"answers of a model: {self.calls:,}, {tokens}")
+            lines.append(f"answers of a model: {self.calls:,}{self._unasked()}, {tokens}")
         lines += [f"{status} {n:,}: {reason}" for (status, reason), n in self.reasons.most_common(_NAMED)]
         if self.rate:
             remaining = f"; left: {_span((self.rows - self.rows_done) / self.rate)}" if left else ""
             calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
-            lines.append(f"rate: {self.rate:,.1f} rows{calls} a second{remaining}")
+            note = "; answers from the store are faster than the model: --fresh asks it anew" if self.stored else ""
+            lines.append(f"rate: {self.rate:,.1f} rows{calls} a second{remaining}{note}")
         return lines
+
+    def _unasked(self) -> str:
+        """The answers that the model was not asked for, in parentheses."""
+        stored = [f"from the store: {self.stored:,}"] if self.stored else []
+        repeated = [f"the same as another and asked once: {self.repeated:,}"] if self.repeated else []
+        return f" ({', '.join(stored + repeated)})" if stored or repeated else ""
 
 
 def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
@@ -69,7 +91,8 @@ def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
             name = document["shard"]["name"]
             if name in planned and name in names:
                 _add(counted, document, planned[name])
-                ended.append((document["ended"], document["began"], planned[name], document["calls"]))
+                asked = document["calls"] - sum(_unasked_in(document))
+                ended.append((document["ended"], document["began"], planned[name], asked))
     counted.running = len({name for name in open_shards(folder.under_way) if name in planned})
     counted.rate, counted.call_rate = _rates(ended)
     return counted
@@ -82,17 +105,25 @@ def _add(counted: FolderProgress, document: dict[str, Any], rows: int) -> None:
     for status, reasons in document["reasons"].items():
         counted.reasons.update({(status, reason): times for reason, times in reasons.items()})
     counted.calls += document["calls"]
+    stored, repeated = _unasked_in(document)
+    counted.stored += stored
+    counted.repeated += repeated
     counted.tokens.update(document["tokens"])
 
 
+def _unasked_in(document: dict[str, Any]) -> tuple[int, int]:
+    """The answers of a shard from the store and to repeated questions; a file of an earlier version does not say."""
+    return document.get("stored", 0), document.get("repeated", 0)
+
+
 def _rates(ended: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:
-    """Rows and calls a second over the last minutes in which shards ended."""
+    """Rows, and answers that the model was asked for, a second over the last minutes in which shards ended."""
     ordered = sorted(ended)
     recent = [shard for shard in ordered if shard[0] > ordered[-1][0] - _RECENT]
     span = max((end for end, *_ in recent), default=0.0) - min((began for _, began, *_ in recent), default=0.0)
     if span <= 0:
         return 0.0, 0.0
-    return sum(rows for *_, rows, _ in recent) / span, sum(calls for *_, calls in recent) / span
+    return sum(rows for *_, rows, _ in recent) / span, max(sum(asked for *_, asked in recent), 0) / span
 
 
 def _span(seconds: float) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Collection
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.prepare import prepare, setting_of
 from vieval_plugin.run.shards.folder import ShardFolder
 from vieval_plugin.run.shards.passes import PassQueue, passes_over
 from vieval_plugin.run.shards.plan import Plan
-from vieval_plugin.run.shards.worker import ShardRun
+from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
 from vieval_plugin.run.verdict_lines import differing_runs, identity_of
 
 
@@ -34,8 +35,11 @@ def run_again(
     before, after = identity_of(plan.provenance), {**identity_of(now), "label": plan.provenance.label}
     if difference := differing_runs(before, after):
         raise VievalError(f"{folder.name}: a run was begun there {difference}; rows cannot be judged again in it")
+    had_scores = any(Status(status).usable for status in statuses)
     return ShardRun(
-        *(folder.location, plan.root, judge, setting, options.asking_anew(), backbone), rejudge=tuple(statuses)
+        *(folder.location, plan.root, judge, setting, options.asking_anew(), backbone),
+        most_failures=MOST_FAILURES if had_scores else 1.0,  # a row that failed loses nothing by failing again
+        rejudge=tuple(statuses),
     )
 
 

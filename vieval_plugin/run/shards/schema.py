@@ -25,7 +25,8 @@ A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, 
 
 The file's metadata has, under the key `vieval`, a JSON object: `version` of VIEval, `run` (the hash of what an answer
 depends on), `provenance`, `shard` (`name`, `file`, `group`, `first`, `rows`), `verdicts`, `statuses` by number,
-`reasons` of failures by status and number, `calls`, `tokens`, and `began` and `ended` in seconds since 1970. In a file
+`reasons` of failures by status and number, `calls`, `stored` and `repeated` (answers from the store, and to questions
+that were asked once with others, since the worker's shard before this ended), `tokens`, and `began` and `ended` in seconds since 1970. In a file
 that `vieval shards --compact` made, it has `shards` instead: a list of such objects, a shard and a row group each.
 """
 
@@ -107,6 +108,8 @@ class Tally:
     statuses: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
     calls: int = 0
+    stored: int = 0
+    repeated: int = 0
     tokens: Counter[str] = field(default_factory=Counter)
 
     def add(self, row: Mapping[str, Any]) -> None:

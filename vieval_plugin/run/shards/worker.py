@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
@@ -34,12 +35,14 @@ from vieval_plugin.run.shards.reports import NotWritten, ShardReport, Written
 from vieval_plugin.run.shards.rows import ShardRow, output_digest, rows_of_shards
 from vieval_plugin.run.shards.schema import Tally, encoded, shard_metadata, verdict_row
 from vieval_plugin.run.shards.under_way import RowsUnderWay, forget_deaths, is_open, suspects
+from vieval_plugin.text.plural import plural
 
 MOST_OPEN = 3
 """Shards that a worker has open at once."""
 MOST_FAILURES = 0.2
 _IN_A_ROW = 3  # shards with too many failures, after which a worker stops
-_FAILURES = (Status.API_ERROR, Status.TOOL_ERROR)
+FAILURES = (Status.API_ERROR, Status.TOOL_ERROR, Status.PARSE_FAILURE, Status.REFUSAL)
+"""Statuses of rows that `--max-failures` counts: all without a score that the judge applies to."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ class ShardWorker:
         self._isolated = IsolatedJudge(run)
         self._slots, self._stopped = threading.Semaphore(MOST_OPEN), False
         self._open: dict[str, OpenShard] = {}
-        self._bad_in_a_row = 0
+        self._bad_in_a_row = self._stored = self._repeated = 0
 
     async def work(self, passes: Iterable[Pass]) -> None:
         """Judge all passes, which are taken in a thread of their own: each when the one before it is read.
@@ -285,7 +288,8 @@ class ShardWorker:
         shard, tally = opened.shard, Tally()
         for row in opened.verdicts:
             tally.add(row)
-        failures = sum(tally.statuses[status] for status in _FAILURES)
+        self._count_unasked(tally)
+        failures = sum(tally.statuses[status] for status in FAILURES)
         problem = opened.problem
         if not problem and failures > self._run.most_failures * len(opened.verdicts):
             problem = _too_many(tally, failures, self._run.most_failures)
@@ -301,8 +305,15 @@ class ShardWorker:
         self._report(NotWritten(shard, problem) if problem else Written(shard, dict(tally.statuses), tally.calls))
         if self._bad_in_a_row == _IN_A_ROW:
             raise VievalError(
-                f"{_IN_A_ROW} shards in a row were not written: {problem}; put that right, and the same command goes on"
+                f"{_IN_A_ROW} shards in a row were not written: {problem}; put that right, or raise --max-failures, and "
+                "the same command goes on"
             )
+
+    def _count_unasked(self, tally: Tally) -> None:
+        """Count the answers that the model was not asked for since the shard before this ended."""
+        usage = self.progress.usage
+        tally.stored, tally.repeated = usage.cached - self._stored, usage.repeated - self._repeated
+        self._stored, self._repeated = usage.cached, usage.repeated
 
     def _write(self, opened: OpenShard, tally: Tally) -> None:
         """Write the file of a shard; in a thread."""
@@ -323,6 +334,8 @@ def _place(verdict: Mapping[str, Any]) -> tuple[int, int]:
 
 def _too_many(tally: Tally, failures: int, most: float) -> str:
     """The line on a shard with too many failures: how many, and the reason of most of them."""
-    reasons = [reason for status in _FAILURES for reason in tally.reasons.get(status, {})]
-    often = max(reasons, key=lambda reason: max(of[reason] for of in tally.reasons.values()), default="")
-    return f"{failures} of {tally.verdicts} rows failed, more than --max-failures {most:g} ({often})"
+    counted = Counter(
+        {(status, reason): n for status in FAILURES for reason, n in tally.reasons.get(status, {}).items()}
+    )
+    often = next((f" ({status}: {reason})" for (status, reason), _ in counted.most_common(1)), "")
+    return f"{failures} of {plural(tally.verdicts, 'row')} failed, more than --max-failures {most:g} allows{often}"
