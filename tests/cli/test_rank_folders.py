@@ -258,6 +258,22 @@ def test_what_cannot_be_ranked_is_one_line(tmp_path, monkeypatch, vieval, argume
     assert said in vieval("rank", *arguments, *(flags if "--prompts" in arguments else []), code=1).err.splitlines()[-1]
 
 
+def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(tmp_path, vieval):
+    mine, theirs = images(tmp_path, "mine", rough(0.5, 1), 3), images(tmp_path, "theirs", rough(0.5, 2), 3)
+    out = tmp_path / "v.jsonl"
+    given = ["--prompts", prompts(tmp_path, 3), "--judge", "sharpness", "--margin", "0.1", "--out", out]
+    assert vieval("rank", mine, *given, code=1).err.splitlines() == [
+        "vieval: --margin compares mine with another generator, and there is none; name the folder of its images too"
+    ]
+    assert vieval("rank", mine, theirs, *given, "--judge", "vieval_small", code=1).err.splitlines() == [
+        "vieval: --margin decides by one judge, and here are 2 (sharpness, vieval_small); name one"
+    ]
+    assert not out.exists()
+    vieval("rank", mine, *given[:4], "--out", out, code=1)  # grey squares have no sharpness
+    [line] = vieval("rank", out, "--margin", "0.1", code=1).err.splitlines()
+    assert line.endswith("and there is none; rank verdicts on its images with these")
+
+
 def test_a_margin_that_is_none_is_wrong_usage(tmp_path, capsys):
     for margin in ("-0.1", "many", "nan"):
         with pytest.raises(SystemExit) as ended:

@@ -186,6 +186,8 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
             require_model(judge.spec.name, current, backbone)
     source = read_folders(options.inputs, options.prompts, options.kind)
     say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
+    if options.margin is not None:
+        _require_decidable(list(names), list(dict.fromkeys(row.sample.id.image_model for row in source)))
     _require_outputs(options, list(files_of(row.sample for row in source)))
     judged, unable, progress = [], list[tuple[str, str]](), Progress()
     for judge in prepared:
@@ -207,6 +209,17 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
         for by in judged
         for sample, verdict in zip(by.judged, by.verdicts, strict=True)
     )
+
+
+def _require_decidable(judges: Sequence[str], generators: Sequence[str]) -> None:
+    """VievalError where a gate could not decide, whatever is judged: for one generator, or several judges."""
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.report.ranking_sentences import no_other_generator
+
+    if len(generators) == 1:
+        raise VievalError(f"{no_other_generator(generators[0])}; name the folder of its images too")
+    if len(judges) > 1:
+        raise VievalError(f"--margin decides by one judge, and here are {len(judges)} ({', '.join(judges)}); name one")
 
 
 def _gate(report: RankReport, margin: float | None) -> Gate | None:

@@ -119,11 +119,16 @@ def gate(ranking: GeneratorRanking, margin: float, bias: PositionBias | None = N
     """
     mine, *others = [system.label for system in ranking.comparison.compared.systems]
     if not others:
-        raise VievalError(f"--margin compares {mine} with another generator, and there is none")
+        raise VievalError(f"{no_other_generator(mine)}; rank verdicts on its images with these")
     decided = [_decided(ranking, mine, other, margin, bias) for other in others]
     decisions = {decision for decision, _ in decided}
     overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
     return Gate(overall, tuple(sentence for _, sentence in decided))
+
+
+def no_other_generator(generator: str) -> str:
+    """What a gate lacks where there is one generator."""
+    return f"--margin compares {generator} with another generator, and there is none"
 
 
 def _decided(
