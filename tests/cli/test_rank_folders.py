@@ -377,6 +377,50 @@ def test_folders_of_images_without_prompts_are_told_to_name_them(tmp_path, vieva
     assert line == f"vieval: {mine}/ is a folder of images: pass --prompts FILE"
 
 
+def numbered(folder, names):
+    """Images brighter and brighter, under these names."""
+    folder.mkdir()
+    for place, name in enumerate(names):
+        PIL.Image.new("RGB", (16, 16), (20 * place,) * 3).save(folder / name)
+    return folder
+
+
+def test_images_without_uids_are_those_of_the_prompts_that_their_names_number(tmp_path, vieval):
+    mine = numbered(tmp_path / "mine", [f"{n}.png" for n in range(11)])
+    theirs = numbered(tmp_path / "theirs", [f"image_{n:02}_s3.png" for n in range(1, 12)])
+    texts = [f"square {n}" for n in range(11)]
+    (tmp_path / "prompts.txt").write_text("\n".join(texts))
+    (tmp_path / "prompts.csv").write_text("prompt\n" + "\n".join(texts))
+    for name in ("prompts.txt", "prompts.csv"):
+        out = tmp_path / f"{name}.jsonl"
+        vieval("rank", mine, theirs, "--prompts", tmp_path / name, "--judge", "sharpness", "--out", out, code=1)
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {
+            (str(n), text) for n, text in enumerate(texts, start=1)
+        }
+        files = {(row["image_model"], row["uid"]): row["images"]["output"]["file"] for row in rows}
+        assert (files["mine", "3"], files["mine", "11"]) == ("mine/2.png", "mine/10.png")
+        assert files["theirs", "11"] == "theirs/image_11_s3.png"
+
+
+@pytest.mark.parametrize(
+    "names", [("cat.png", "dog.png", "emu.png"), ("1.png", "2.png", "4.png"), ("1.png", "2.png", "a.png")]
+)
+def test_images_whose_names_number_no_prompts_are_refused(tmp_path, vieval, names):
+    mine, theirs = numbered(tmp_path / "mine", ("1.png", "2.png", "3.png")), numbered(tmp_path / "theirs", names)
+    (tmp_path / "p.txt").write_text("a\nb\nc\n")
+    given = ["--prompts", tmp_path / "p.txt", "--judge", "sharpness"]
+    [line] = vieval("rank", mine, theirs, *given, code=1).err.splitlines()
+    assert line.startswith(
+        f"vieval: {theirs}: {names[0]} and the other names do not number the prompts of {tmp_path / 'p.txt'}, so nobody "
+    )
+    (theirs / names[1]).unlink()
+    [line] = vieval("rank", mine, theirs, *given, code=1).err.splitlines()
+    assert line.startswith(
+        f"vieval: {theirs}: 2 images, the first {names[0]}, and {tmp_path / 'p.txt'} has 3 prompts, so"
+    )
+
+
 def test_folders_with_prompts_of_their_own_need_no_flag(tmp_path, capsys):
     mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 3), images(tmp_path, "theirs", rough(0.5, 2), 3)
     prompts(mine, 3)
