@@ -71,7 +71,7 @@ def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsy
     [few] = [line for line in shown if line.startswith("Few ratings: ")]
     counts = few.removeprefix("Few ratings: ").partition(",")[0]
     assert sorted(re.findall(r"12 (?:prompts )?of (\w+)", counts)) == ["mine", "third"]
-    assert few.endswith(", where 50 of each are needed; the intervals of the means are too short.")
+    assert few.endswith(", where 50 of each are needed, or all; the intervals of the means are too short.")
     assert "Not ranked: theirs (people rated none of its images)." in shown
 
 

@@ -91,7 +91,7 @@ def corrected_sentences(corrected: CorrectedRanking) -> list[str]:
             counts[_NAMED - 1 :] = [f"few of {len(counts) - _NAMED + 1} others"]
         any_interval = any(e.rated_prompts >= LEAST_FOR_A_TEST for e in few)
         short = "the intervals of the means are too short" if any_interval else "these are too few for intervals"
-        text.append(f"Few ratings: {listed(counts)}, where {LEAST_RATED} of each are needed; {short}.")
+        text.append(f"Few ratings: {listed(counts)}, where {LEAST_RATED} of each are needed, or all; {short}.")
     return text
 
 
