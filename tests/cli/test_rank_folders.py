@@ -245,6 +245,7 @@ def test_several_images_of_a_prompt_are_paired_by_number(tmp_path, capsys):
     ("arguments", "said"),
     [
         (["v.jsonl", "--judge", "pairwise"], "--judge is for folders of images, with --prompts"),
+        (["v.jsonl", "--columns", "uid=key"], "--columns is for folders of images, with --prompts"),
         (["v.jsonl", "--out", "x.jsonl"], "--out is for folders of images, with --prompts"),
         (["mine", "--prompts", "prompts.csv", "--judge", "pairwise"], "pairwise compares image models, and"),
         (["mine", "--prompts", "prompts.csv", "--judge", "sharpness", "--margin", "0.1"], "and there is none"),
@@ -375,6 +376,18 @@ def test_folders_of_images_without_prompts_are_told_to_name_them(tmp_path, vieva
         assert line == f"vieval: {mine}/ and {theirs}/ are folders of images: pass --prompts FILE"
     [line] = vieval("rank", mine, code=1).err.splitlines()
     assert line == f"vieval: {mine}/ is a folder of images: pass --prompts FILE"
+
+
+def test_columns_of_prompts_may_have_other_names(tmp_path, vieval):
+    folders = [images(tmp_path, name, rough(0.5, seed), 3) for seed, name in enumerate(("mine", "theirs"))]
+    path = tmp_path / "prompts.csv"
+    path.write_text("name,wording\n" + "".join(f"p{n},a grey square {n}\n" for n in range(3)))
+    given = ["rank", *folders, "--prompts", path, "--judge", "sharpness", "--out", tmp_path / "v.jsonl"]
+    vieval(*given, "--columns", "uid=name,prompt=wording", code=1)  # grey squares have no sharpness
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {(f"p{n}", f"a grey square {n}") for n in range(3)}
+    [line] = vieval(*given, "--columns", "uid=nam,prompt=wording", code=1).err.splitlines()
+    assert "'nam'" in line
 
 
 def numbered(folder, names):
