@@ -126,7 +126,8 @@ def test_folders_are_compared_by_means_of_any_judge_and_failures_are_said(tmp_pa
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path), "--judge", "viescore", code=1)
     assert re.match(
-        r"mine is better than theirs: O 0\.\d{3} against 0\.\d{3}, difference 0\.\d{3} \[0\.\d{3}, 0\.\d{3}\] on 22 prompts, p",
+        r"mine is better than theirs: O 0\.\d{3} against 0\.\d{3}, difference 0\.\d{3} \[0\.\d{3}, 0\.\d{3}\] "
+        "on the 22 prompts that both have a score of, p",
         shown[0],
     )
     assert shown[1] == "Failed verdicts: mine: tool_error 2 of 24."

@@ -10,7 +10,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED, CorrectedRanking
-from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, RankedGenerator
+from vieval_plugin.meta_evaluation.generator_ranking import MEAN, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
 from vieval_plugin.records import YOUR_IMAGES
@@ -140,7 +140,7 @@ def _decided(
     result = pair.result if pair.first == mine else pair.result.turned
     difference = result.difference
     unit = ranking.comparison.compared.unit
-    measured = f"difference {_interval(difference)} on {pair.n} {unit}"
+    measured = f"difference {_interval(difference)} {_on_items(ranking, pair)}"
     unranked = next((g for g in ranking.generators if g.generator in (mine, other) and g.reason), None)
     if unranked:
         return "undecided", f"It cannot be told: {unranked.generator} has {unranked.reason} ({measured})."
@@ -259,7 +259,16 @@ def _result(ranking: GeneratorRanking, pair: SystemPair, n: int = 0) -> str:
     values = f"{_measured(ranking)} {pair.result.first:.3f} against {pair.result.second:.3f}"
     if n == 1:
         return values
-    return f"{values}, difference {_interval(pair.result.difference)} on {pair.n} {ranking.comparison.compared.unit}"
+    return f"{values}, difference {_interval(pair.result.difference)} {_on_items(ranking, pair)}"
+
+
+def _on_items(ranking: GeneratorRanking, pair: SystemPair) -> str:
+    """What a difference was measured on, and why that is not as many as the table has of a generator."""
+    unit = ranking.comparison.compared.unit
+    counts = {g.scored for g in ranking.generators if g.generator in (pair.first, pair.second)}
+    if ranking.statistic != MEAN or counts == {pair.n}:
+        return f"on {pair.n} {unit}"
+    return f"on the {pair.n} {unit} that both have a score of"
 
 
 def _measured(ranking: GeneratorRanking) -> str:
