@@ -141,7 +141,7 @@ def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(t
         *("refusal", "10"),
     ]
     assert "in all rows: PQ = 0.500, images = 40" in shown
-    assert "on 30 prompts, p < .001" in shown
+    assert "on the 30 prompts that both have a score of, p < .001" in shown
     assert "Failed verdicts: poor: refusal 10 of 40." in shown
 
 

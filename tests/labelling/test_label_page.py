@@ -149,7 +149,7 @@ def test_the_command_makes_the_same_page_for_the_same_seed_and_prints_it(samples
 def test_what_the_labels_suffice_for_is_said(tmp_path, capsys):
     (tmp_path / "a.png").write_bytes(png())
     path = write(tmp_path, *(row(f"u{n}", image_model=model) for n in range(60) for model in ("new", "old")))
-    needs = "a ranking needs 6, a gate 20, a sound interval 50"
+    needs = "a ranking needs 6, a gate 20, a sound interval 50 of each, or all where there are fewer"
     for count, said in ((10, f"5 prompts of each generator; {needs} (--n 100)\n"), (100, ""), (2, "1 prompt of each")):
         assert run(path, "--n", count, "--out", tmp_path / "page.html") == 0
         shown = capsys.readouterr().out
@@ -157,9 +157,14 @@ def test_what_the_labels_suffice_for_is_said(tmp_path, capsys):
         assert ("a sound interval" in shown) == bool(said)
     few = write(tmp_path, *(row(f"u{n}", image_model=model) for n in range(40) for model in ("new", "old")))
     assert run(few, "--n", 50, "--out", tmp_path / "page.html") == 0
-    assert f"25 prompts of each generator; {needs} (or all images, --n 80)\n" in capsys.readouterr().out
+    assert f"25 prompts of each generator; {needs} (--n 80)\n" in capsys.readouterr().out
     assert run(few, "--out", tmp_path / "page.html") == 0
     assert f"40 prompts of each generator; {needs}\n" in capsys.readouterr().out
+    unlike = write(
+        tmp_path, *(row(f"u{n}", image_model=m) for n in range(80) for m in ("new", "old") if m == "new" or n < 30)
+    )
+    assert run(unlike, "--n", 70, "--out", tmp_path / "page.html") == 0
+    assert f"30 to 40 prompts of each generator; {needs} (--n 80)\n" in capsys.readouterr().out
 
 
 def test_own_contests_and_benchmarks_are_labelled(tmp_path, capsys):
@@ -180,8 +185,42 @@ def test_own_contests_and_benchmarks_are_labelled(tmp_path, capsys):
     assert data_of(out.read_text())["answers"] == {"SC": steps, "PQ": steps}
 
 
+def test_images_that_are_missing_are_left_out_and_counted(tmp_path, capsys):
+    (tmp_path / "a.png").write_bytes(png())
+    gone = row("2", images={"output": "gone.png"})
+    out = tmp_path / "page.html"
+    assert run(write(tmp_path, row("1"), gone, row("3"), row("4", images=gone["images"])), "--out", out) == 0
+    assert sorted(key[2] for key in keys_of(out.read_text())) == ["1", "3"]
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].endswith(": 2 of 2 to label")
+    [line] = [line for line in shown if "left out" in line]
+    assert line.startswith("2 of 4 left out for a missing image; the first: ")
+    assert line.endswith(f"line 2: the image output is not there: {tmp_path / 'gone.png'}")
+    assert shown[-1] == (
+        "next: answer the page, download the file of answers, and `vieval rank VERDICTS --human labels-*.csv`"
+    )
+
+
+def test_verdicts_on_missing_images_are_left_out_and_named_in_the_next_command(tmp_path, vieval):
+    verdicts = tmp_path / "v.jsonl"
+    samples = write(
+        tmp_path, row("1"), row("2", images={"output": "gone.png"}), row("3", images={"output": "b.png"}), 5
+    )
+    for name, colour in (("a", "red"), ("b", "blue")):
+        (tmp_path / f"{name}.png").write_bytes(png(colour=colour))
+    vieval("score", samples, "--judge", "sharpness", "--out", verdicts, code=1)
+    (tmp_path / "b.png").unlink()
+    shown = vieval("label", verdicts, "--out", tmp_path / "page.html").out.splitlines()
+    assert [key[2] for key in keys_of((tmp_path / "page.html").read_text())] == ["1"]
+    assert "3 of 4 left out for a missing image; the first: own/tig/m/2: " in "\n".join(shown)
+    assert shown[-1].endswith(f"`vieval rank {verdicts} --human labels-*.csv`")
+
+
 BAD = {
-    "no such file": ([row("1"), row("2", images={"output": "gone.png"})], r"line 2: .*gone\.png"),
+    "no image there": (
+        [row("1", images={"output": "gone.png"})],
+        r"line 1: .*gone\.png; no image of 1 to label is there",
+    ),
     "no image": ([row("1"), row("2", images={"output": "text.png"})], r"line 2: .*text\.png is not an image"),
     "no output": ([row("1"), row("2", images={"source": "a.png"})], "line 2: no output image"),
     "no kind": ([row("1"), row("2", kind="")], "line 2: it names no kind"),

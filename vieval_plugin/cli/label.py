@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,17 +45,25 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
+    from vieval_plugin.errors import VievalError
     from vieval_plugin.images import files_of
     from vieval_plugin.judges.contests import Contest, candidates_of
     from vieval_plugin.labelling.choice import choose, strata
     from vieval_plugin.labelling.page import LARGE, label_page
-    from vieval_plugin.labelling.sources import read_to_label, with_images
+    from vieval_plugin.labelling.sources import missing_image, read_to_label, with_images
     from vieval_plugin.media.files import require_writable, write_whole
     from vieval_plugin.readers.columns import parse_columns
+    from vieval_plugin.results.own_verdicts import is_own
+    from vieval_plugin.results.shard_verdicts import is_shards
     from vieval_plugin.text.escaping import say
 
     columns = parse_columns(options.columns)
-    labelled = read_to_label(options.samples, options.kind, options.partial, columns, options.prompts)
+    found = read_to_label(options.samples, options.kind, options.partial, columns, options.prompts)
+    reasons = [missing_image(sample) for sample in found]
+    labelled = [sample for sample, reason in zip(found, reasons, strict=True) if not reason]
+    left_out = [f"{sample.where}: {reason}" for sample, reason in zip(found, reasons, strict=True) if reason]
+    if left_out and not labelled:
+        raise VievalError(f"{left_out[0]}; no image of {len(found)} to label is there")
     prompts = [options.prompts] if options.prompts else []
     outputs = [output for sample in labelled for output in candidates_of(sample.judged)]
     require_writable(options.out, reads=[*map(Path, options.samples), *prompts, *files_of(outputs)])
@@ -70,6 +78,8 @@ def _run(options: argparse.Namespace) -> int:
         f"drawn from {len(counts)} of {total} groups (kind and generator), {min(counts)} to {max(counts)} from each, "
         f"seed {seed}",
     )
+    if left_out:
+        say(f"{len(left_out)} of {len(found)} left out for a missing image; the first: {left_out[0]}")
     if isinstance(selection[0].judged, Contest):
         say(
             "votes on pairs do not correct a judge's means (vieval rank --human): for that, label its verdicts on single images"
@@ -77,15 +87,23 @@ def _run(options: argparse.Namespace) -> int:
     say(*filter(None, [_enough([s.judged for s in selection], [s.judged for s in labelled])]))
     if len(page) > LARGE:
         say(f"the page has {len(page) >> 20} MB and opens slowly; a smaller --n makes a smaller one")
+    if not isinstance(selection[0].judged, Contest):
+        path = Path(options.samples[0])
+        verdicts = path if is_own(path) or is_shards(path) else "VERDICTS"
+        say(f"next: answer the page, download the file of answers, and `vieval rank {verdicts} --human labels-*.csv`")
     return 0
 
 
 def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
-    """Line on how many prompts of each generator are labelled, where that is few; empty of contests and one generator."""
+    """Line on how many prompts of each generator are labelled, where that is few; empty of contests and one generator.
+
+    The number that it names is the least by which each generator has enough labels, or all of its images.
+    """
     from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
     from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED
     from vieval_plugin.stats.non_inferiority import LEAST_ITEMS
+    from vieval_plugin.text.plural import plural
 
     prompts = defaultdict(set)
     for sample in (sample for sample in selection if isinstance(sample, Sample)):
@@ -93,9 +111,11 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
     fewest = min(map(len, prompts.values()), default=0)
     if len(prompts) < 2 or fewest >= LEAST_RATED:
         return ""
-    needed = LEAST_RATED * len(prompts)
-    more = f"--n {needed}" if needed <= len(available) else "or all images, --n " + str(len(available))
+    images = Counter(sample.id.image_model for sample in available if isinstance(sample, Sample))
+    needed = sum(min(LEAST_RATED, number) for number in images.values())
+    most = max(map(len, prompts.values()))
+    counts = plural(fewest, "prompt") if most == fewest else f"{fewest} to {plural(most, 'prompt')}"
     return (
-        f"{fewest} {'prompts' if fewest > 1 else 'prompt'} of each generator; a ranking needs {LEAST_FOR_A_TEST}, a gate "
-        f"{LEAST_ITEMS}, a sound interval {LEAST_RATED}{f' ({more})' if len(selection) < len(available) else ''}"
+        f"{counts} of each generator; a ranking needs {LEAST_FOR_A_TEST}, a gate {LEAST_ITEMS}, a sound interval "
+        f"{LEAST_RATED} of each, or all where there are fewer{f' (--n {needed})' if len(selection) < needed else ''}"
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from vieval_plugin.cli import (
     EXAMPLE_BACKBONE,
     add_backbone,
+    add_columns,
     add_command,
     add_judge,
     add_label_option,
@@ -53,6 +54,7 @@ def add(commands: Commands) -> None:
         "with --prompts",
     )
     parser.add_argument("--prompts", type=Path, help="the prompts of images in folders: a .txt, .csv or .jsonl file")
+    add_columns(parser)
     parser.add_argument("--kind", "--task", dest="kind", help="the task type of prompts that name none, such as tig")
     parser.add_argument("--out", type=Path, help="write the verdicts on folders here, a .jsonl file")
     parser.add_argument(
@@ -143,7 +145,7 @@ def _require_applicable(options: argparse.Namespace, of_images: bool) -> None:
         if options.label[1:]:
             raise VievalError("--label is given once for folders: it names the judge's verdicts")
         return
-    of_judging = ("out", "kind", "judge", "setting", "scorer", "fresh", "model", "base_url")
+    of_judging = ("out", "kind", "columns", "judge", "setting", "scorer", "fresh", "model", "base_url")
     if used := next((name for name in of_judging if getattr(options, name)), None):
         raise VievalError(
             f"--{used.replace('_', '-')} is for folders of images, with --prompts; results are ranked as they are, "
@@ -169,6 +171,7 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
     """The verdicts on folders, written as they are asked for; a judge that cannot run is named in `failed`."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.images import files_of
+    from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.readers.image_folder import read_folders
     from vieval_plugin.records import record_of
     from vieval_plugin.results.runs import results_of
@@ -184,8 +187,10 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
     for judge in prepared:
         if judge.asks_a_model:
             require_model(judge.spec.name, current, backbone)
-    source = read_folders(options.inputs, options.prompts, options.kind)
+    source = read_folders(options.inputs, options.prompts, options.kind, parse_columns(options.columns))
     say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
+    if options.margin is not None:
+        _require_decidable(list(names), list(dict.fromkeys(row.sample.id.image_model for row in source)))
     _require_outputs(options, list(files_of(row.sample for row in source)))
     judged, unable, progress = [], list[tuple[str, str]](), Progress()
     for judge in prepared:
@@ -207,6 +212,17 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
         for by in judged
         for sample, verdict in zip(by.judged, by.verdicts, strict=True)
     )
+
+
+def _require_decidable(judges: Sequence[str], generators: Sequence[str]) -> None:
+    """VievalError where a gate could not decide, whatever is judged: for one generator, or several judges."""
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.report.ranking_sentences import no_other_generator
+
+    if len(generators) == 1:
+        raise VievalError(f"{no_other_generator(generators[0])}; name the folder of its images too")
+    if len(judges) > 1:
+        raise VievalError(f"--margin decides by one judge, and here are {len(judges)} ({', '.join(judges)}); name one")
 
 
 def _gate(report: RankReport, margin: float | None) -> Gate | None:

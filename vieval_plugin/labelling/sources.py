@@ -9,10 +9,11 @@ from pathlib import Path
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import files_of, name_of
+from vieval_plugin.images import files_of, images_of, name_of
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.judges.spec import INPUTS
+from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.rows import Row, read_lines
@@ -61,8 +62,8 @@ def read_to_label(
         prompts: what images in folders were made of, see `read_folders`.
 
     Raises:
-        VievalError: there is nothing of that name, a line of the file is bad or names an image that is not there, a
-            kind is lacking, or the benchmark's data is absent.
+        VievalError: there is nothing of that name, a line of the file is bad, a kind is lacking, or the benchmark's data
+            is absent.
     """
     if is_shards(path_of(named[0])):
         return _of_shards(path_of(named[0]), named[1:], partial)
@@ -80,6 +81,16 @@ def read_to_label(
     if _holds_contests(path):
         return _contests(path, kind)
     return _samples_to_label(read_named(named, kind=kind, columns=columns), str(path))
+
+
+def missing_image(labelled: ToLabel) -> str:
+    """The reason why a sample or contest cannot be shown, if that is an image which is not there; empty where all are.
+
+    Images in shards are looked for where they are read.
+    """
+    if labelled.row:
+        return ""
+    return absent_image(labelled.judged) if any(images_of(labelled.judged)) else "no output image"
 
 
 def with_images(labelled: ToLabel) -> ToLabel:
@@ -104,7 +115,7 @@ def _samples_to_label(source: SampleSource, name: str) -> list[ToLabel]:
     labelled = []
     for row in source:
         sample = ToLabel(row.sample, f"{name}: {row.place}")
-        if row.verdict:
+        if row.verdict and (row.addresses or not absent_image(row.sample)):
             raise VievalError(f"{sample.where}: {row.verdict.reason}; correct the line")
         _require_kind(sample)
         labelled.append(sample)

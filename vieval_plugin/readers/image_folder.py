@@ -11,7 +11,15 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.arrow_tables import is_saved
-from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_models_of, natural, readings, stems_of
+from vieval_plugin.readers.image_names import (
+    SUFFIXES,
+    are_numbered,
+    expected_name,
+    image_models_of,
+    natural,
+    readings,
+    stems_of,
+)
 from vieval_plugin.readers.prompt_rows import NAMES, PromptRow, Prompts, own_prompts, prompts_of
 from vieval_plugin.readers.sample_rows import is_address, kind_of, stem_of
 from vieval_plugin.readers.samples import (
@@ -65,7 +73,7 @@ def read_folders(
     """Samples from folders of images, each folder being an image model, and the prompts that all were given.
 
     An image belongs to the prompt whose uid it is called by (`UID.png`, `UID_1.png` for the second of a prompt). Where
-    the prompts have no uids, the images belong to them in the order of their names, numbers in them counted as numbers.
+    the prompts have no uids, the images belong to them in the order of the numbers in their names, see `are_numbered`.
 
     Args:
         folders: of images; or one or several whose own folders hold the images, one for each image model.
@@ -270,10 +278,16 @@ def _paired(
     folder = files[0].parent
     ordered = sorted(files, key=lambda file: natural(file.name))
     if not any(prompt.named for prompt in prompt_rows):
+        by_uid = "give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
         if len(files) != len(prompt_rows):
             raise VievalError(
-                f"{folder}: {plural(len(files), 'image')}, and {prompts} has {plural(len(prompt_rows), 'prompt')}, so nobody can say which belong "
-                "together; give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
+                f"{folder}: {plural(len(files), 'image')}, the first {ordered[0].name}, and {prompts} has "
+                f"{plural(len(prompt_rows), 'prompt')}, so nobody can say which belong together; {by_uid}"
+            )
+        if not are_numbered(files, [prompt.number for prompt in prompt_rows]):
+            raise VievalError(
+                f"{folder}: {ordered[0].name} and the other names do not number the prompts of {prompts}, so nobody can say "
+                f"which belong together; call the images 1.png, 2.png and so on in the order of the prompts, or {by_uid}"
             )
         yield from ((prompt, 0, file) for prompt, file in zip(prompt_rows, ordered, strict=True))
         return

@@ -88,6 +88,22 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]
 
 
+def are_numbered(files: Sequence[Path], rows: Sequence[int]) -> bool:
+    """Return whether names differ in one number alone, which counts from 0 or 1 or is that of the rows of prompts.
+
+    >>> are_numbered([Path("a_0.png"), Path("a_1.png")], [1, 2]), are_numbered([Path("cat.png"), Path("dog.png")], [1, 2])
+    (True, False)
+    """
+    pieces = [re.split(r"(\d+)", file.stem) for file in files]
+    if len(files) < 2 or len({len(name) for name in pieces}) > 1:
+        return len(files) == 1
+    different = [place for place, several in enumerate(zip(*pieces, strict=True)) if len({*several}) > 1]
+    if len(different) != 1 or different[0] % 2 == 0:
+        return False
+    numbers = sorted(int(name[different[0]]) for name in pieces)
+    return numbers in ([*range(len(files))], [*range(1, len(files) + 1)], [*rows])
+
+
 def _stem(uid: str) -> str:
     """A uid as the name of a file: itself where it can be one, else what is left of it and a digest."""
     plain = _IMPOSSIBLE.sub("_", uid)[:_LONGEST]

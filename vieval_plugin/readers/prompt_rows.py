@@ -45,7 +45,7 @@ def own_prompts(folder: Path) -> Path | None:
 def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
     """The prompts of a table (see `open_table`), or each line of a `.txt`.
 
-    A prompt without a uid is called by the number of its row.
+    A prompt without a uid is called by its number among the prompts, which is the same in a `.txt` and in a CSV.
 
     Raises:
         VievalError: the table cannot be read or is empty, and for the first row that is no prompt, names an image model,
@@ -58,7 +58,7 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
         if isinstance(row, BadLine) or (problem := _problem(row)):
             raise VievalError(f"{path}: {table.unit} {number}: {row if isinstance(row, BadLine) else problem}")
         named = row.get("uid") is not None
-        uid = str(row["uid"] if named else number)
+        uid = str(row["uid"] if named else len(prompts) + 1)
         if uid in prompts:
             raise VievalError(
                 f"{path}: {table.unit}s {prompts[uid].number} and {number} are both {uid!r}; give each a uid of its own"

@@ -31,7 +31,6 @@ from vieval_plugin.report.ranking_sentences import (
 )
 from vieval_plugin.report.ranking_tables import (
     contest_tables,
-    corrected_table,
     corrected_tables,
     default_aspect,
     long_tables,
@@ -59,7 +58,7 @@ CAUTION = (
 )
 _CORRECTED = (
     "Corrected means are what people would say, by prediction-powered inference; their intervals count the ratings' "
-    "uncertainty."
+    "uncertainty, and p of their differences is that of Student's t."
 )
 _UNCORRECTED = (
     "The ratings do not correct win rates: rank verdicts of a judge that scores each image, whose means they correct."
@@ -216,7 +215,8 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
 
 def tables_of(report: RankReport) -> list[Table]:
     """Tables that a reader of the answers needs: those of its rankings, and what people said."""
-    tables = [corrected_table(member) for member in report.corrected_answers.values()]
+    # of two generators the answer has the difference
+    tables = [t for c in report.corrected_answers.values() for t in corrected_tables(c, fewest_pairs=2)]
     tables += [
         table
         for ranking in main_rankings(report.shown)
@@ -259,8 +259,8 @@ def protocol(options: StatisticsOptions) -> str:
 def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> None:
     """Write `FILES` to the folder `out`: the tables to read, and every number once more for programs."""
     tables = [
-        *corrected_tables(report.corrected),
-        *ranking_tables(report.shown),
+        *(table for member in report.corrected for table in corrected_tables(member)),
+        *ranking_tables(report.shown, {(c.ranking.benchmark, c.ranking.judge) for c in report.corrected}),
         *contest_tables(report.shown_contests),
         *report.totals,
         *([report.raters] if report.raters else []),

@@ -10,7 +10,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED, CorrectedRanking
-from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, RankedGenerator
+from vieval_plugin.meta_evaluation.generator_ranking import MEAN, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
 from vieval_plugin.records import YOUR_IMAGES
@@ -91,7 +91,7 @@ def corrected_sentences(corrected: CorrectedRanking) -> list[str]:
             counts[_NAMED - 1 :] = [f"few of {len(counts) - _NAMED + 1} others"]
         any_interval = any(e.rated_prompts >= LEAST_FOR_A_TEST for e in few)
         short = "the intervals of the means are too short" if any_interval else "these are too few for intervals"
-        text.append(f"Few ratings: {listed(counts)}, where {LEAST_RATED} of each are needed; {short}.")
+        text.append(f"Few ratings: {listed(counts)}, where {LEAST_RATED} of each are needed, or all; {short}.")
     return text
 
 
@@ -119,11 +119,16 @@ def gate(ranking: GeneratorRanking, margin: float, bias: PositionBias | None = N
     """
     mine, *others = [system.label for system in ranking.comparison.compared.systems]
     if not others:
-        raise VievalError(f"--margin compares {mine} with another generator, and there is none")
+        raise VievalError(f"{no_other_generator(mine)}; rank verdicts on its images with these")
     decided = [_decided(ranking, mine, other, margin, bias) for other in others]
     decisions = {decision for decision, _ in decided}
     overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
     return Gate(overall, tuple(sentence for _, sentence in decided))
+
+
+def no_other_generator(generator: str) -> str:
+    """What a gate lacks where there is one generator."""
+    return f"--margin compares {generator} with another generator, and there is none"
 
 
 def _decided(
@@ -135,7 +140,7 @@ def _decided(
     result = pair.result if pair.first == mine else pair.result.turned
     difference = result.difference
     unit = ranking.comparison.compared.unit
-    measured = f"difference {_interval(difference)} on {pair.n} {unit}"
+    measured = f"difference {_interval(difference)} {_on_items(ranking, pair)}"
     unranked = next((g for g in ranking.generators if g.generator in (mine, other) and g.reason), None)
     if unranked:
         return "undecided", f"It cannot be told: {unranked.generator} has {unranked.reason} ({measured})."
@@ -254,7 +259,16 @@ def _result(ranking: GeneratorRanking, pair: SystemPair, n: int = 0) -> str:
     values = f"{_measured(ranking)} {pair.result.first:.3f} against {pair.result.second:.3f}"
     if n == 1:
         return values
-    return f"{values}, difference {_interval(pair.result.difference)} on {pair.n} {ranking.comparison.compared.unit}"
+    return f"{values}, difference {_interval(pair.result.difference)} {_on_items(ranking, pair)}"
+
+
+def _on_items(ranking: GeneratorRanking, pair: SystemPair) -> str:
+    """What a difference was measured on, and why that is not as many as the table has of a generator."""
+    unit = ranking.comparison.compared.unit
+    counts = {g.scored for g in ranking.generators if g.generator in (pair.first, pair.second)}
+    if ranking.statistic != MEAN or counts == {pair.n}:
+        return f"on {pair.n} {unit}"
+    return f"on the {pair.n} {unit} that both have a score of"
 
 
 def _measured(ranking: GeneratorRanking) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import TypeVar
@@ -14,11 +14,11 @@ from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.meta_evaluation.candidates import Candidate
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
-from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, CorrectedRanking
 from vieval_plugin.meta_evaluation.generator_ranking import ALL, MEAN, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import Table, number, p_text, with_interval
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
-from vieval_plugin.records import OWN, YOUR_IMAGES
+from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName
 from vieval_plugin.stats.estimate import Estimate
 
 DEFAULT = "O"
@@ -115,20 +115,40 @@ def main_tables(ranking: GeneratorRanking, rankings: Sequence[GeneratorRanking])
     return [table, *([_pairs(ranking)] if len(ranking.comparison.all_pairs) > 1 else [])]
 
 
-def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
-    """For each judge: its ranking by each aspect, pairs, and the default aspect under the words of each heading."""
-    tables: list[Table] = []
+def ranking_tables(
+    rankings: Sequence[GeneratorRanking], corrected: Collection[tuple[str, JudgeName]] = ()
+) -> list[Table]:
+    """For each judge: its ranking by each aspect, pairs, and the default aspect under the words of each heading.
+
+    Args:
+        rankings: of judges, without corrections.
+        corrected: the benchmarks and judges with corrected tables beside these, whose titles tell the two apart.
+    """
     main = set(map(id, main_rankings(rankings)))
-    for of_judge in _grouped(rankings, "benchmark", "judge").values():
-        whole = [ranking for ranking in of_judge if id(ranking) in main or not ranking.heading]
-        for ranking in sorted(whole, key=lambda ranking: id(ranking) not in main):
-            tables += [_ranking(ranking, {}), *([_pairs(ranking)] if ranking.comparison.all_pairs else [])]
-        default = default_aspect(of_judge)
-        tables += _broken_down([r for r in of_judge if r.heading and r.aspect == default and id(r) not in main])
-    return tables
+    return [
+        replace(table, title=f"{table.title}; by the judge alone, not corrected") if key in corrected else table
+        for key, of_judge in _grouped(rankings, "benchmark", "judge").items()
+        for table in _judge_tables(of_judge, main)
+    ]
 
 
-def corrected_table(corrected: CorrectedRanking) -> Table:
+def _judge_tables(of_judge: Sequence[GeneratorRanking], main: Collection[int]) -> list[Table]:
+    """Tables of one judge's rankings, of which `main` has the ids of those that come first."""
+    tables: list[Table] = []
+    whole = [ranking for ranking in of_judge if id(ranking) in main or not ranking.heading]
+    for ranking in sorted(whole, key=lambda ranking: id(ranking) not in main):
+        tables += [_ranking(ranking, {}), *([_pairs(ranking)] if ranking.comparison.all_pairs else [])]
+    default = default_aspect(of_judge)
+    return [*tables, *_broken_down([r for r in of_judge if r.heading and r.aspect == default and id(r) not in main])]
+
+
+def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list[Table]:
+    """Generators by their corrected means, and their corrected differences where there are `fewest_pairs` or more."""
+    pairs = corrected.ranking.comparison.pairs
+    return [_corrected_means(corrected), *([_pairs(corrected.ranking)] if len(pairs) >= fewest_pairs else [])]
+
+
+def _corrected_means(corrected: CorrectedRanking) -> Table:
     """Generators by their corrected means, beside the judge's mean and that of people's ratings alone."""
     ranking = corrected.ranking
     ranks = {standing.system.label: standing.rank_text for standing in ranking.comparison.standings}
@@ -144,17 +164,8 @@ def corrected_table(corrected: CorrectedRanking) -> Table:
         )
         for mean in corrected.estimates
     ]
-    title = f"{_about(ranking)}, {ranking.judge}: {ranking.aspect}, what people would say; {ranking.comparison.family}"
+    title = f"{_about(ranking)}, {ranking.judge}: {ranking.aspect}, corrected by people's labels; {ranking.comparison.family}"
     return Table("corrected", title, _CORRECTED_HEADER, tuple(rows))
-
-
-def corrected_tables(corrected: Sequence[CorrectedRanking]) -> list[Table]:
-    """For each judge and aspect: `corrected_table`, and pairs."""
-    return [
-        table
-        for member in corrected
-        for table in (corrected_table(member), *([_pairs(member.ranking)] if member.ranking.comparison.pairs else []))
-    ]
 
 
 def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
@@ -306,13 +317,14 @@ def _pairs(ranking: GeneratorRanking) -> Table:
         )
         for pair in map(SystemPair.better_first, ranking.comparison.all_pairs)
     ]
-    title = f"{ranking.judge}: {ranking.aspect}, {ranking.statistic}, differences on the prompts that both have" + (
+    measured = "corrected by people's labels" if ranking.statistic == CORRECTED else ranking.statistic
+    title = f"{ranking.judge}: {ranking.aspect}, {measured}, differences on the prompts that both have" + (
         "" if ranking.word == ALL else f" of {ranking.word}"
     )
     significant = any(pair.significant for pair in ranking.comparison.all_pairs)
     names = "better - worse" if significant else "first - second"
     difference = "win rate minus one half [95%]" if ranking.statistic == WIN_RATE else "difference [95%]"
-    return Table("pairs", title, (names, "n", difference, "p", "p (Holm)"), tuple(rows))
+    return Table("pairs", title, (names, ranking.comparison.compared.unit, difference, "p", "p (Holm)"), tuple(rows))
 
 
 def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:

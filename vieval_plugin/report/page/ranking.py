@@ -16,6 +16,7 @@ from vieval_plugin.images import is_changed
 from vieval_plugin.judges.contests import FIRST, SECOND, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
 from vieval_plugin.records import OWN, YOUR_IMAGES, Record, Run
@@ -142,7 +143,8 @@ def _strip(report: RankReport, sections: Sequence[RankingSection]) -> Markup:
         for generator, several in named
         for place, (score, card, picture) in ends(sorted(several, key=lambda entry: -entry[0]), each)
     ]
-    return strip(f"The best and the worst of each generator, by {ranking.judge}", chosen)
+    alone = " alone" if ranking.statistic == CORRECTED else ""
+    return strip(f"The best and the worst of each generator, by {ranking.judge}{alone}", chosen)
 
 
 def _seen(pictures: Sequence[JudgedPicture]) -> tuple[Thumbnail, ...]:
@@ -162,9 +164,10 @@ def _section(
     order = [standing.system.label for standing in ranking.comparison.standings]
     leads = {key: _lead(records, ranking, order) for key, records in by_prompt.items()}
     cards = {key: place for place, key in enumerate(leads, start=1)}
+    corrected = ranking.statistic == CORRECTED
     groups = tuple(
         (
-            title,
+            f"By the judge alone, {title}" if corrected else title,
             tuple(
                 replace(
                     _tile(by_prompt[key], ranking, order, leads[key], pictures, thumbnails),
@@ -178,7 +181,7 @@ def _section(
     )
     named = f"{measured} ({ASPECTS[measured]})" if measured in ASPECTS else measured
     benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}: "
-    title = f"{benchmark}{named}, by {ranking.judge}{where}"
+    title = f"{benchmark}{named}, by {ranking.judge}{where}" + (", corrected by people's labels" if corrected else "")
     worse = [label for label in order[1:] if ranking.comparison.beats(order[0], label)]
     return RankingSection(title, forest(estimates, {}, (0.0, 1.0), f"Intervals: {title}", worse), groups)
 
