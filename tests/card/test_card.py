@@ -187,6 +187,18 @@ def test_a_plan_says_that_published_verdicts_are_missing(options, tmp_path, monk
     assert not (tmp_path / "card").exists()
 
 
+def test_of_a_benchmark_with_ratings_alone_the_missing_images_are_named(options, monkeypatch, vieval, shared_data):
+    monkeypatch.setenv("VIEVAL_DATA", str(shared_data))
+    at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
+    printed = vieval("card", "--plan", *at, "--benchmark", "imagenhub", code=1).err
+    folder = shared_data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IG" / "SD"
+    assert (
+        f"imagenhub has ratings and lacks images: {folder}: 197 of 197 images missing, first sample_0.jpg, and more in "
+    ) in printed
+    assert "; run: vieval prepare imagenhub;" in printed
+    assert "not prepared;" not in printed
+
+
 def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(options, tmp_path, vieval):
     with FakeServer() as server:
         make(

@@ -29,17 +29,17 @@ def samples(folder, rows, backbone, aspects):
     return folder
 
 
-def judged(folder, backbone, scored, benchmark="vieval_demo"):
-    """A judge of SC on 40 instructions with two outputs each; `scored` has the number and people's mean."""
+def judged(folder, backbone, scored, benchmark="vieval_demo", aspects=("SC",)):
+    """A judge of these aspects, all alike, on 40 instructions with two outputs each; `scored` has the number and people's mean."""
     rng = np.random.default_rng(3)
     rows = []
     for number in range(80):
         raters = tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))
         identity = SampleId(benchmark, "tie", f"editor {number % 2}", f"u{number // 2}")
         score = scored(number, float(np.mean(raters)))
-        verdict = Verdict({}, Status.REFUSAL) if score is None else Verdict({"SC": score}, Status.OK)
-        rows.append((Sample(identity, {}, ratings={"SC": raters}), verdict))
-    return samples(folder / backbone[:8], rows, backbone, ("SC",))
+        verdict = Verdict({}, Status.REFUSAL) if score is None else Verdict(dict.fromkeys(aspects, score), Status.OK)
+        rows.append((Sample(identity, {}, ratings=dict.fromkeys(("SC", "O"), raters)), verdict))
+    return samples(folder / backbone[:8], rows, backbone, aspects)
 
 
 def right(number, people):
@@ -63,6 +63,7 @@ def read(path):
 def test_judges_are_ranked_and_their_differences_tested(tmp_path, capsys):
     given = [judged(tmp_path, "poor", poor), judged(tmp_path, "right", right), judged(tmp_path, "alike", right)]
     shown = compare(capsys, *given, "--draws", 300, "--seed", 7, "--out", tmp_path / "out")
+    assert "vieval_demo: alike and right gave the same score to all 80 samples; are they one model?\n" in shown
     lines = shown.splitlines()
     assert lines[:2] == [
         "vieval_demo/tie, SC: alike is significantly better than poor; right is significantly better than poor",
@@ -97,6 +98,32 @@ def test_judges_are_ranked_and_their_differences_tested(tmp_path, capsys):
         assert float(row["difference"]) == pytest.approx(pair["difference"], abs=1e-5)
         assert pair["ci_low"] <= pair["difference"] <= pair["ci_high"]
         assert pair["significant"] == (pair["p_holm"] <= 0.05)
+
+
+def test_the_first_sentence_is_by_the_overall_score_where_half_of_the_judges_rate_it(tmp_path, capsys):
+    both = ("SC", "O")
+    given = [judged(tmp_path, "poor", poor, aspects=both), judged(tmp_path, "right", right, aspects=both)]
+    of_sc = [
+        judged(tmp_path, f"SC {n}", lambda number, people, n=n: right(number + 1, people) + n / 100) for n in range(3)
+    ]
+    shown = compare(capsys, *given, of_sc[0], "--draws", 20)
+    first, second, empty, heading, *_ = shown.splitlines()
+    assert first == "vieval_demo: by the overall score (O), right is significantly better than poor"
+    assert second == "SC 0 has no O: see the other aspects below"
+    assert (empty, heading) == ("", "vieval_demo/tie, O: right is significantly better than poor")
+    assert compare(capsys, *given, *of_sc, "--draws", 20).startswith("vieval_demo: by semantic consistency (SC), ")
+
+
+def test_of_many_judges_the_first_sentence_names_few(tmp_path, capsys):
+    poor_ones = [
+        judged(tmp_path, f"p{n}", lambda number, people, n=n: poor(number * (n + 2), people)) for n in range(5)
+    ]
+    shown = compare(
+        capsys, judged(tmp_path, "right", right), judged(tmp_path, "alike", right), *poor_ones, "--draws", 20
+    )
+    assert shown.splitlines()[0] == (
+        "vieval_demo/tie, SC: alike is significantly better than 5 others; right is significantly better than 5 others"
+    )
 
 
 def test_the_same_command_prints_the_same_and_another_seed_does_not(tmp_path, capsys):
@@ -204,6 +231,9 @@ def gpt4v(shared_data, tmp_path_factory):
 def test_gpt4v_is_worse_with_an_example_and_no_different_from_itself(gpt4v, tmp_path, capsys):
     """The published finding, on 2,497 samples that both scored; and the values of all 4,490: .416 / .345 / .364."""
     shown = compare(capsys, *gpt4v, "--out", tmp_path)
+    assert shown.startswith(
+        "imagenhub: by the overall score (O), gpt4v_0shot is significantly better than gpt4v_1shot\n\nimagenhub, O: "
+    )
     parts = "cig, mcic, mie, sdie, sdig, tie, tig"
     for aspect in ("SC", "PQ", "O"):
         assert (

@@ -69,6 +69,17 @@ def test_what_was_interrupted_goes_on_and_what_was_changed_is_fetched_anew(site,
     assert len(asked) == 6
 
 
+def test_one_line_has_all_that_is_missing_whatever_the_reasons(site, vieval, tmp_path):
+    host, _, spoilt, gone = site
+    given = ("--root", tmp_path, "--part", "imagenhub", "--logs-host")
+    gone.update(list(BODIES)[:3])
+    spoilt.add(list(BODIES)[11])
+    [line] = vieval("prepare", "published_verdicts", *given, host, code=1).out.splitlines()[1:]
+    assert line.startswith("published_verdicts/imagenhub: 4 of 12 files missing (404 not found: 3; not the file of ")
+    [line] = vieval("prepare", "published_verdicts", *given, "http://127.0.0.1:9", code=1).out.splitlines()[1:]
+    assert line.startswith("published_verdicts/imagenhub: 4 of 12 files missing, first: ")
+
+
 def test_of_a_log_of_another_commit_nothing_is_kept(site, vieval, tmp_path):
     host, _, spoilt, _ = site
     spoilt.update(list(BODIES)[:2])

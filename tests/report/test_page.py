@@ -30,7 +30,7 @@ def report(tmp_path, rows, options=OPTIONS):
     return Page((tmp_path / "out" / "report.html").read_text()), written
 
 
-def judged(judge, quality, n=60, failing=0, seed=0):
+def judged(judge, quality, n=60, failing=0, seed=0, status=Status.REFUSAL):
     """Rows of a judge on the same samples as all others: `quality` says how much of its score is what people said."""
     people, noise = random.Random(1), random.Random(f"{judge}{seed}")
     rows = []
@@ -44,7 +44,7 @@ def judged(judge, quality, n=60, failing=0, seed=0):
                 {} if failed else {"O": score},
                 [rating],
                 judge=judge,
-                status=Status.REFUSAL if failed else Status.OK,
+                status=status if failed else Status.OK,
             )
         )
     return rows
@@ -79,11 +79,29 @@ def test_a_judge_that_refused_much_is_marked_and_never_stands_on_top_unmarked(tm
     rows = {one["judge"]: one for one in headline(tmp_path)}
     assert [*rows][:3] == ["some", "all", "few"]
     assert rows["few"]["rank"] == ""
-    assert rows["some"]["failures"] == "9 of 60: 9 refusal (!)"
+    assert rows["some"]["failures"] == "9 of 60: 9 refusal"
     assert (rows["all"]["n"], rows["some"]["n"], rows["few"]["n"]) == ("60", "51", "20")
     warned = [one for one in page.all("tr") if "warned" in one.get("class", "")]
     assert len(warned) == 2
     assert "Not ranked: few (a score for 20 of 60 samples)." in page.said
+
+
+def test_samples_that_a_replayed_log_lacks_stand_among_the_failures(tmp_path):
+    lacking = judged("log", 0.8, failing=7, status=Status.MISSING)
+    page, written = report(tmp_path, [*judged("all", 0.6), *lacking])
+    assert {one["judge"]: one["failures"] for one in headline(tmp_path)[:2]} == {"log": "7 of 60 missing", "all": "0"}
+    assert "log: the replay holds no verdict on 7 of 60 samples." in written.headlines
+    assert "7 of 60 missing" in page.said
+
+
+def test_a_judge_with_one_answer_has_that_in_its_row_of_the_table(tmp_path):
+    alike = [
+        {**one, "filtered_resps": row(f"u{n}", {"O": 0.5}, judge="alike")["filtered_resps"]}
+        for n, one in enumerate(judged("alike", 0.5))
+    ]
+    report(tmp_path, [*judged("all", 0.6), *alike])
+    marks = {one["judge"]: one["marks"] for one in headline(tmp_path)}
+    assert "60 of 60 answers are 0.50, which decides its number" in marks["alike"]
 
 
 def test_judges_of_different_samples_are_compared_on_what_each_two_scored(tmp_path):

@@ -114,7 +114,7 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
             number_of(summary.estimates[_CONSISTENT]) if _CONSISTENT in summary.estimates else None,
             one_answer(records, headline.aspect),
         ),
-        spent=EntryCost(cost.verdicts, dict(cost.statuses), cost.calls, cost.tokens, material.seconds),
+        spent=EntryCost(cost.verdicts, dict(cost.statuses), cost.answers, cost.tokens, material.seconds),
         files=digests(material.files, out),
     )
 
@@ -148,7 +148,7 @@ def repeats_of(
         *(judge, benchmark, times),
         *agreement_of_repeats(records, benchmark, options),
         files=digests(files, out),
-        calls=cost_of(records).calls,
+        calls=cost_of(records).answers,
     )
 
 

@@ -23,6 +23,7 @@ from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.session import Counted, Session
 from vieval_plugin.tasks import tasks
+from vieval_plugin.text.plural import plural
 
 SAMPLES, CONTESTS = 600, 400
 """Samples of a benchmark of ratings, and contests of one of votes, where nobody says how many."""
@@ -135,21 +136,33 @@ def planned(
 
 
 def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[str]]:
-    """The samples of all parts that are there, and a line for the first that is not."""
+    """The samples of all parts that are there, and lines on parts that are not, or whose images are not."""
     loaded: list[Judged] = []
-    absent: dict[str, str] = {}
+    absent: list[str] = []
+    without_images: dict[str, list[str]] = {}
     for part in benchmark.parts:
         try:
             root = data_root(benchmark, options)
-            if benchmark.missing(root, part):
-                absent[part] = "not prepared"
+            missing = benchmark.missing(root, part)
             loaded += benchmark.load(root, part)
-        except VievalError as error:
-            absent[part] = str(error)
-    if not absent:
-        return loaded, []
-    of = "" if len(absent) == len(benchmark.parts) else f" ({', '.join(absent)})"
-    return loaded, [f"{benchmark.name}{of} is not prepared; run: vieval prepare {benchmark.name}"]
+        except VievalError:
+            absent.append(part)
+        else:
+            without_images |= {part: missing} if missing else {}
+    run = f"run: vieval prepare {benchmark.name}"
+    lines = [f"{_parts_text(benchmark, absent)} is not prepared; {run}"] if absent else []
+    if without_images:
+        missing = [line for several in without_images.values() for line in several]
+        first = next((line for line in missing if " image" in line), missing[0]).partition("; ")[0]
+        more = f", and more in {plural(len(missing) - 1, 'place')}" if len(missing) > 1 else ""
+        named = _parts_text(benchmark, list(without_images))
+        lines.append(f"{named} has ratings and lacks images: {first}{more}; {run}")
+    return loaded, lines
+
+
+def _parts_text(benchmark: Benchmark, parts: Sequence[str]) -> str:
+    """A benchmark with the parts that are meant, where these are not all."""
+    return benchmark.name if len(parts) == len(benchmark.parts) else f"{benchmark.name} ({', '.join(parts)})"
 
 
 def _parts(benchmark: str, judge: PreparedJudge) -> set[str]:

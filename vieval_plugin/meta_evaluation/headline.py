@@ -71,8 +71,17 @@ def preferred(aspects: Sequence[str]) -> list[str]:
     >>> preferred(["SC", "PQ", "O"])
     ['O', 'SC', 'PQ']
     """
+    return sorted(aspects, key=lambda aspect: (place_of_aspect(aspect), aspect))
+
+
+def place_of_aspect(aspect: str) -> int:
+    """The place of an aspect among headlines, the same for all that are neither O nor SC nor PQ.
+
+    >>> place_of_aspect("O"), place_of_aspect("style"), place_of_aspect("beauty")
+    (0, 3, 3)
+    """
     usual = ("O", "SC", "PQ")
-    return sorted(aspects, key=lambda aspect: (usual.index(aspect) if aspect in usual else len(usual), aspect))
+    return usual.index(aspect) if aspect in usual else len(usual)
 
 
 WHY_PREFERRED = (

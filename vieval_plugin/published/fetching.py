@@ -49,7 +49,7 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     if failed and len(failed) == len(wanted) and not any(failure.host_answered for failure in failed):
         reason = f"{failed[0].host} does not answer ({failed[0].reason})"
         return Prepared(without_network(NAME, root, reason), False)
-    lines = [line for name in names for line in _lines(name, jobs[name], lacking, failed)]
+    lines = [_line(name, jobs[name], lacking, failed) for name in names]
     return Prepared(tuple(lines), not failed)
 
 
@@ -67,17 +67,20 @@ def _download(file: PublishedFile, address: str, root: Path) -> Download:
     return Download(url, root / file.place, check, lambda path: not file.difference(path.read_bytes()))
 
 
-def _lines(name: str, jobs: Sequence[Download], lacking: set[Path], failed: Sequence[Failed]) -> list[str]:
-    """Outcome for a terminal: a line a benchmark or, where files are missing, a line a reason."""
+def _line(name: str, jobs: Sequence[Download], lacking: set[Path], failed: Sequence[Failed]) -> str:
+    """Outcome of a benchmark for a terminal: complete, or how many files are missing for which reasons."""
     paths = {job.path for job in jobs}
     of_name = [failure for failure in failed if failure.path in paths]
     if not of_name:
-        return [f"{NAME}/{name}: complete, {plural(len(jobs), 'file')} ({len(paths & lacking)} fetched now)"]
-    # of files of another commit each has a reason of its own
-    reasons = Counter(failure.reason.partition(":")[0] for failure in of_name)
-    firsts = {failure.reason.partition(":")[0]: failure for failure in reversed(of_name)}
-    return [
-        f"{NAME}/{name}: {count} of {plural(len(jobs), 'file')} missing, first: {redacted(firsts[reason].url)} "
-        f"({firsts[reason].reason}); run the command again to retry"
-        for reason, count in reasons.items()
-    ]
+        return f"{NAME}/{name}: complete, {plural(len(jobs), 'file')} ({len(paths & lacking)} fetched now)"
+    counts = Counter(map(_reason, of_name))
+    reasons = "; ".join(f"{reason}: {n}" for reason, n in counts.most_common())
+    return (
+        f"{NAME}/{name}: {len(of_name)} of {plural(len(jobs), 'file')} missing{f' ({reasons})' if len(counts) > 1 else ''}, first: "
+        f"{redacted(of_name[0].url)} ({of_name[0].reason}); run the command again to retry"
+    )
+
+
+def _reason(failure: Failed) -> str:
+    """What failed files have in common: of files of another commit each has a reason of its own."""
+    return failure.reason.partition(":")[0] if failure.host_answered else f"{failure.host} does not answer"

@@ -15,7 +15,7 @@ from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_against
 from vieval_plugin.meta_evaluation.tables import Table, Tables, printed_tables
-from vieval_plugin.records import OWN, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.report.folder_totals import totals_tables
 from vieval_plugin.report.headlines.costs import durations
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow, leaderboards
@@ -27,6 +27,7 @@ from vieval_plugin.report.own_samples import benchmarks_with_runs, win_rate_answ
 from vieval_plugin.report.page import PageSection, page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.rendering import csv_text, markdown
+from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.report.several_judges import judges_together
 from vieval_plugin.report.verdict_tables import findings_tables, trained_on_tables
 from vieval_plugin.results.runs import Results
@@ -78,6 +79,12 @@ def write_report(
     win_rates = win_rate_answers(runs, options)
     seconds = durations(runs)
     runs_of_benchmarks = benchmarks_with_runs(runs)
+    same = [
+        f"{YOUR_IMAGES if benchmark.name == OWN else benchmark.name}: {sentence}"
+        for benchmark, benchmark_runs in runs_of_benchmarks
+        for sentence in same_scores(benchmark_runs)
+    ]
+    notes = [*same, *notes]
     reference_order = read_order(order) if order else ()
     sections = []
     for benchmark, benchmark_runs in runs_of_benchmarks:
@@ -137,7 +144,9 @@ def write_report(
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
     lines = (line for section in sections for line in _first_lines(section))
-    return WrittenReport(comparison, (*together, *win_rates, *lines, *(f"note: {note}" for note in results.notes)))
+    return WrittenReport(
+        comparison, (*together, *win_rates, *lines, *(f"note: {note}" for note in (*same, *results.notes)))
+    )
 
 
 def _answers(sections: Sequence[PageSection], named: bool = True) -> list[str]:

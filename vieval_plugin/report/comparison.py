@@ -10,13 +10,22 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, SystemPair, compare_systems
+from vieval_plugin.meta_evaluation.comparison import (
+    LEVEL,
+    Comparison,
+    Standing,
+    SystemPair,
+    compare_systems,
+)
+from vieval_plugin.meta_evaluation.headline import place_of_aspect
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.report.headlines.leaderboards import NOT_ABOVE_CONSTANT
+from vieval_plugin.report.headlines.words import ASPECTS
 from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.report.rendering import csv_text
+from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.estimate import Estimate
@@ -25,17 +34,38 @@ from vieval_plugin.text.tables import text_table
 
 _NAMES = ("benchmark", "task", "aspect", "statistic")
 _NUMBERS = ("value_better", "value_worse", "difference", "ci_low", "ci_high", "p", "p_holm")
+_NAMED = 3
+"""Number of judges that a sentence names; of more it says how many there are."""
 _ELSEWHERE = "--out FOLDER has them"
 FILES = ("comparison_judges.csv", "comparison_pairs.csv", "comparison.json")
 
 
 @dataclass(frozen=True)
 class BenchmarkComparison:
-    """A benchmark's judges, compared on each of its statistics; none where its report compares nothing."""
+    """A benchmark's judges, compared on each of its statistics; none where its report compares nothing.
+
+    `same` has sentences on judges that gave the same score to every sample.
+    """
 
     benchmark: str
     judges: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
+    same: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What its judges judged, in words."""
+        return YOUR_IMAGES if self.benchmark == OWN else self.benchmark
+
+    @property
+    def preferred(self) -> list[Comparison]:
+        """The comparisons as headlines of a report come: what half of the judges rate or more, the overall score first."""
+
+        def place(comparison: Comparison) -> tuple[bool, int]:
+            compared = comparison.compared
+            return 2 * len(compared.systems) < len(self.judges), place_of_aspect(compared.aspect)
+
+        return sorted(self.comparisons, key=place)
 
 
 def compare_results(results: Results, options: StatisticsOptions) -> list[BenchmarkComparison]:
@@ -57,7 +87,7 @@ def _compared(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOpti
         return BenchmarkComparison(benchmark.name, judges, ())
     compared = benchmark.report.compared(benchmark.name, tuple(benchmark.parts), runs, options)
     comparisons = tuple(compare_systems(statistic, benchmark.name, options) for statistic in compared)
-    return BenchmarkComparison(benchmark.name, judges, comparisons)
+    return BenchmarkComparison(benchmark.name, judges, comparisons, tuple(same_scores(runs)))
 
 
 def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions) -> list[str]:
@@ -65,8 +95,7 @@ def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions
     text: list[str] = []
     for of_benchmark in comparisons:
         if len(of_benchmark.judges) < 2:
-            where = YOUR_IMAGES if of_benchmark.benchmark == OWN else of_benchmark.benchmark
-            text.append(f"{where}: two judges are needed, and the only one is {of_benchmark.judges[0]}")
+            text.append(f"{of_benchmark.title}: two judges are needed, and the only one is {of_benchmark.judges[0]}")
         elif not of_benchmark.comparisons and of_benchmark.benchmark == OWN:
             text.append(
                 f"{YOUR_IMAGES}: nobody rated them, so no judge can be shown to be better; `vieval rank` compares the "
@@ -74,9 +103,11 @@ def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions
             )
         elif not of_benchmark.comparisons:
             text.append(f"{of_benchmark.benchmark}: none of its statistics has a test of two judges")
-        for comparison in of_benchmark.comparisons:
+        text += _overall_answer(of_benchmark)
+        for comparison in of_benchmark.preferred:
             more = _lines(of_benchmark.benchmark, comparison)
             text += more if more != text[-1:] else []  # one judge alone is told of once
+        text += [line for sentence in of_benchmark.same for line in (f"{of_benchmark.title}: {sentence}", "")]
     tested = any(comparison.pairs for of_benchmark in comparisons for comparison in of_benchmark.comparisons)
     return [*text, *([protocol(options)] if tested else [])]
 
@@ -110,6 +141,23 @@ def write_comparison(comparisons: Sequence[BenchmarkComparison], out: Path, opti
     )
     for name, text in zip(FILES, texts, strict=True):
         write_whole(out / name, [text])
+
+
+def _overall_answer(of_benchmark: BenchmarkComparison) -> list[str]:
+    """The answer by the first of several statistics, and which judges it is not of."""
+    first, *others = of_benchmark.preferred or (None,)
+    if first is None or not others or not first.all_pairs:
+        return []
+    aspect = first.compared.aspect
+    by = {**ASPECTS, "O": "the overall score"}.get(aspect)
+    rated = {standing.system.label for standing in first.standings}
+    lacking = [label for label in of_benchmark.judges if label not in rated]
+    have = "has" if len(lacking) == 1 else "have"
+    return [
+        f"{of_benchmark.title}: by {f'{by} ({aspect})' if by else aspect}, {_answer(first)}",
+        *([f"{_listed(lacking)} {have} no {aspect}: see the other aspects below"] if lacking else []),
+        "",
+    ]
 
 
 def _lines(benchmark: str, comparison: Comparison) -> list[str]:
@@ -168,9 +216,15 @@ def _answer(comparison: Comparison) -> str:
     worse_than = {
         pair.first: [beaten.second for beaten in significant if beaten.first == pair.first] for pair in significant
     }
-    return "; ".join(
-        f"{better} is significantly better than {', '.join(worse)}" for better, worse in worse_than.items()
-    )
+    most_first = sorted(worse_than.items(), key=lambda result: -len(result[1]))
+    sentences = [f"{better} is significantly better than {_listed(worse)}" for better, worse in most_first[:_NAMED]]
+    more = len(most_first) - _NAMED
+    sentences += [f"and {more} more {'is' if more == 1 else 'are'} better than others"] if more > 0 else []
+    return "; ".join(sentences)
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join(labels) if len(labels) <= _NAMED else f"{len(labels)} others"
 
 
 def _interval(difference: Estimate) -> str:

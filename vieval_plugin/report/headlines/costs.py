@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -23,8 +23,8 @@ class Cost:
     """Outcomes of verdicts, and what was spent on them.
 
     `verdicts` counts verdicts on samples that the judge applies to and that a replay holds, `failed` those of them
-    without a score, by `statuses`; `missing` are those that a replay does not hold. `calls` are the steps behind all
-    verdicts, reminders included. `tokens` is None where no host wrote them down. `recorded` says that nothing was spent
+    without a score, by `statuses`; `missing` are those that a replay does not hold. `answers` are the steps behind all
+    verdicts, reminders included, whether a call or the store gave them. `tokens` is None where no host wrote them down. `recorded` says that nothing was spent
     now: verdicts were replayed.
     """
 
@@ -32,7 +32,7 @@ class Cost:
     failed: int
     statuses: tuple[tuple[str, int], ...]
     missing: int
-    calls: int
+    answers: int
     tokens: int | None
     recorded: bool
 
@@ -44,7 +44,12 @@ class Cost:
     @property
     def failures_text(self) -> str:
         """The failures in words, the most frequent first: `29 refusal, 1 parse_failure`."""
-        return ", ".join(f"{n} {status}" for status, n in self.statuses)
+        return statuses_text(self.statuses)
+
+    @property
+    def missing_text(self) -> str:
+        """The samples that a replay lacks in words: `311 of 4801 missing`; empty where it lacks none."""
+        return f"{self.missing} of {self.verdicts + self.missing} missing" if self.missing else ""
 
     @property
     def warning(self) -> str:
@@ -55,6 +60,16 @@ class Cost:
         if self.missing > WARNED * (self.verdicts + self.missing):
             warnings.append(f"the replay holds no verdict on {self.missing} of {self.verdicts + self.missing} samples")
         return "; ".join(warnings)
+
+
+def statuses_text(statuses: Iterable[tuple[str, int]]) -> str:
+    """Counts of statuses in words.
+
+    >>> statuses_text([("refusal", 29), ("guessed", 1)])
+    "29 refusal, 1 guessed at random by the log's authors"
+    """
+    words = {str(Status.GUESSED): "guessed at random by the log's authors"}
+    return ", ".join(f"{n} {words.get(status, status)}" for status, n in statuses)
 
 
 def cost_of(records: Sequence[Record]) -> Cost:

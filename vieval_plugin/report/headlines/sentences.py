@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, SystemPair
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.records import YOUR_IMAGES
+from vieval_plugin.report.headlines.costs import statuses_text
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
 from vieval_plugin.report.headlines.words import (
     heading_words,
@@ -94,7 +95,7 @@ def _without_numbers(board: Leaderboard, scores_of: str) -> str:
     """Sentence where no row has a number: why, if verdicts failed."""
     failed, verdicts = sum(row.cost.failed for row in board.rows), sum(row.cost.verdicts for row in board.rows)
     statuses = sum((Counter(dict(row.cost.statuses)) for row in board.rows), Counter[str]())
-    kinds = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
+    kinds = statuses_text(statuses.most_common())
     why = f": {failed} of {verdicts} verdicts have no score ({kinds})" if failed else ""
     return f"No {board.headline.entrant} has a {_statistic(board)}{_compared(board)}{scores_of}{why}."
 

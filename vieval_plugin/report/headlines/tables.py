@@ -12,10 +12,10 @@ from vieval_plugin.text.tables import UNKNOWN, text_table
 def headline_table(board: Leaderboard, name: str) -> Table:
     """A leaderboard as a table; `name` is the stem of its CSV."""
     kinds = ("task types",) if board.kinds_differ else ()
-    marks = ("marks",) if board.mark_notes else ()
+    marks = ("marks",) if _has_marks(board) else ()
     header = (
         *("rank", board.headline.entrant, *kinds, f"{board.headline.aspect} [95%]", "n", *marks),
-        *("failures", "calls", "tokens", "seconds"),
+        *("failures", "answers", "tokens", "seconds"),
     )
     rows = [_row(board, row) for row in board.rows]
     rows += [_reference(*reference, len(kinds), len(marks)) for reference in board.headline.references.items()]
@@ -32,14 +32,23 @@ def headline_lines(board: Leaderboard, table: Table, elsewhere: str) -> list[str
 def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
     cost = row.cost
     kinds = (board.kinds_text(row.label),) if board.kinds_differ else ()
-    failures = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else "0"
-    failures += " (!)" if row.warning else ""
+    failed = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else ""
+    failures = "; ".join(filter(None, (failed, cost.missing_text))) or "0"
     tokens = UNKNOWN if cost.tokens is None else str(cost.tokens)
     all_recorded = all(other.cost.recorded for other in board.rows)  # then the seconds of none are known
     seconds = "replay" if cost.recorded and not all_recorded else row.seconds or UNKNOWN
-    marks = ("; ".join(row.marks),) if board.mark_notes else ()
+    marks = ("; ".join(_marks(row)),) if _has_marks(board) else ()
     number = (format_estimate(row.estimate), str(row.estimate.n), *marks)
-    return (row.rank, row.label, *kinds, *number, failures, str(cost.calls), tokens, seconds)
+    return (row.rank, row.label, *kinds, *number, failures, str(cost.answers), tokens, seconds)
+
+
+def _has_marks(board: Leaderboard) -> bool:
+    return any(map(_marks, board.rows))
+
+
+def _marks(row: LeaderboardRow) -> tuple[str, ...]:
+    """Marks of a row, and that one answer decides its number."""
+    return (*row.marks, *filter(None, (row.one_answer,)))
 
 
 def _reference(label: str, reference: Estimate, kinds: int, marks: int) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def headline_columns(board: Leaderboard, runs: Sequence[Run]) -> HeadlineColumns
     costs = {
         "n": tuple(str(row.estimate.n) for row in board.rows),
         "failures": tuple(_failures(row.cost) for row in board.rows),
-        "calls": tuple(str(row.cost.calls) for row in board.rows),
+        "answers": tuple(str(row.cost.answers) for row in board.rows),
         "tokens": tuple(_UNKNOWN if row.cost.tokens is None else str(row.cost.tokens) for row in board.rows),
         "seconds": tuple(_seconds(row) for row in board.rows),
     }
@@ -85,7 +85,8 @@ def _words(alike: Mapping[str, str]) -> str:
 
 
 def _failures(cost: Cost) -> str:
-    return f"{cost.failed} ({cost.share:.0%})" if cost.failed else "0"
+    failed = f"{cost.failed} ({cost.share:.0%})" if cost.failed else ""
+    return "; ".join(filter(None, (failed, cost.missing_text))) or "0"
 
 
 def _seconds(row: LeaderboardRow) -> str:

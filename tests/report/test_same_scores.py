@@ -1,0 +1,82 @@
+"""Judges that score every sample alike are said to do so, as they may be one model under two names."""
+
+import pytest
+
+from tests.report.pages import BENCHMARK, row, write
+from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
+from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.report import write_report
+from vieval_plugin.report.comparison import compare_results, lines
+from vieval_plugin.report.same_scores import same_scores
+from vieval_plugin.results.runs import load_results
+from vieval_plugin.stats.options import StatisticsOptions
+
+OPTIONS = StatisticsOptions(draws=20)
+SENTENCE = "first and second gave the same score to all 48 samples; are they one model?"
+
+
+def run(label, scores):
+    """A run of a judge with these scores of as many samples, None where it gave none."""
+    source = Provenance("viescore", (), ("O",), label)
+    records = [
+        (
+            Record(
+                SampleId("b", "p", "m", f"u{n}"),
+                Verdict({}, Status.REFUSAL) if score is None else Verdict({"O": score}, Status.OK),
+                source,
+                {},
+            ),
+        )
+        for n, score in enumerate(scores)
+    ]
+    return Run(label, "b", "viescore", ("O",), {"p": records})
+
+
+VARYING = [n % 7 / 10 for n in range(48)]
+
+
+def test_two_and_three_judges_alike_are_one_sentence():
+    alike = [run("first", VARYING), run("second", VARYING)]
+    other = run("other", [*VARYING[:-1], 0.95])
+    assert same_scores([*alike, other]) == [SENTENCE]
+    assert same_scores([*alike, other, run("third", VARYING)]) == [
+        "first, second and third gave the same score to all 48 samples; are they one model?"
+    ]
+
+
+def test_what_one_of_them_did_not_score_is_not_counted():
+    [sentence] = same_scores([run("first", VARYING), run("second", [None] * 8 + VARYING[8:])])
+    assert sentence == "first and second gave the same score to all 40 samples that both scored; are they one model?"
+
+
+@pytest.mark.parametrize("scores", [VARYING[:9], [0.5] * 48])
+def test_few_samples_and_one_score_for_all_are_no_reason_to_ask(scores):
+    assert same_scores([run("first", scores), run("second", scores)]) == []
+
+
+def test_contests_have_answers():
+    def votes(label):
+        source = Provenance("pairwise", (), (), label)
+        verdicts = [Verdict({}, Status.OK, choice=Choice({"forward": ("first", "second")[n % 2]})) for n in range(20)]
+        records = [
+            (Record(SampleId("b", "p", "", f"u{n}"), verdict, source, {}),) for n, verdict in enumerate(verdicts)
+        ]
+        return Run(label, "b", "pairwise", (), {"p": records})
+
+    assert same_scores([votes("a"), votes("b")]) == [
+        "a and b gave the same answer to all 20 contests; are they one model?"
+    ]
+
+
+def test_a_report_and_a_comparison_say_so(tmp_path):
+    rows = [
+        row(f"u{n}", {"O": score}, [n % 5 / 4], judge=judge)
+        for judge in ("first", "second")
+        for n, score in enumerate(VARYING)
+    ]
+    results = load_results([write(tmp_path / "run", rows)])
+    written = write_report(results, tmp_path / "out", OPTIONS)
+    assert f"note: {BENCHMARK}: {SENTENCE}" in written.headlines
+    assert SENTENCE in (tmp_path / "out" / "report.md").read_text()
+    assert SENTENCE in (tmp_path / "out" / "report.html").read_text()
+    assert f"{BENCHMARK}: {SENTENCE}" in lines(compare_results(results, OPTIONS), OPTIONS)

@@ -1,0 +1,75 @@
+"""Judges whose scores are the same on every sample: perhaps one model under two names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import TypeAlias
+
+from vieval_plugin.judges.protocol import SampleId, Verdict
+from vieval_plugin.records import Run
+
+LEAST = 10
+"""Two judges may well agree on fewer samples than these."""
+
+_Verdicts: TypeAlias = dict[SampleId, tuple[Verdict, ...]]
+
+
+def same_scores(runs: Sequence[Run]) -> list[str]:
+    """A sentence for each group of judges that gave the same score to every sample that they scored.
+
+    Judges that give one score to all samples are in no group, as their models may differ.
+
+    Args:
+        runs: of one benchmark, one a judge.
+    """
+    verdicts = {run.label: _scored(run) for run in runs}
+    groups: list[list[str]] = []
+    for label, of_judge in verdicts.items():
+        group = next((group for group in groups if _are_same(verdicts[group[0]], of_judge)), None)
+        if group is None:
+            groups.append([label])
+        else:
+            group.append(label)
+    return [_sentence(group, [verdicts[label] for label in group]) for group in groups if len(group) > 1]
+
+
+def _scored(run: Run) -> _Verdicts:
+    """The verdicts with scores or a choice, by sample, one for each time that it was judged."""
+    by_sample: dict[SampleId, list[Verdict]] = {}
+    for record in chain.from_iterable(chain.from_iterable(run.records.values())):
+        if record.verdict.scores or record.verdict.choice:
+            by_sample.setdefault(record.id, []).append(record.verdict)
+    return {sample: tuple(several) for sample, several in by_sample.items()}
+
+
+def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
+    common = first.keys() & second.keys()
+    return (
+        len(common) >= LEAST
+        and all(
+            len(first[sample]) == len(second[sample]) and all(map(_agree, first[sample], second[sample]))
+            for sample in common
+        )
+        and len({repr([(verdict.scores, verdict.choice) for verdict in first[sample]]) for sample in common}) > 1
+    )
+
+
+def _agree(first: Verdict, second: Verdict) -> bool:
+    """True where all scores are equal that both have, and so is the choice."""
+    aspects = first.scores.keys() & second.scores.keys()
+    scored = bool(aspects) or not (first.scores or second.scores)
+    return scored and first.choice == second.choice and all(first.scores[a] == second.scores[a] for a in aspects)
+
+
+def _sentence(labels: Sequence[str], verdicts: Sequence[_Verdicts]) -> str:
+    common = set.intersection(*(set(of_judge) for of_judge in verdicts))
+    are_contests = all(verdict.choice for sample in common for verdict in verdicts[0][sample])
+    score, unit = ("answer", "contests") if are_contests else ("score", "samples")
+    scope = "" if all(len(of_judge) == len(common) for of_judge in verdicts) else f" that {_both(labels)} scored"
+    named = f"{', '.join(labels[:-1])} and {labels[-1]}"
+    return f"{named} gave the same {score} to all {len(common):,} {unit}{scope}; are they one model?"
+
+
+def _both(labels: Sequence[str]) -> str:
+    return "both" if len(labels) == 2 else "all of them"
