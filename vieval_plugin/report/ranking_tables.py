@@ -125,11 +125,12 @@ def ranking_tables(
         corrected: the benchmarks and judges with corrected tables beside these, whose titles tell the two apart.
     """
     main = set(map(id, main_rankings(rankings)))
-    return [
-        replace(table, title=f"{table.title}; by the judge alone, not corrected") if key in corrected else table
-        for key, of_judge in _grouped(rankings, "benchmark", "judge").items()
-        for table in _judge_tables(of_judge, main)
-    ]
+    tables: list[Table] = []
+    for of_judge in _grouped(rankings, "benchmark", "judge").values():
+        is_corrected = (of_judge[0].benchmark, of_judge[0].judge) in corrected
+        alone = "; by the judge alone, not corrected" if is_corrected else ""
+        tables += [replace(table, title=table.title + alone) for table in _judge_tables(of_judge, main)]
+    return tables
 
 
 def _judge_tables(of_judge: Sequence[GeneratorRanking], main: Collection[int]) -> list[Table]:
