@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import tarfile
 
 import pytest
 
@@ -27,6 +28,10 @@ EXTRAS = {
     "transformers": "tools",
     "trl": "train",
 }
+
+unpacking = pytest.mark.skipif(
+    not hasattr(tarfile, "data_filter"), reason="archives are unpacked from Python 3.11.4 on"
+)
 
 
 def needs(*modules: str) -> pytest.MarkDecorator:

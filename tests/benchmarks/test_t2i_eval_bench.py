@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests import pairs
+from tests.extras import unpacking
 from tests.playing import play, text_of
 from tests.refusals import refusal
 from vieval_plugin import images
@@ -217,6 +218,7 @@ def test_a_malformed_row_is_one_line_that_names_it(folder, name, change, message
     assert name in line
 
 
+@unpacking
 def test_preparing_unpacks_the_images_once_and_says_what_there_is(folder, vieval):
 
     told = vieval("prepare", "t2i_eval_bench", "--root", folder.parent).out.splitlines()
@@ -229,6 +231,7 @@ def test_preparing_unpacks_the_images_once_and_says_what_there_is(folder, vieval
     assert prepare(folder).complete
 
 
+@unpacking
 def test_preparing_says_what_is_missing_a_line_each(folder):
     (folder / "images.tar.gz").write_bytes(pairs.archive({"../0.jpg": b"x"}))
     report = prepare(folder)
@@ -241,6 +244,7 @@ def test_preparing_says_what_is_missing_a_line_each(folder):
     assert re.search(r"scores.json: no such file; put .*DataHammer/T2I-Eval-Bench there and run `vieval prepare", line)
 
 
+@unpacking
 def test_what_is_missing_in_a_folder_of_images_is_added(folder):
     prepare(folder)
     kept = folder / "images" / "made" / "0.jpg"

@@ -7,10 +7,12 @@ import tarfile
 
 import pytest
 
+from tests.extras import unpacking
 from tests.refusals import refusal
 from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.unpack import Limits, unpack
 
+pytestmark = unpacking
 MIB = 2**20
 
 

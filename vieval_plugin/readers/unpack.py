@@ -42,6 +42,8 @@ def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
     A leading folder of the target's own name is left out. VievalError, in one line, for an archive that is malformed,
     too large, or holds a link, a device or a name outside the folder; then nothing has changed.
     """
+    if not hasattr(tarfile, "data_filter"):
+        raise VievalError(f"{archive}: unpacking it safely needs Python 3.11.4 or later; update Python")
     for left in target.parent.glob(f"{target.name}.*.part"):
         shutil.rmtree(left, ignore_errors=True)
     staged = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
