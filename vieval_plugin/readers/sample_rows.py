@@ -104,8 +104,8 @@ def _read(folder: Path, number: int, row: Mapping[str, Any], kind: str | None, b
         raise BadLine("images must map roles (output, source, ...) to paths")
     if not isinstance(texts, dict):
         raise BadLine("texts must map names (prompt, instruction, subject) to texts")
-    if wrong := _not_text({**texts, "prompt": ""} if isinstance(prompts, list) else texts):
-        raise BadLine(f"texts must map names (prompt, instruction, subject) to texts; {wrong}")
+    if problem := _not_text({**texts, "prompt": ""} if isinstance(prompts, list) else texts):
+        raise BadLine(f"texts must map names (prompt, instruction, subject) to texts; {problem}")
     if not isinstance(code, str):
         raise BadLine(f"kind {str(code)[:80]} is no text")
     model, uid = (_name(row, key, default) for key, default in (("image_model", ""), ("uid", str(number))))
@@ -140,5 +140,5 @@ def _name(row: Mapping[str, Any], key: str, default: str) -> str:
 
 def _not_text(texts: dict[Any, Any]) -> str:
     """The words on the first value of a mapping that is no text; empty where all are."""
-    wrong = ((name, type(value).__name__) for name, value in texts.items() if not isinstance(value, str))
-    return next((f"{str(name)[:80]} is no text ({kind})" for name, kind in wrong), "")
+    types = ((name, type(value).__name__) for name, value in texts.items() if not isinstance(value, str))
+    return next((f"{str(name)[:80]} is no text ({kind})" for name, kind in types), "")

@@ -48,10 +48,11 @@ class InputTable:
     """A table whose rows are read as often as they are asked for.
 
     `columns` are those that rows may have, as far as that is known before all are read; `unreadable` are the types of
-    columns whose values are nothing that a sample has. `nested` rows may have the columns `images` and `texts`, which
-    map roles and names to values. `not_texts` are the types of columns that hold something else than texts. `read` is given the columns that are needed. Relative paths begin at `folder`.
-    `unit` is what messages call a row. `roots` are the folders that images must lie in where others wrote the table;
-    empty where paths are the user's own. `image_model` is that of rows which name none; `files` hold the rows.
+    columns whose values are nothing that a sample has, and `not_texts` those of columns whose values are no texts.
+    `nested` rows may have the columns `images` and `texts`, which map roles and names to values. `read` is given the
+    columns that are needed. Relative paths begin at `folder`. `unit` is what messages call a row. `roots` are the folders
+    that images must lie in where others wrote the table; empty where paths are the user's own. `image_model` is that of
+    rows which name none; `files` hold the rows.
     """
 
     name: str

@@ -191,7 +191,7 @@ def test_a_path_in_a_table_leads_to_no_file_of_this_machine(vieval, bucket, tmp_
     sink = pyarrow.BufferOutputStream()
     parquet.write_table(pyarrow.table({"image": paths, "prompt": ["a thing"] * 3}), sink)
     bucket.objects["paths/a.parquet"] = bytes(sink.getvalue())
-    judge(vieval, bucket.address("paths"), tmp_path / "out", "--max-failures", "1")
+    judge(vieval, bucket.address("paths"), tmp_path / "out", "--max-failures", "1", code=1)
     found = verdicts(tmp_path / "out")
     assert {row["status"] for row in found} <= {"parse_failure", "tool_error"}
     assert "outside the folder of the table" in found[0]["reason"]

@@ -559,7 +559,7 @@ def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(vieval, serve
         assert "404" in failed[5]
         assert not list(Path(os.environ["XDG_CACHE_HOME"]).rglob("fetched"))
         command[command.index("--out") + 1] = tmp_path / "private"
-        vieval(*command, "--allow-urls", "*")
+        vieval(*command, "--allow-urls", "*", code=1)
         assert {row["status"] for row in verdicts(tmp_path / "private")} == {"tool_error"}
         assert len(fetched) == 24
     write_parquet(tmp_path / "bytes", 1, 24)

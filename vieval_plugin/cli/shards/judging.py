@@ -64,15 +64,15 @@ def is_of_shards(options: argparse.Namespace) -> bool:
     from vieval_plugin.run.shards.inputs import is_data_set, is_for_shards_alone, is_object_storage
 
     if not options.out or options.plan or options.out.suffix.lower() in _FILES:
-        if alone := [name for name in options.samples if is_for_shards_alone(name)]:
+        if for_shards := [name for name in options.samples if is_for_shards_alone(name)]:
             next_step = (
                 "in place of --plan, judge 1,000 rows by --limit 1000 --fresh --out measure, and read the rate and the tokens"
                 if options.plan
                 else "name one with --out"
             )
-            shown = alone[0].partition("?")[0] if is_object_storage(alone[0]) else alone[0]
+            location = for_shards[0].partition("?")[0] if is_object_storage(for_shards[0]) else for_shards[0]
             raise VievalError(
-                f"{shown}: tar files, patterns and data in object storage are judged into a folder of "
+                f"{location}: tar files, patterns and data in object storage are judged into a folder of "
                 f"shards; {next_step}"
             )
         return False

@@ -20,8 +20,8 @@ _NAMED = 5
 class FolderProgress:
     """Counts over a folder of shards.
 
-    `calls` are answers of a model, of which `stored` came from the store and `repeated` are to questions that were asked
-    once with others. `rate` is in rows and `call_rate` in the other answers a second, 0 where they are not known.
+    `calls` are answers of a model, of which `from_store` came from the store and `repeated` are to questions that were
+    asked once with others. `rate` is in rows and `call_rate` in the other answers a second, 0 where they are not known.
     """
 
     shards: int
@@ -33,7 +33,7 @@ class FolderProgress:
     statuses: Counter[str] = field(default_factory=Counter)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     calls: int = 0
-    stored: int = 0
+    from_store: int = 0
     repeated: int = 0
     tokens: Counter[str] = field(default_factory=Counter)
     rate: float = 0.0
@@ -70,15 +70,15 @@ class FolderProgress:
         if self.rate:
             remaining = f"; left: {_span((self.rows - self.rows_done) / self.rate)}" if left else ""
             calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
-            note = "; answers from the store are faster than the model: --fresh asks it anew" if self.stored else ""
+            note = "; answers from the store are faster than the model: --fresh asks it anew" if self.from_store else ""
             lines.append(f"rate: {self.rate:,.1f} rows{calls} a second{remaining}{note}")
         return lines
 
     def _unasked(self) -> str:
         """The answers that the model was not asked for, in parentheses."""
-        stored = [f"from the store: {self.stored:,}"] if self.stored else []
-        repeated = [f"the same as another and asked once: {self.repeated:,}"] if self.repeated else []
-        return f" ({', '.join(stored + repeated)})" if stored or repeated else ""
+        counts = {"from the store": self.from_store, "the same as another and asked once": self.repeated}
+        listed = ", ".join(f"{origin}: {number:,}" for origin, number in counts.items() if number)
+        return f" ({listed})" if listed else ""
 
 
 def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
@@ -91,8 +91,8 @@ def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
             name = document["shard"]["name"]
             if name in planned and name in names:
                 _add(counted, document, planned[name])
-                asked = document["calls"] - sum(_unasked_in(document))
-                ended.append((document["ended"], document["began"], planned[name], asked))
+                calls = document["calls"] - sum(_unasked_in(document))
+                ended.append((document["ended"], document["began"], planned[name], calls))
     counted.running = len({name for name in open_shards(folder.under_way) if name in planned})
     counted.rate, counted.call_rate = _rates(ended)
     return counted
@@ -105,15 +105,15 @@ def _add(counted: FolderProgress, document: dict[str, Any], rows: int) -> None:
     for status, reasons in document["reasons"].items():
         counted.reasons.update({(status, reason): times for reason, times in reasons.items()})
     counted.calls += document["calls"]
-    stored, repeated = _unasked_in(document)
-    counted.stored += stored
+    from_store, repeated = _unasked_in(document)
+    counted.from_store += from_store
     counted.repeated += repeated
     counted.tokens.update(document["tokens"])
 
 
 def _unasked_in(document: dict[str, Any]) -> tuple[int, int]:
     """The answers of a shard from the store and to repeated questions; a file of an earlier version does not say."""
-    return document.get("stored", 0), document.get("repeated", 0)
+    return document.get("from_store", 0), document.get("repeated", 0)
 
 
 def _rates(ended: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:
@@ -123,7 +123,7 @@ def _rates(ended: Iterable[tuple[float, float, int, int]]) -> tuple[float, float
     span = max((end for end, *_ in recent), default=0.0) - min((began for _, began, *_ in recent), default=0.0)
     if span <= 0:
         return 0.0, 0.0
-    return sum(rows for *_, rows, _ in recent) / span, max(sum(asked for *_, asked in recent), 0) / span
+    return sum(rows for *_, rows, _ in recent) / span, max(sum(calls for *_, calls in recent), 0) / span
 
 
 def _span(seconds: float) -> str:

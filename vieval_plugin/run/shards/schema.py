@@ -25,9 +25,10 @@ A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, 
 
 The file's metadata has, under the key `vieval`, a JSON object: `version` of VIEval, `run` (the hash of what an answer
 depends on), `provenance`, `shard` (`name`, `file`, `group`, `first`, `rows`), `verdicts`, `statuses` by number,
-`reasons` of failures by status and number, `calls`, `stored` and `repeated` (answers from the store, and to questions
-that were asked once with others, since the worker's shard before this ended), `tokens`, and `began` and `ended` in seconds since 1970. In a file
-that `vieval shards --compact` made, it has `shards` instead: a list of such objects, a shard and a row group each.
+`reasons` of failures by status and number, `calls`, `from_store` and `repeated` (answers from the store, and to
+questions that were asked once with others, since the worker's shard before this ended), `tokens`, and `began` and
+`ended` in seconds since 1970. In a file that `vieval shards --compact` made, it has `shards` instead: a list of such
+objects, a shard and a row group each.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class Tally:
     statuses: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
     calls: int = 0
-    stored: int = 0
+    from_store: int = 0
     repeated: int = 0
     tokens: Counter[str] = field(default_factory=Counter)
 

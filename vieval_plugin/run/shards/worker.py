@@ -127,7 +127,7 @@ class ShardWorker:
         self._isolated = IsolatedJudge(run)
         self._slots, self._stopped = threading.Semaphore(MOST_OPEN), False
         self._open: dict[str, OpenShard] = {}
-        self._bad_in_a_row = self._stored = self._repeated = 0
+        self._bad_in_a_row = self._from_store = self._repeated = 0
 
     async def work(self, passes: Iterable[Pass]) -> None:
         """Judge all passes, which are taken in a thread of their own: each when the one before it is read.
@@ -312,8 +312,8 @@ class ShardWorker:
     def _count_unasked(self, tally: Tally) -> None:
         """Count the answers that the model was not asked for since the shard before this ended."""
         usage = self.progress.usage
-        tally.stored, tally.repeated = usage.cached - self._stored, usage.repeated - self._repeated
-        self._stored, self._repeated = usage.cached, usage.repeated
+        tally.from_store, tally.repeated = usage.cached - self._from_store, usage.repeated - self._repeated
+        self._from_store, self._repeated = usage.cached, usage.repeated
 
     def _write(self, opened: OpenShard, tally: Tally) -> None:
         """Write the file of a shard; in a thread."""
