@@ -162,15 +162,15 @@ def _audit(
             effects.append(
                 effect(change.name, aspect, expected, scores_before_change, values, theirs, statistics, seed)
             )
-    shown = [row for row in effects if row.n or row.failed or row.change == ORDER]
+    comparable = [row for row in effects if row.n or row.failed or row.change == ORDER]
     left_out: dict[str, list[str]] = defaultdict(list)
     for row in effects:
-        if row not in shown:
+        if row not in comparable:
             left_out[row.change].append(row.aspect)
     unscored = len(judged) - int(np.any(list(scored.values()), axis=0).sum())
     return Audit(
         prepared.spec.name,
-        tuple(adjusted(shown)),
+        tuple(adjusted(comparable)),
         unscored,
         _inconsistent(unchanged, groups, statistics.draws, seed),
         tuple(change if len(of) == len(aspects) else f"{change} ({', '.join(of)})" for change, of in left_out.items()),
