@@ -7,6 +7,7 @@ import pytest
 
 from tests.audit import scripted
 from tests.fake_server import FakeServer
+from vieval_plugin.audit.changes import changes
 from vieval_plugin.cli import main
 
 EDITS, PAIRS = "vieval_demo/tie", "vieval_demo_contests/tie"
@@ -58,6 +59,16 @@ def test_without_a_store_a_question_counts_as_often_as_it_is_asked(audit, store,
     *_, said, requests = audit(scripted.honest, limit=2)
     assert requests - 1 == 2 * 20
     assert f"2 unchanged and 18 changed (seed 0), {requests - 1} calls\n" in said.err
+
+
+def test_changes_that_apply_to_no_sample_are_named(audit):
+    _, document, said, _ = audit(scripted.honest, samples="vieval_demo/tig", limit=4)
+    shown = {(one["change"], one["aspect"]) for one in document["judges"][0]["effects"]}
+    assert shown == {(change.name, "PQ") for change in changes() if change.of == "output"}  # this server says no SC
+    first = (
+        "left out, as they apply to no sample with a score: source blank, source of another, praise overlay (SC, O), "
+    )
+    assert first in said.out
 
 
 def test_a_judge_that_reads_praise_is_flagged_for_the_overlay_alone(audit):

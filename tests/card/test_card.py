@@ -208,7 +208,8 @@ def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(options, tmp_p
     for order in ((tmp_path / "card", tmp_path / "empty"), (tmp_path / "empty", tmp_path / "card")):
         assert vieval("compare", *order, code=1).err.startswith(f"vieval: {tmp_path / 'empty'}: no card of a model")
     for path in (tmp_path / "card", tmp_path / "card" / "verdicts"):
-        vieval("card", path, "--out", tmp_path / f"of-{path.name}")
+        steps = vieval("card", path, "--out", tmp_path / f"of-{path.name}").err
+        assert "vieval: vieval_demo_contests by pairwise: the numbers, beside the published judges; this takes" in steps
         assert "70" in vieval("report", path, "--out", tmp_path / "report").out
         said = vieval("card", path, "--out", tmp_path / "card", code=1).err
         assert "these verdicts have their card there already; name another folder with --out" in said

@@ -128,7 +128,7 @@ def test_a_guess_is_said_and_so_is_what_is_left_out(folder):
     path = folder / "t.parquet"
     parquet.write_table(columns_of("paths").append_column("seed", pyarrow.array([1, 2, 3])), path)
     assert read_samples(path).notes == (
-        f"{path}: guessed: reading image as output, caption as prompt; --columns KEY=COLUMN says otherwise",
+        f"{path}: guessed by its columns' names: reading image as output, caption as prompt; --columns KEY=COLUMN says otherwise",
         f"{path}: columns that are left out: seed",
     )
     assert read_samples(as_samples(folder / "t.jsonl")).notes == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -47,6 +48,7 @@ class AuditPlan:
 class Audit:
     """Outcome of an audit: `effects` in the order of the changes, and how many samples had no score even unchanged.
 
+    `left_out` names the changes that apply to no sample with a score, with the aspects where these are not all.
     `inconsistent` is the share of contests in which the two orders have different answers, with its 95% interval;
     None where no contest has two.
     """
@@ -55,6 +57,7 @@ class Audit:
     effects: tuple[Effect, ...]
     unscored: int
     inconsistent: Estimate | None = None
+    left_out: tuple[str, ...] = ()
 
 
 async def audit(
@@ -159,13 +162,18 @@ def _audit(
             effects.append(
                 effect(change.name, aspect, expected, scores_before_change, values, theirs, statistics, seed)
             )
-    effects = [row for row in effects if row.n or row.failed or row.change == ORDER]
+    comparable = [row for row in effects if row.n or row.failed or row.change == ORDER]
+    left_out: dict[str, list[str]] = defaultdict(list)
+    for row in effects:
+        if row not in comparable:
+            left_out[row.change].append(row.aspect)
     unscored = len(judged) - int(np.any(list(scored.values()), axis=0).sum())
     return Audit(
         prepared.spec.name,
-        tuple(adjusted(effects)),
+        tuple(adjusted(comparable)),
         unscored,
         _inconsistent(unchanged, groups, statistics.draws, seed),
+        tuple(change if len(of) == len(aspects) else f"{change} ({', '.join(of)})" for change, of in left_out.items()),
     )
 
 

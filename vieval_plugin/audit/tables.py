@@ -30,6 +30,8 @@ def lines(result: Audit) -> list[str]:
     flagged = [f"{result.judge}: flagged: {_flag_text(effect)}" for effect in result.effects if effect.flagged]
     answer = flagged or [f"{result.judge}: nothing flagged"]
     report = [*answer, "", *text_table(rows, "--out FOLDER has them"), ""]
+    if result.left_out:
+        report.append(f"left out, as they apply to no sample with a score: {', '.join(result.left_out)}")
     if result.inconsistent:
         share = with_interval(result.inconsistent)
         report.append(f"order: {share} of the contests have different answers in the two orders")

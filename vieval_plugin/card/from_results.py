@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -53,7 +53,13 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
     return ModelResults(tuple(files), tuple(_runs_of_model(loaded.runs, model)))
 
 
-def card_from_results(results: ModelResults, published: Path, out: Path, options: StatisticsOptions) -> Card:
+def card_from_results(
+    results: ModelResults,
+    published: Path,
+    out: Path,
+    options: StatisticsOptions,
+    on_step: Callable[[str], None] = lambda line: None,
+) -> Card:
     """The card of a model from its results, whose files are copied beside it.
 
     Args:
@@ -61,6 +67,7 @@ def card_from_results(results: ModelResults, published: Path, out: Path, options
         published: the folder of published verdicts.
         out: the folder of the card.
         options: what failed verdicts are, number of resamples, the seed.
+        on_step: is told what comes next, in a line.
 
     Raises:
         VievalError: nothing of it is on samples that people rated, or the folder has the card of these files already.
@@ -74,6 +81,9 @@ def card_from_results(results: ModelResults, published: Path, out: Path, options
         ids = {(record.id, record.provenance) for record in records}
         of_run = [copy for copy, held in copies.items() if held & ids]
         beside = [file for copy in of_run if (file := run_file(copy)).exists()]
+        on_step(
+            f"{run.benchmark} by {run.judge}: the numbers, beside the published judges; this takes up to a minute or two"
+        )
         try:
             material = Material(replace(run, label=results.model), (*of_run, *beside))
             entries.append(entry_of(material, published, out, options))

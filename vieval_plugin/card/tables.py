@@ -92,7 +92,7 @@ def audit_tables(card: Card) -> list[Table]:
     for audit in card.audits:
         shown = [row for row in audit.rows if row.finding != _EXPECTED]
         rows = [(row.change, row.aspect, str(row.difference.n), row.difference.short, row.finding) for row in shown]
-        fine = f"{len(audit.rows) - len(shown)} of {len(audit.rows)} effects are as they ought to be"
+        fine = f"{len(audit.rows) - len(shown)} of {len(audit.rows)} effects are as they ought to be and left out here"
         rows.sort(key=lambda row: not row[-1].startswith(FLAGGED))
         title = f"{audit.judge}: {plural(audit.samples, 'sample')} of {audit.benchmark} with changed images; {fine}"
         tables.append(Table("audit", title, header, tuple(rows)))

@@ -220,7 +220,11 @@ def _plain(column: str) -> str:
 def _notes(table: InputTable, fields: Mapping[str, str], guessed: Mapping[str, str]) -> tuple[str, ...]:
     left = _left_out(table, fields)
     read = ", ".join(f"{column} as {field.partition('.')[2] or field}" for field, column in guessed.items())
-    lines = [f"{table.name}: guessed: reading {read}; --columns KEY=COLUMN says otherwise"] if read else []
+    lines = (
+        [f"{table.name}: guessed by its columns' names: reading {read}; --columns KEY=COLUMN says otherwise"]
+        if read
+        else []
+    )
     if left:
         lines.append(f"{table.name}: columns that are left out: {listed(left)}")
     return tuple(lines)

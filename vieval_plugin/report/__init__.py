@@ -79,12 +79,12 @@ def write_report(
     win_rates = win_rate_answers(runs, options)
     seconds = durations(runs)
     runs_of_benchmarks = benchmarks_with_runs(runs)
-    same = [
+    score_notes = [
         f"{YOUR_IMAGES if benchmark.name == OWN else benchmark.name}: {sentence}"
         for benchmark, benchmark_runs in runs_of_benchmarks
         for sentence in same_scores(benchmark_runs)
     ]
-    notes = [*same, *notes]
+    notes = [*score_notes, *notes]
     reference_order = read_order(order) if order else ()
     sections = []
     for benchmark, benchmark_runs in runs_of_benchmarks:
@@ -145,7 +145,7 @@ def write_report(
     write_folder(out, files)
     lines = (line for section in sections for line in _first_lines(section))
     return WrittenReport(
-        comparison, (*together, *win_rates, *lines, *(f"note: {note}" for note in (*same, *results.notes)))
+        comparison, (*together, *win_rates, *lines, *(f"note: {note}" for note in (*score_notes, *results.notes)))
     )
 
 

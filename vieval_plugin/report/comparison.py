@@ -44,13 +44,13 @@ FILES = ("comparison_judges.csv", "comparison_pairs.csv", "comparison.json")
 class BenchmarkComparison:
     """A benchmark's judges, compared on each of its statistics; none where its report compares nothing.
 
-    `same` has sentences on judges that gave the same score to every sample.
+    `score_notes` has sentences on judges that gave the same score to every sample.
     """
 
     benchmark: str
     judges: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
-    same: tuple[str, ...] = ()
+    score_notes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -107,7 +107,7 @@ def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions
         for comparison in of_benchmark.preferred:
             more = _lines(of_benchmark.benchmark, comparison)
             text += more if more != text[-1:] else []  # one judge alone is told of once
-        text += [line for sentence in of_benchmark.same for line in (f"{of_benchmark.title}: {sentence}", "")]
+        text += [line for sentence in of_benchmark.score_notes for line in (f"{of_benchmark.title}: {sentence}", "")]
     tested = any(comparison.pairs for of_benchmark in comparisons for comparison in of_benchmark.comparisons)
     return [*text, *([protocol(options)] if tested else [])]
 
@@ -145,8 +145,7 @@ def write_comparison(comparisons: Sequence[BenchmarkComparison], out: Path, opti
 
 def _overall_answer(of_benchmark: BenchmarkComparison) -> list[str]:
     """The answer by the first of several statistics, and which judges it is not of."""
-    first, *others = of_benchmark.preferred or (None,)
-    if first is None or not others or not first.all_pairs:
+    if len(of_benchmark.comparisons) < 2 or not (first := of_benchmark.preferred[0]).all_pairs:
         return []
     aspect = first.compared.aspect
     by = {**ASPECTS, "O": "the overall score"}.get(aspect)

@@ -39,6 +39,12 @@ class Progress:
         """Verdicts that lack a score because a call or a tool failed; unreadable answers and refusals are findings."""
         return self.statuses[Status.API_ERROR] + self.statuses[Status.TOOL_ERROR]
 
+    @property
+    def answers(self) -> int:
+        """Answers so far, whether a model, the store or a measurement gave them, and failed calls."""
+        u = self.usage
+        return u.calls + u.cached + u.repeated + u.measured + sum(u.retries.values()) + self.statuses.total()
+
     def count(self, outcomes: Iterable[Outcome], judge: str = "") -> None:
         """Take note of how verdicts of a judge came out."""
         for outcome in outcomes:

@@ -5,6 +5,8 @@ Programs go in batch steps where whole batches are answered, and each at its own
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
@@ -18,6 +20,10 @@ from vieval_plugin.run.jobs import Job, JobsSplitByCandidate, warn_of_untrained_
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
 from vieval_plugin.run.scheduler import Outcome, one_by_one, run_concurrently, run_in_batches
+
+SILENCE = 30.0
+"""Seconds without any answer from which a progress bar says so."""
+_LOOKS_EVERY = 5.0
 
 
 def judge_in_batches(
@@ -130,11 +136,28 @@ async def run_jobs(
 
 @contextmanager
 def judging_bar(progress: Progress, total: int | None, shown: bool) -> Iterator[Callable[[], None]]:
-    """A progress bar with the failures so far; what it yields counts one more."""
+    """A progress bar with the failures so far, and how long no answer came; what it yields counts one more."""
+    ended = threading.Event()
     with tqdm(total=total, desc="Judging", unit="sample", disable=not shown) as bar:
 
         def update() -> None:
             bar.set_postfix(progress.failures(), refresh=False)
             bar.update()
 
-        yield update
+        def tell_silence() -> None:
+            answers, since = progress.answers, time.monotonic()
+            while not ended.wait(_LOOKS_EVERY):
+                if progress.answers != answers:
+                    answers, since = progress.answers, time.monotonic()
+                elif (silence := time.monotonic() - since) >= SILENCE:
+                    bar.set_postfix_str(f"no answer for {silence:.0f} s")
+
+        teller = threading.Thread(target=tell_silence, daemon=True)
+        if shown:
+            teller.start()
+        try:
+            yield update
+        finally:
+            ended.set()
+            if shown:
+                teller.join()
