@@ -126,7 +126,7 @@ def test_answers_from_the_store_are_no_calls_of_the_rate(vieval, server, data, t
     again = vieval(*arguments(data, tmp_path / "again", server, *SMALL)).out
     assert "answers of a model: 240 (from the store: 240), tokens" in again
     rate = next(line for line in again.splitlines() if line.startswith("rate: "))
-    assert rate.endswith(" rows a second; answers from the store are faster than the model: --fresh asks it anew")
+    assert rate.endswith(" rows a second; 240 results came from the store, which is faster: --fresh judges anew")
     fresh = vieval(*arguments(data, tmp_path / "fresh", server, *SMALL, "--fresh")).out
     assert "from the store" not in fresh
     assert " calls a second\n" in fresh

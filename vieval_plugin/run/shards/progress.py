@@ -64,13 +64,15 @@ class FolderProgress:
         ]
         if self.statuses:
             lines.append("verdicts: " + ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common()))
+        if self.calls:
             tokens = f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
             lines.append(f"answers of a model: {self.calls:,}{self._unasked()}, {tokens}")
         lines += [f"{status} {n:,}: {reason}" for (status, reason), n in self.reasons.most_common(_NAMED)]
         if self.rate:
             remaining = f"; left: {_span((self.rows - self.rows_done) / self.rate)}" if left else ""
             calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
-            note = "; answers from the store are faster than the model: --fresh asks it anew" if self.from_store else ""
+            stored = f"; {self.from_store:,} results came from the store, which is faster: --fresh judges anew"
+            note = stored if self.from_store else ""
             lines.append(f"rate: {self.rate:,.1f} rows{calls} a second{remaining}{note}")
         return lines
 
@@ -112,8 +114,8 @@ def _add(counted: FolderProgress, document: dict[str, Any], rows: int) -> None:
 
 
 def _unasked_in(document: dict[str, Any]) -> tuple[int, int]:
-    """The answers of a shard from the store and to repeated questions; a file of an earlier version does not say."""
-    return document.get("from_store", 0), document.get("repeated", 0)
+    """The answers of a shard from the store and to repeated questions."""
+    return document["from_store"], document["repeated"]
 
 
 def _rates(ended: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:
