@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from tests import in_process, pairs
+from tests.extras import unpacking
 from tests.fake_server import FakeServer, instance
 from vieval_plugin import config
 from vieval_plugin.cli import main
@@ -273,6 +274,7 @@ def scores_of(samples):
     return {int(v["id"]["uid"]): v["verdict"]["scores"] for v in verdicts}
 
 
+@unpacking
 def test_through_lmms_eval_the_metrics_match_a_direct_computation(run, results_of):
     out, _ = run
     rated = pairs.ratings()
@@ -306,6 +308,7 @@ def table(path):
     return {row[0].strip('"'): dict(zip(header, row, strict=True)) for row in rows}
 
 
+@unpacking
 def test_the_report_has_table_1_with_the_annotators_among_themselves(run, tmp_path, monkeypatch, capsys):
     out, options = run
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
