@@ -135,22 +135,28 @@ def bert_tokenizer():
     return BertTokenizer(vocab={piece: n for n, piece in enumerate(pieces)}, padding_side="right")
 
 
+SIZE = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+
+
+def _llama(tokenizer, end):
+    return {
+        **SIZE,
+        "model_type": "llama",
+        "vocab_size": len(tokenizer),
+        "num_key_value_heads": 2,
+        "initializer_range": SPREAD,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": end,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+
+
 def _llava(tokenizer):
     from transformers import LlavaConfig, LlavaForConditionalGeneration
 
-    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = LlavaConfig(
-        vision_config={**size, "model_type": "clip_vision_model", "image_size": 28, "patch_size": 14},
-        text_config={
-            **size,
-            "model_type": "llama",
-            "vocab_size": len(tokenizer),
-            "num_key_value_heads": 2,
-            "initializer_range": SPREAD,
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-            "pad_token_id": tokenizer.pad_token_id,
-        },
+        vision_config={**SIZE, "model_type": "clip_vision_model", "image_size": 28, "patch_size": 14},
+        text_config=_llama(tokenizer, tokenizer.eos_token_id),
         image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
         image_seq_length=4,
         initializer_range=SPREAD,
@@ -162,19 +168,9 @@ def _llava(tokenizer):
 def _smolvlm(tokenizer):
     from transformers import Idefics3Config, Idefics3ForConditionalGeneration
 
-    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = Idefics3Config(
-        vision_config={**size, "image_size": 28, "patch_size": 14, "initializer_range": SPREAD},
-        text_config={
-            **size,
-            "model_type": "llama",
-            "vocab_size": len(tokenizer),
-            "num_key_value_heads": 2,
-            "initializer_range": SPREAD,
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.convert_tokens_to_ids("<end_of_utterance>"),
-            "pad_token_id": tokenizer.pad_token_id,
-        },
+        vision_config={**SIZE, "image_size": 28, "patch_size": 14, "initializer_range": SPREAD},
+        text_config=_llama(tokenizer, tokenizer.convert_tokens_to_ids("<end_of_utterance>")),
         image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
         pad_token_id=tokenizer.pad_token_id,
         initializer_range=SPREAD,

@@ -67,7 +67,7 @@ def card_from_results(
         published: the folder of published verdicts.
         out: the folder of the card.
         options: what failed verdicts are, number of resamples, the seed.
-        on_step: is told what comes next, in a line.
+        on_step: called with a line on what comes next.
 
     Raises:
         VievalError: nothing of it is on samples that people rated, or the folder has the card of these files already.

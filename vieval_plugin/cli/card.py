@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace) -> int:
         results = results_of_model(options.results, options.model)
         out = options.out or _folder_of(results.model)
         require_writable(out / CARD_JSON, reads=results.files)
-        card, failed = card_from_results(results, published, out, statistics, _tell_step), False
+        card, failed = card_from_results(results, published, out, statistics, _print_step), False
     else:
         made = _judged(options, current, published, statistics)
         if made is None:
@@ -170,13 +170,13 @@ def _judged(
         return None
     require_writable(out / CARD_JSON)
     try:
-        card = make_card(request, plan, judging, _tell_step)
+        card = make_card(request, plan, judging, _print_step)
     finally:
         say(*judging.progress.lines(), file=sys.stderr)
     return card, out, bool(judging.progress.failed_calls)
 
 
-def _tell_step(line: str) -> None:
+def _print_step(line: str) -> None:
     from vieval_plugin.text.escaping import say
 
     say(f"vieval: {line}", file=sys.stderr)

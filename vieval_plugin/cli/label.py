@@ -58,12 +58,12 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
 
     columns = parse_columns(options.columns)
-    found = read_to_label(options.samples, options.kind, options.partial, columns, options.prompts)
-    reasons = [missing_image(sample) for sample in found]
-    labelled = [sample for sample, reason in zip(found, reasons, strict=True) if not reason]
-    left_out = [f"{sample.where}: {reason}" for sample, reason in zip(found, reasons, strict=True) if reason]
+    samples = read_to_label(options.samples, options.kind, options.partial, columns, options.prompts)
+    reasons = [missing_image(sample) for sample in samples]
+    labelled = [sample for sample, reason in zip(samples, reasons, strict=True) if not reason]
+    left_out = [f"{sample.where}: {reason}" for sample, reason in zip(samples, reasons, strict=True) if reason]
     if left_out and not labelled:
-        raise VievalError(f"{left_out[0]}; no image of {len(found)} to label is there")
+        raise VievalError(f"{left_out[0]}; no image of {len(samples)} to label is there")
     prompts = [options.prompts] if options.prompts else []
     outputs = [output for sample in labelled for output in candidates_of(sample.judged)]
     require_writable(options.out, reads=[*map(Path, options.samples), *prompts, *files_of(outputs)])
@@ -79,7 +79,7 @@ def _run(options: argparse.Namespace) -> int:
         f"seed {seed}",
     )
     if left_out:
-        say(f"{len(left_out)} of {len(found)} left out for a missing image; the first: {left_out[0]}")
+        say(f"{len(left_out)} of {len(samples)} left out for a missing image; the first: {left_out[0]}")
     if isinstance(selection[0].judged, Contest):
         say(
             "votes on pairs do not correct a judge's means (vieval rank --human): for that, label its verdicts on single images"

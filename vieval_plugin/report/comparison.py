@@ -10,13 +10,7 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.comparison import (
-    LEVEL,
-    Comparison,
-    Standing,
-    SystemPair,
-    compare_systems,
-)
+from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, SystemPair, compare_systems
 from vieval_plugin.meta_evaluation.headline import place_of_aspect
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
@@ -106,7 +100,7 @@ def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions
         text += _overall_answer(of_benchmark)
         for comparison in of_benchmark.preferred:
             more = _lines(of_benchmark.benchmark, comparison)
-            text += more if more != text[-1:] else []  # one judge alone is told of once
+            text += more if more != text[-1:] else []  # one judge alone is named once
         text += [line for sentence in of_benchmark.score_notes for line in (f"{of_benchmark.title}: {sentence}", "")]
     tested = any(comparison.pairs for of_benchmark in comparisons for comparison in of_benchmark.comparisons)
     return [*text, *([protocol(options)] if tested else [])]

@@ -31,7 +31,11 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
             groups.append([label])
         else:
             group.append(label)
-    return [_sentence(group, [verdicts[label] for label in group]) for group in groups if len(group) > 1]
+    return [
+        _sentence(group, [verdicts[label] for label in group], common)
+        for group in groups
+        if len(group) > 1 and len(common := set.intersection(*(set(verdicts[label]) for label in group))) >= LEAST
+    ]
 
 
 def _scored(run: Run) -> _Verdicts:
@@ -62,8 +66,7 @@ def _agree(first: Verdict, second: Verdict) -> bool:
     return scored and first.choice == second.choice and all(first.scores[a] == second.scores[a] for a in aspects)
 
 
-def _sentence(labels: Sequence[str], verdicts: Sequence[_Verdicts]) -> str:
-    common = set.intersection(*(set(of_judge) for of_judge in verdicts))
+def _sentence(labels: Sequence[str], verdicts: Sequence[_Verdicts], common: set[SampleId]) -> str:
     are_contests = all(verdict.choice for sample in common for verdict in verdicts[0][sample])
     score, unit = ("answer", "contests") if are_contests else ("score", "samples")
     scope = "" if all(len(of_judge) == len(common) for of_judge in verdicts) else f" that {_both(labels)} scored"

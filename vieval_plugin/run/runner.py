@@ -144,7 +144,7 @@ def judging_bar(progress: Progress, total: int | None, shown: bool) -> Iterator[
             bar.set_postfix(progress.failures(), refresh=False)
             bar.update()
 
-        def tell_silence() -> None:
+        def report_silence() -> None:
             answers, since = progress.answers, time.monotonic()
             while not ended.wait(_LOOKS_EVERY):
                 if progress.answers != answers:
@@ -152,12 +152,12 @@ def judging_bar(progress: Progress, total: int | None, shown: bool) -> Iterator[
                 elif (silence := time.monotonic() - since) >= SILENCE:
                     bar.set_postfix_str(f"no answer for {silence:.0f} s")
 
-        teller = threading.Thread(target=tell_silence, daemon=True)
+        watcher = threading.Thread(target=report_silence, daemon=True)
         if shown:
-            teller.start()
+            watcher.start()
         try:
             yield update
         finally:
             ended.set()
             if shown:
-                teller.join()
+                watcher.join()

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from tests.fake_s3 import FakeS3
+from tests.fake_s3 import KEYS, FakeS3
 from tests.shard_runs import arguments, parquet, picture, write_parquet, write_tar
 
 SMALL = ("--rows-per-shard", "8")
@@ -17,12 +17,7 @@ def keys(tmp_path, monkeypatch):
     """Keys of the bucket, from the environment, and no store, so that all that is asked is counted."""
     (tmp_path / "options.yaml").write_text("store: {use: false}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "somebody",
-        "AWS_SECRET_ACCESS_KEY": "a-key-of-the-bucket",
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_MAX_ATTEMPTS": "1",
-    }.items():
+    for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
 
 

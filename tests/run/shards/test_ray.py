@@ -10,7 +10,7 @@ import uuid
 import pytest
 
 from tests.extras import needs
-from tests.fake_s3 import FakeS3
+from tests.fake_s3 import KEYS, FakeS3
 from tests.fake_server import FakeServer
 from tests.shard_runs import (
     arguments,
@@ -30,7 +30,6 @@ from vieval_plugin.errors import VievalError
 pytestmark = [needs("ray"), pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")]
 
 MARK = "VIEVAL_TEST_CLUSTER"
-BUCKET_KEYS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "a-key-of-the-bucket", "AWS_MAX_ATTEMPTS": "1"}
 SMALL = ("--rows-per-shard", "8", "--num-concurrent", "4", "--workers", "2")
 
 
@@ -43,7 +42,7 @@ def cluster(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
             **fatal_judge(folder, "u33"),
-            **BUCKET_KEYS,
+            **KEYS,
             **{MARK: uuid.uuid4().hex, "RAY_USAGE_STATS_ENABLED": "0", "OPENAI_API_KEY": "a-key-of-the-nodes-alone"},
         }.items():
             patch.setenv(name, value)
@@ -93,7 +92,7 @@ def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
 
 @pytest.mark.slow
 def test_inputs_and_verdicts_lie_in_a_bucket(vieval, cluster, data, tmp_path, monkeypatch):
-    for name, value in BUCKET_KEYS.items():
+    for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     command = ("--judge", "sharpness", *SMALL[:2])
     vieval("score", data, "--out", tmp_path / "here", *command)

@@ -5,12 +5,12 @@ import json
 import pyarrow
 import pytest
 
-from tests.fake_s3 import FakeS3
+from tests.fake_s3 import KEYS, FakeS3
 from tests.shard_runs import arguments, less_costs, parquet, picture, rows, verdicts, write_parquet
 
 pytest.importorskip("pyarrow.fs")
 pytest.importorskip("duckdb")
-SECRET = "a-key-of-the-bucket"
+SECRET = KEYS["AWS_SECRET_ACCESS_KEY"]
 
 
 @pytest.fixture(autouse=True)
@@ -18,12 +18,7 @@ def keys(tmp_path, monkeypatch):
     """Keys of the bucket, from the environment, and no store."""
     (tmp_path / "options.yaml").write_text("store: {use: false}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "somebody",
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_MAX_ATTEMPTS": "1",
-    }.items():
+    for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
 
 

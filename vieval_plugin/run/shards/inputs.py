@@ -36,13 +36,8 @@ from vieval_plugin.text.untrusted import exists, isdir, path_of
 
 PARQUET = (".parquet",)
 _TARS = (*PLAIN, *COMPRESSED)
-_OTHERS = (
-    *SUFFIXES,
-    *PARQUET,
-    ".csv",
-    ".jsonl",
-    ".arrow",
-)  # images and tables, of which a file of verdicts is made too
+# images and tables, of which a file of verdicts is made too
+_OTHERS = (*SUFFIXES, *PARQUET, ".csv", ".jsonl", ".arrow")
 _AT_ONCE = 8
 _OTHER_FILE = "{}: another file than when the plan was made; restore it, or judge it again into another folder"
 _PATTERN = re.compile(r"[*[]")
@@ -165,8 +160,12 @@ def is_for_shards_alone(name: str) -> bool:
         return True
     if not isdir(path):
         return not exists(path) and bool(_PATTERN.search(name)) and _is_known(str(path))
-    names = [file.name.lower() for file in path.rglob("*")]
-    return any(file.endswith(_TARS) for file in names) and not any(file.endswith(_OTHERS) for file in names)
+    has_tar = False
+    for name_below in (file.name.lower() for file in path.rglob("*")):
+        if name_below.endswith(_OTHERS):
+            return False
+        has_tar = has_tar or name_below.endswith(_TARS)
+    return has_tar
 
 
 def root_of(places: Sequence[Place]) -> Place:
