@@ -15,19 +15,22 @@ from vieval_plugin.meta_evaluation.comparison import (
     LEAST_COVERAGE,
     CommonSamplesStatistic,
     ComparedStatistic,
+    Comparison,
     System,
     compare_systems,
 )
-from vieval_plugin.meta_evaluation.contest_ranking import judge_codes
-from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
 from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
-from vieval_plugin.meta_evaluation.vote_answers import Pairs, judged_pairs, subjects_of
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, orders_of, subjects_of
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats import votes
+from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import MeanDifference
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.orders import overall_votes
+from vieval_plugin.stats.thresholds import vote_of_scores
 
 WIN_RATE = "win rate"
 EVEN = 0.5
@@ -74,14 +77,16 @@ def _observed(run: Run) -> list[Observation]:
 def _ranked(
     run: Run, subject: str, pairs: Pairs, observed: Sequence[Observation], options: StatisticsOptions
 ) -> GeneratorRanking:
-    outcomes, asked = _outcomes(pairs, subject)
-    compared = _compared(subject, outcomes, asked)
-    comparison = compare_systems(compared, run.benchmark, options)
+    codes = judge_codes(pairs, subject)
+    outcomes, asked = _outcomes(pairs, codes)
+    comparison = win_rate_comparison(run.benchmark, subject, pairs, codes, options)
     bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
     models = tuple(
         RankedGenerator(
             model,
-            bootstrap.share([o.points for o in known], [o.group for o in known], "no contest has an answer"),
+            bootstrap.estimate(
+                computed_mean([o.points for o in known], [o.group for o in known], "no contest has an answer")
+            ),
             standing.ranks,
             standing.system.undefined or standing.system.unranked,
             len(known),
@@ -96,9 +101,40 @@ def _ranked(
     return GeneratorRanking(run.benchmark, run.name, subject, WIN_RATE, "", ALL, models, comparison)
 
 
-def _outcomes(pairs: Pairs, subject: str) -> tuple[Mapping[str, list[ContestOutcome]], Counter[str]]:
+def win_rate_comparison(
+    benchmark: str, subject: str, pairs: Pairs, codes: Ints, options: StatisticsOptions
+) -> Comparison:
+    """Image models compared two by two by the contests between them, on one voter's answers.
+
+    Args:
+        benchmark: it joins the seed.
+        subject: what the votes come from.
+        pairs: of candidates.
+        codes: an answer a pair, shape (pairs,); `NONE` where there is none.
+        options: the seed.
+    """
+    return compare_systems(_compared(subject, *_outcomes(pairs, codes)), benchmark, options)
+
+
+def judge_codes(pairs: Pairs, subject: str) -> Ints:
+    """The judge's code for each pair, `NONE` where it gave no answer; it votes for the higher score, equal ones tie.
+
+    Args:
+        pairs: of candidates, with the judge's votes, preferences or scores.
+        subject: `votes`, or the aspect whose scores are compared.
+    """
+    if subject != VOTES:
+        return vote_of_scores(*pairs.scores(subject))
+    orders = orders_of(pairs)
+    if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
+        preferred = pairs.preferences(orders)
+        return vote_of_scores(preferred, np.zeros(preferred.shape))
+    by_order = [pairs.vote_codes_of_order(order) for order in orders]
+    return overall_votes(by_order[0], by_order[-1]) if by_order else np.full(len(pairs.contest), votes.NONE)
+
+
+def _outcomes(pairs: Pairs, codes: Ints) -> tuple[Mapping[str, list[ContestOutcome]], Counter[str]]:
     """Outcomes of each image model, in the order in which models come, and how many contests it was in."""
-    codes = judge_codes(pairs, subject)
     outcomes: dict[str, list[ContestOutcome]] = defaultdict(list)
     asked: Counter[str] = Counter()
     for (first, second), group, code in zip(pairs.image_models, pairs.groups, codes, strict=True):

@@ -52,7 +52,7 @@ _CSV_TABLE_HEADERS: Mapping[str, tuple[str, ...]] = {
         *(*_CONTESTS, "rank", "last_rank", "image_model", "log_strength", *_INTERVAL),
         *("expected_wins", "pairs", "why_not"),
     ),
-    "contest_pairs": (*_CONTESTS, "first", "second", "difference", *_INTERVAL, "p", "p_holm"),
+    "contest_pairs": (*_CONTESTS, "better", "worse", "n", "difference", *_INTERVAL, "p", "p_holm"),
 }
 _GroupedT = TypeVar("_GroupedT")
 
@@ -235,11 +235,11 @@ def long_tables(
         ],
         "contest_pairs": [
             (
-                *(*_contest_ranking_key(contest), pair.first, pair.second),
-                *map(_cell, (*_value_and_ends(pair.difference), pair.p, pair.adjusted)),
+                *(*_contest_ranking_key(contest), pair.first, pair.second, str(pair.n)),
+                *map(_cell, (*pair.result.numbers[2:], pair.adjusted)),
             )
             for contest in contests
-            for pair in contest.pairs
+            for pair in map(SystemPair.better_first, contest.pairs)
         ],
     }
     return [Table(name, "", header, tuple(rows[name])) for name, header in _CSV_TABLE_HEADERS.items()]
