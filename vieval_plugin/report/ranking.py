@@ -26,6 +26,7 @@ from vieval_plugin.report.ranking_sentences import (
     answer,
     bias_sentence,
     contradiction_sentence,
+    corrected_answer,
     corrected_sentences,
     limits,
 )
@@ -170,7 +171,7 @@ def answers(report: RankReport) -> list[str]:
         where = "" if ranking.heading == "" else f" ({ranking.word})"
         benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}, "
         named = f"{benchmark}{ranking.judge}{where}: " if len(main) > 1 else ""
-        text.append(named + answer(ranking, report.bias[key]))
+        text.append(named + (corrected_answer(corrected) if corrected else answer(ranking, report.bias[key])))
         text += filter(None, [bias_sentence(report.bias[key])])
         text += corrected_sentences(corrected) if corrected else []
         text += [_UNCORRECTED] if report.raters and ranking.statistic == WIN_RATE else []

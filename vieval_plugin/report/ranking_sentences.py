@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, SystemPair
-from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED, CorrectedRanking
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED, CorrectedRanking
 from vieval_plugin.meta_evaluation.generator_ranking import MEAN, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
@@ -75,24 +75,51 @@ def bias_sentence(bias: PositionBias | None) -> str:
     )
 
 
+def corrected_answer(corrected: CorrectedRanking) -> str:
+    """Which generator is best by corrected means, in one sentence; that the ratings are too few where they decide nothing."""
+    pairs = corrected.ranking.comparison.pairs
+    if not pairs or not corrected.decides_nothing:
+        return answer(corrected.ranking)
+    if len(pairs) > 1:
+        first = corrected.estimates[0]
+        mean = _interval(first.corrected.mean)
+        so_far = f"{first.generator} has the highest corrected {corrected.ranking.aspect}, {mean}"
+    else:
+        pair = pairs[0].better_first()
+        so_far = f"{pair.first} against {pair.second}, {_result(corrected.ranking, pair)}, {_p(pair.result.p)}"
+    return f"Too few ratings to decide: {_few_ratings(corrected)}; so far {so_far}."
+
+
 def corrected_sentences(corrected: CorrectedRanking) -> list[str]:
-    """Sentences beside corrected means: the order turned over, and too few ratings."""
+    """Sentences beside corrected means: the ratings' own difference, the order turned over, and what is wrong with ratings."""
     text = []
+    pairs = corrected.ranking.comparison.pairs
+    if len(pairs) == 1:
+        [alone], turned = corrected.by_ratings, pairs[0].result.difference.value < 0
+        text.append(f"By the ratings alone the difference is {_interval(alone.negated if turned else alone)}.")
     order, judged = corrected.order, corrected.judge_order
     if order != judged:
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
-        alone = ", ".join(f"{generator} {raw[generator].value:.3f}" for generator in judged)
-        text.append(f"The ratings turned the judge's order over: by the judge alone it is {alone}.")
-    if few := corrected.short_of_ratings:
-        first, *others = few
-        counts = [f"{first.rated_prompts} {'prompts' if first.rated_prompts > 1 else 'prompt'} of {first.generator}"]
-        counts += [f"{e.rated_prompts} of {e.generator}" for e in others]
-        if len(counts) > _NAMED:
-            counts[_NAMED - 1 :] = [f"few of {len(counts) - _NAMED + 1} others"]
-        any_interval = any(e.rated_prompts >= LEAST_FOR_A_TEST for e in few)
-        short = "the intervals of the means are too short" if any_interval else "these are too few for intervals"
-        text.append(f"Few ratings: {listed(counts)}, where {LEAST_RATED} of each are needed, or all; {short}.")
+        means = ", ".join(f"{generator} {raw[generator].value:.3f}" for generator in judged)
+        text.append(f"The ratings turned the judge's order over: by the judge alone it is {means}.")
+    if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
+        text.append(f"Few ratings: {_few_ratings(corrected)}.")
+    if selected := corrected.selected:
+        scores = listed([f"{e.selection.value:+.3f} of {e.generator}" for e in selected])
+        text.append(
+            f"Labels not at random: the judge's mean of the rated images differs from that of the others ({scores}), so the "
+            "corrected means may be wrong; rate images drawn by chance, as vieval label draws them."
+        )
     return text
+
+
+def _few_ratings(corrected: CorrectedRanking) -> str:
+    first, *others = corrected.short_of_ratings
+    counts = [f"{first.rated_prompts} {'prompts' if first.rated_prompts > 1 else 'prompt'} of {first.generator}"]
+    counts += [f"{e.rated_prompts} of {e.generator}" for e in others]
+    if len(counts) > _NAMED:
+        counts[_NAMED - 1 :] = [f"few of {len(counts) - _NAMED + 1} others"]
+    return f"{listed(counts)}, where {LEAST_RATED} of each are needed, or all"
 
 
 @dataclass(frozen=True)
@@ -256,6 +283,10 @@ def _result(ranking: GeneratorRanking, pair: SystemPair, n: int = 0) -> str:
             winner = pair.better_first().first
             return "a tie" if share.value == EVEN else f"{winner} won it"
         return f"wins {_percent(share)} of {pair.n} {ranking.comparison.compared.unit} (ties count half)"
+    if ranking.statistic == CORRECTED:
+        return (
+            f"corrected difference of {ranking.aspect} {_interval(pair.result.difference)} {_on_items(ranking, pair)}"
+        )
     values = f"{_measured(ranking)} {pair.result.first:.3f} against {pair.result.second:.3f}"
     if n == 1:
         return values

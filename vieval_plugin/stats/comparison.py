@@ -60,8 +60,7 @@ class PairedComparison(NamedTuple):
     @property
     def turned(self) -> PairedComparison:
         """The same, second less first."""
-        value, low, high = self.difference.value, self.difference.low, self.difference.high
-        return PairedComparison(self.second, self.first, Estimate(-value, -high, -low), self.p)
+        return PairedComparison(self.second, self.first, self.difference.negated, self.p)
 
     @property
     def numbers(self) -> tuple[float, ...]:
