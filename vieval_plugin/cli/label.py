@@ -116,6 +116,6 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
     most = max(map(len, prompts.values()))
     counts = plural(fewest, "prompt") if most == fewest else f"{fewest} to {plural(most, 'prompt')}"
     return (
-        f"{counts} of each generator; a ranking needs {LEAST_FOR_A_TEST}, a gate {LEAST_ITEMS}, a sound interval "
+        f"{counts} of each generator; a test needs {LEAST_FOR_A_TEST}, a gate {LEAST_ITEMS}, a decision "
         f"{LEAST_RATED} of each, or all where there are fewer{f' (--n {needed})' if len(selection) < needed else ''}"
     )

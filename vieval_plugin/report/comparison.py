@@ -111,8 +111,9 @@ def protocol(options: StatisticsOptions) -> str:
     missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
     return (
         f"Failed verdicts: {options.policy}; of a contest a missing answer is wrong.{missing} Each two judges are compared on "
-        f"what both scored. Intervals: 95%, {options.draws} bootstrap resamples of groups, the same for both. p: permutation "
-        f"test, at most {PERMUTATIONS:,} permutations, in which whole groups change sides. p (Holm): adjusted for the family, "
+        f"what both scored. Intervals: 95%, of a difference of accuracies those of its test, else {options.draws} bootstrap "
+        f"resamples of groups, the same for both. p: permutation test, at most {PERMUTATIONS:,} permutations, in which whole "
+        f"groups change sides. p (Holm): adjusted for the family, "
         f"which is all pairs of ranked judges of one table. A rank such as 2-4 is the range that differences with an adjusted "
         f"p of at most {LEVEL} leave. Seed {options.seed}."
     )

@@ -243,7 +243,10 @@ def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = 
         rows = [table.header, *table.rows]
         text += [table.title, "", *text_table(rows, "--tables FOLDER has them", kept=ranked_by), ""]
     text += [f"note: {line}" for line in report.notes]
-    resamples = f"Intervals: 95%, {options.draws} bootstrap resamples of prompts. Failed verdicts: {options.policy}."
+    resamples = (
+        f"Intervals: 95%, of means {options.draws} bootstrap resamples of prompts, of differences those of the test. Failed "
+        f"verdicts: {options.policy}."
+    )
     return [*text, *cautions(report), resamples, _MORE]
 
 
@@ -251,9 +254,10 @@ def protocol(options: StatisticsOptions) -> str:
     """Protocol of the numbers, in a paragraph."""
     return (
         f"Failed verdicts: {options.policy}. Each two generators are compared on the prompts that both have. Intervals: 95%, "
-        f"{options.draws} bootstrap resamples of prompts. p: permutation test over prompts, at most {PERMUTATIONS:,} "
-        f"permutations (of contests: the bootstrap's). p (Holm): adjusted for all pairs of ranked generators of one table. A "
-        f"rank such as 1-2 is the range that differences with an adjusted p of at most {LEVEL} leave. Seed {options.seed}."
+        f"of means {options.draws} bootstrap resamples of prompts, expanded for few; of differences all values that the test "
+        f"does not reject. p: permutation test over prompts, at most {PERMUTATIONS:,} permutations. p (Holm): adjusted for "
+        f"all pairs of ranked generators of one table. A rank such as 1-2 is the range that differences with an adjusted p of "
+        f"at most {LEVEL} leave. Seed {options.seed}."
     )
 
 
