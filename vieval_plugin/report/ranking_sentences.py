@@ -76,7 +76,7 @@ def bias_sentence(bias: PositionBias | None) -> str:
 
 
 def corrected_answer(corrected: CorrectedRanking) -> str:
-    """Which generator is best by corrected means, in one sentence; that the ratings are too few where they decide nothing."""
+    """Answer by corrected means, in one sentence: the best generator, or that the ratings are too few to decide."""
     pairs = corrected.ranking.comparison.pairs
     if not pairs or not corrected.decides_nothing:
         return answer(corrected.ranking)

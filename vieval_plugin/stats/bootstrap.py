@@ -83,7 +83,8 @@ def expanded_interval(draws: ArrayLike, clusters: int) -> tuple[float, float]:
     Returns:
         Its ends (low, high), on the mean's own scale; both NaN if no resample is defined.
 
-    Source: Hesterberg 2015, What Teachers Should Know About the Bootstrap (The American Statistician 69), the expanded percentile.
+    Source: Hesterberg 2015, What Teachers Should Know About the Bootstrap (The American Statistician 69): the
+    expanded percentile.
 
     >>> draws = np.arange(1001.0)
     >>> [round(end) for clusters in (1, 6) for end in expanded_interval(draws, clusters)]

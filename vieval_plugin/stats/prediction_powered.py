@@ -167,7 +167,7 @@ def prediction_powered_difference(
 
 
 def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> Floats:
-    """What each group adds to the error of the difference."""
+    """Contribution of each group to the error of the difference."""
     groups = {**first.deviations, **second.deviations}
     return np.array([first.deviations.get(g, 0.0) - second.deviations.get(g, 0.0) for g in groups])
 
