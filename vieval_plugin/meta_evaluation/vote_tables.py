@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,7 +131,15 @@ def _points(part: str, entrant: Entrant, tie_handling: VoteScheme) -> _Points:
 
 def _constants(judged: Sequence[JudgedPart], tie_handling: VoteScheme) -> dict[str, _Points]:
     named = dict.fromkeys((o.label, o.subject) for part in judged for o in part.entrants if o.constant and o.accepted)
-    return {f"best constant: {label}": _pooled(judged, label, subject, tie_handling) for label, subject in named}
+    return {
+        f"best constant: {_constant_words(label, tie_handling)}": _pooled(judged, label, subject, tie_handling)
+        for label, subject in named
+    }
+
+
+def _constant_words(label: str, tie_handling: VoteScheme) -> str:
+    """A fixed answer in words; where ties count alike it is any of them."""
+    return re.sub(r"both_(good|bad)", "a tie" if tie_handling == "three_way" else r"both \1", label)
 
 
 def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: Bootstrap) -> dict[str, Estimate]:
