@@ -108,7 +108,8 @@ def _by_votes(
         for part in (ALL_PARTS, *benchmark.parts):
             parts = tuple(benchmark.parts) if part == ALL_PARTS else (part,)
             of_judges, beside = (
-                [run for run in (_restricted(run, parts) for run in runs) if run.records] for runs in (judges, baselines)
+                [run for run in (_restricted(run, parts) for run in runs) if run.records]
+                for runs in (judges, baselines)
             )
             counted = replace(report, tie_handling=tie_handling)
             for headline in counted.tables(benchmark.name, parts, [*of_judges, *beside], options).headlines:

@@ -213,7 +213,11 @@ class Comparison:
 
 
 def compare_systems(
-    compared: ComparedStatistic, benchmark: str, options: StatisticsOptions, intervals: bool = True, against: str | None = None
+    compared: ComparedStatistic,
+    benchmark: str,
+    options: StatisticsOptions,
+    intervals: bool = True,
+    against: str | None = None,
 ) -> Comparison:
     """Test all pairs of systems on a statistic, and rank the systems that cover the benchmark.
 
@@ -255,9 +259,7 @@ def compare_systems(
             first, second = (compared.systems[place].label for place in places)
             result = paired_comparison(common.statistic, options.draws, seed, intervals)
             family = against if against in (first, second) else bool(unranked & {first, second})
-            families.setdefault(family, []).append(
-                SystemPair(first, second, common.n, result, math.nan, common.notes)
-            )
+            families.setdefault(family, []).append(SystemPair(first, second, common.n, result, math.nan, common.notes))
     tested = [pair for family in families.values() for pair in _adjusted(family)]
     pairs = tuple(pair for pair in tested if not unranked & {pair.first, pair.second})
     other_pairs = tuple(pair for pair in tested if unranked & {pair.first, pair.second})

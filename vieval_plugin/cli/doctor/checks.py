@@ -22,9 +22,10 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit import guard, hook_files
 from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Probabilities
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.versions import versions_of
 from vieval_plugin.text.yaml_json import read_json
 
-_PACKAGES = ("vieval", "lmms-eval", "torch", "transformers", "aiohttp", "scikit-image", "vllm", "numpy", "scipy")
+_PACKAGES = ("lmms-eval", "torch", "transformers", "aiohttp", "scikit-image", "vllm", "numpy", "scipy")
 _SECONDS = 20.0
 _LONGEST_LIST = 1 << 20
 _FOR_TESTS = re.compile(r"""extra\s*==\s*["']test["']""")
@@ -75,11 +76,8 @@ def examine(server: Backbone | None = None) -> Iterator[Check]:
 
 
 def _versions() -> Iterator[str]:
-    for package in _PACKAGES:
-        try:
-            yield f"{package} {importlib.metadata.version(package)}"
-        except importlib.metadata.PackageNotFoundError:
-            yield f"{package} absent"
+    installed = versions_of(*_PACKAGES)
+    return (f"{package} {installed.get(package, 'absent')}" for package in ("vieval", *_PACKAGES))
 
 
 def _older_than_tested() -> Iterator[str]:
