@@ -31,9 +31,13 @@ def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
         rows = [row for row in csv.DictReader(file) if row["benchmark"] == benchmark]
     return tuple(
         PrintedNumber(
-            *(row[name] for name in ("judge", "table", "task", "image_model", "aspect")),
-            printed=float(row["printed"]),
-            decimals=len(row["printed"].partition(".")[2]),
+            row["judge"],
+            row["table"],
+            row["task"],
+            row["image_model"],
+            row["aspect"],
+            float(row["printed"]),
+            len(row["printed"].partition(".")[2]),
         )
         for row in rows
     )

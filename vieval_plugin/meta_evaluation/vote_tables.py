@@ -131,15 +131,11 @@ def _points(part: str, entrant: Entrant, tie_handling: VoteScheme) -> _Points:
 
 def _constants(judged: Sequence[JudgedPart], tie_handling: VoteScheme) -> dict[str, _Points]:
     named = dict.fromkeys((o.label, o.subject) for part in judged for o in part.entrants if o.constant and o.accepted)
+    tie = "a tie" if tie_handling == "three_way" else r"both \1"  # of three-way votes any tie is right
     return {
-        f"best constant: {_constant_words(label, tie_handling)}": _pooled(judged, label, subject, tie_handling)
+        f"best constant: {re.sub('both_(good|bad)', tie, label)}": _pooled(judged, label, subject, tie_handling)
         for label, subject in named
     }
-
-
-def _constant_words(label: str, tie_handling: VoteScheme) -> str:
-    """A fixed answer in words; where ties count alike it is any of them."""
-    return re.sub(r"both_(good|bad)", "a tie" if tie_handling == "three_way" else r"both \1", label)
 
 
 def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: Bootstrap) -> dict[str, Estimate]:

@@ -53,7 +53,8 @@ def examine(server: Backbone | None = None) -> Iterator[Check]:
     Data that is not there is no problem: who runs no task of a benchmark needs none of it. `server` is a server to ask in
     place of those of the options.
     """
-    yield Check(True, f"Python {sys.version.split()[0]}; {', '.join(_versions())}")
+    versions = {**dict.fromkeys(("vieval", *_PACKAGES), "absent"), **versions_of(*_PACKAGES)}
+    yield Check(True, f"Python {sys.version.split()[0]}; {', '.join(map(' '.join, versions.items()))}")
     if older := list(_older_than_tested()):
         yield Check(False, f"older than tested: {', '.join(older)}; upgrade: pip install --upgrade {_names(older)}")
     try:
@@ -73,11 +74,6 @@ def examine(server: Backbone | None = None) -> Iterator[Check]:
         yield Check(True, "backbones: none in the options; vieval_openai then needs --model_args")
     for name, backbone in options.backbones.items():
         yield from asyncio.run(_server(name, backbone))
-
-
-def _versions() -> Iterator[str]:
-    installed = versions_of(*_PACKAGES)
-    return (f"{package} {installed.get(package, 'absent')}" for package in ("vieval", *_PACKAGES))
 
 
 def _older_than_tested() -> Iterator[str]:
