@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from vieval_plugin.stats.ranking import holm
 
@@ -117,7 +117,7 @@ def _smallest(values: NDArray[np.float64], family: int, two_sided: bool) -> floa
         return math.nan
     level = LEVEL / family
     deviation = math.sqrt(values.var(axis=1).sum()) / len(values)
-    z = stats.norm.ppf(1 - level / (2 if two_sided else 1)) + stats.norm.ppf(POWER)
+    z = scipy.stats.norm.ppf(1 - level / (2 if two_sided else 1)) + scipy.stats.norm.ppf(POWER)
     least = math.ceil(math.log(level) / -math.log(values.shape[1])) / len(values)
     return float(max(z * deviation, least))
 

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from vieval_plugin import __version__
 from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.meta_evaluation.headline import Breakdown
 from vieval_plugin.meta_evaluation.tables import Table, Tables, p_text
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
@@ -33,7 +34,6 @@ from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.headline_columns import headline_columns
 from vieval_plugin.report.page.repetition import said_once
 from vieval_plugin.report.page.strip import Highlight, StripPicture, best_and_worst, largest_disagreements, strip
-from vieval_plugin.report.page.thumbnails import Thumbnails
 from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, text_room, tile_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
