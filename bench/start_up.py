@@ -13,8 +13,6 @@ import subprocess
 import sys
 from statistics import median
 
-from common import conditions, table
-
 COMMANDS = {
     "python, nothing else": ["-c", "pass"],
     "import vieval_plugin": ["-c", "import vieval_plugin"],
@@ -44,7 +42,6 @@ def main() -> None:
     parser.add_argument("--beside", help="Python of another checkout, which runs in turn with this one")
     options = parser.parse_args()
     pythons = [sys.executable, *([options.beside] if options.beside else [])]
-    print(conditions())
     rows, seconds_of = [], {}
     for name, arguments in COMMANDS.items():
         measured = [[spent(python, arguments) for python in pythons] for _ in range(options.runs)]
@@ -53,6 +50,9 @@ def main() -> None:
         ]
         rows.append((name, *(f"{seconds:.2f} s, {mib:.0f} MiB" for seconds, mib in cells)))
         seconds_of[name] = cells[0][0]
+    from common import conditions, table  # not before: a process's peak begins at the size of the one that starts it
+
+    print(conditions())
     table((f"median of {options.runs}", *(["here", "beside"][: len(pythons)])), rows)
     sys.exit(int(max(seconds_of["import vieval_plugin"], seconds_of["vieval --version"]) > BOUND))
 

@@ -48,3 +48,9 @@ def test_each_python_of_the_classifiers_is_tested():
 def test_a_page_names_the_least_python_that_pip_accepts(page):
     [least] = re.findall(r"^python_requires = >=(\S+)$", SETUP, re.MULTILINE)
     assert f"Python {least} or newer" in (ROOT / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("advice", ["docs/reference/results.md", "vieval_plugin/backends/local/vllm.py"])
+def test_the_vllm_that_is_advised_is_the_one_that_was_tried(advice):
+    [tried] = re.findall(r"^    (vllm>=\S+)$", SETUP, re.MULTILINE)
+    assert f"pip install '{tried}'" in (ROOT / advice).read_text(encoding="utf-8")
