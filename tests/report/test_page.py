@@ -15,10 +15,10 @@ from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.media.thumbnails import SIDE, Thumbnail, Thumbnails
 from vieval_plugin.records import Provenance, Record, fingerprint
-from vieval_plugin.report import write_report
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
 from vieval_plugin.report.page.gallery import select_items
 from vieval_plugin.report.page.tiles import tile_of
+from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import load_results, load_runs
 from vieval_plugin.stats.options import StatisticsOptions
 

@@ -24,7 +24,7 @@ from vieval_plugin.report.headlines.tables import headline_lines
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables, rounded
 from vieval_plugin.report.own_samples import benchmarks_with_runs, win_rate_answers
-from vieval_plugin.report.page import PageSection, page, subject
+from vieval_plugin.report.page.page import PageSection, page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.same_scores import same_scores

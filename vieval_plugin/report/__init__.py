@@ -1,0 +1,1 @@
+"""Tables from results: `vieval report`."""
