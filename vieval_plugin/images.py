@@ -29,6 +29,7 @@ from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.media.image_checks import ImageStream, load_strictly
 from vieval_plugin.media.jpeg import without_coded_pixels
+from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import isfile
 
@@ -152,6 +153,16 @@ def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXE
         profile = picture.info.get("icc_profile", b"")
         rgb.info = {"icc_profile": profile} if profile[16:20] == b"RGB " else {}
         return rgb, turn is not None
+
+
+def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
+    """The thumbnail of an image among those of a page; in words, why there is none."""
+    if not is_there(image):
+        return "not there"
+    try:
+        return thumbnails.of(digest(image), lambda: decode(image))
+    except VievalError:
+        return "cannot be read"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-REPOSITORY = "https://github.com/vieval/vieval"
+from vieval_plugin.errors import PROJECT
+
 LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]*)")
 
 
@@ -31,7 +32,7 @@ def _to_repository(app: Sphinx, page: str, source: list[str]) -> None:
         path = Path(os.path.normpath(docs / Path(page).parent / link[1]))
         if docs in (path, *path.parents) or not path.exists():
             return link[1]
-        return f"{REPOSITORY}/{'tree' if path.is_dir() else 'blob'}/main/{path.relative_to(root).as_posix()}"
+        return f"{PROJECT}/{'tree' if path.is_dir() else 'blob'}/main/{path.relative_to(root).as_posix()}"
 
     source[0] = LINK.sub(address, source[0])
 

@@ -167,7 +167,7 @@ def test_missing_images_end_the_run_in_one_line_that_names_the_first(evaluate, r
 def test_vllm_that_is_not_installed_is_one_line(evaluate):
     if importlib.util.find_spec("vllm"):
         pytest.skip("vllm is installed here")
-    with pytest.raises(SystemExit, match="vieval: vllm is not installed .* pip install vllm"):
+    with pytest.raises(SystemExit, match="vieval: vllm is not installed .* pip install .vllm>="):
         evaluate("--model", "vieval_vllm", "--model_args", "model=anything")
 
 

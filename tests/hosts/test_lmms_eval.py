@@ -246,6 +246,24 @@ def test_what_logs_do_not_cover_is_told_before_the_start(ratings_folder, cig_log
     assert "vieval: verdicts: ok 3, missing 1" in said
 
 
+def test_a_judge_task_gives_the_hosts_baseline_nothing_to_test(tmp_path):
+    """It tests means of samples, which say nothing of a correlation; `vieval compare` does."""
+    task, judged = "vieval_demo_sharpness_tie", ("--model", "vieval_measure", "--limit", 6, "--log_samples")
+    in_process.run(*judged, "--tasks", task, "--output_path", tmp_path / "first")
+    [baseline] = (tmp_path / "first").rglob("*_samples_*.jsonl")
+    in_process.run(*judged, "--tasks", task, "--output_path", tmp_path / "second", "--baseline", baseline)
+    document, samples = in_process.read(tmp_path / "second")
+    assert not [key for key in document["results"][task] if key.startswith("paired_")]
+    assert not [key for row in samples[task] for key in row if key == "score" or key.endswith("_score")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("listing", ["tasks", "models"])
+def test_the_hosts_own_lists_have_none_of_ours(listing, lmms_eval):
+    """They load no entry point, so the guide names `vieval tasks`; where this fails, the guide can say less."""
+    assert "vieval" not in lmms_eval(listing).stdout
+
+
 def test_without_a_name_tables_call_a_judge_by_its_own(results_of, ratings_folder, cig_logs, tmp_path):
     arguments = ("--model", "vieval_replay", "--model_args", f"logs={cig_logs}", "--tasks", "imagenhub_viescore_cig")
     in_process.run(*arguments, "--output_path", tmp_path / "out", "--log_samples", data=ratings_folder)

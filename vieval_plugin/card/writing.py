@@ -13,8 +13,8 @@ from vieval_plugin.card.sentences import beside, limits, places, title
 from vieval_plugin.card.tables import answers_table, audit_tables, origin_table, place_table, spent_table, words_table
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.report.page import STYLE
 from vieval_plugin.report.page.charts import forest
+from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.rendering import markdown
 from vieval_plugin.results.host_samples import CARD_JSON
 from vieval_plugin.text import escaping

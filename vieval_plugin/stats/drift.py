@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from vieval_plugin.stats.ranking import holm
 
@@ -125,12 +125,12 @@ def _smallest(values: NDArray[np.float64], family: int, two_sided: bool, item: f
     if not n:
         return math.nan
     level = LEVEL / family
-    z = stats.norm.ppf(1 - level / (2 if two_sided else 1))
+    z = scipy.stats.norm.ppf(1 - level / (2 if two_sided else 1))
     step, share = item * columns / (columns - 1), 0.0
     for _ in range(100):
         noise = (1 - share) * values.var(axis=1).mean()
         spread = z * math.sqrt(noise + share * item**2 / (columns - 1))
-        spread += stats.norm.ppf(POWER) * math.sqrt(noise + share * (1 - share) * item**2)
+        spread += scipy.stats.norm.ppf(POWER) * math.sqrt(noise + share * (1 - share) * item**2)
         share = min(1.0, (math.sqrt(n) * spread + step / 2) / (n * (item or 1)))
     return float(max(share, math.ceil(math.log(level) / -math.log(columns)) / n))
 

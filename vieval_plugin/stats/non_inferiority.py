@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
-from scipy import stats
+from scipy import special
 
 from vieval_plugin.stats.estimate import Estimate
 
@@ -67,5 +67,5 @@ def items_needed(difference: Estimate, n: int, margin: float, power: float = 0.8
         return math.nan
     if not distance:
         return math.inf
-    z = stats.norm.ppf(0.975)
-    return max(float(LEAST_ITEMS), float(math.ceil(n * ((z + stats.norm.ppf(power)) / z * half_width / distance) ** 2)))
+    z = special.ndtri(0.975)
+    return max(float(LEAST_ITEMS), float(math.ceil(n * ((z + special.ndtri(power)) / z * half_width / distance) ** 2)))

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from vieval_plugin.stats.bootstrap import Ints, factorize
 from vieval_plugin.stats.comparison import Bools
@@ -99,7 +99,7 @@ def prediction_powered_mean(
         deviations += share * math.sqrt(few) * part.deviations(weight, len(names))
     # the authors' interval of one stratum is without that correction
     published = parts[0].deviations(weight, len(names)) if len(parts) == 1 else deviations
-    estimate = _with_interval(mean, published, float(stats.norm.ppf(0.5 + level / 2)))
+    estimate = _with_interval(mean, published, float(scipy.stats.norm.ppf(0.5 + level / 2)))
     degrees = sum(part.rated_groups for part in parts) - len(parts)
     return PredictionPoweredMean(estimate, weight, dict(zip(names, deviations.tolist(), strict=True)), degrees)
 
@@ -162,8 +162,8 @@ def prediction_powered_difference(
     degrees = max(all_degrees - fitted, 1)
     deviations = _deviations(first, second) * math.sqrt(all_degrees / degrees)
     error = math.sqrt(float((deviations**2).sum()))
-    p = float(2 * stats.t.sf(abs(value) / error, degrees)) if error > 0 else float(value == 0)
-    return _with_interval(value, deviations, float(stats.t.ppf(0.5 + level / 2, degrees))), p
+    p = float(2 * scipy.stats.t.sf(abs(value) / error, degrees)) if error > 0 else float(value == 0)
+    return _with_interval(value, deviations, float(scipy.stats.t.ppf(0.5 + level / 2, degrees))), p
 
 
 def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> Floats:

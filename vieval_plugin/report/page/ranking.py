@@ -12,10 +12,11 @@ from pathlib import Path
 from markupsafe import Markup
 
 from vieval_plugin import __version__
-from vieval_plugin.images import is_changed
+from vieval_plugin.images import is_changed, thumbnail
 from vieval_plugin.judges.contests import FIRST, SECOND, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
@@ -24,7 +25,6 @@ from vieval_plugin.report.headlines.words import ASPECTS
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.disagreement import answer
 from vieval_plugin.report.page.strip import MOST, StripPicture, ends, strip
-from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.report.page.tiles import Samples
 from vieval_plugin.report.ranking import RankReport, answers, cautions, protocol, tables_of
 from vieval_plugin.stats.options import StatisticsOptions
@@ -282,7 +282,7 @@ def _picture(sample: Sample, thumbnails: Thumbnails) -> Thumbnail | str:
     image = sample.images.get(_OUTPUT)
     if image is None:
         return "no image"
-    return "changed since it was judged" if is_changed(image) else thumbnails.of(image)
+    return "changed since it was judged" if is_changed(image) else thumbnail(image, thumbnails)
 
 
 def _said(record: Record, ranking: GeneratorRanking) -> str:

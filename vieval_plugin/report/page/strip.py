@@ -10,8 +10,8 @@ from typing import TypeVar
 from markupsafe import Markup
 
 from vieval_plugin.judges.contests import FIRST, SECOND
+from vieval_plugin.media.thumbnails import Thumbnail
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
-from vieval_plugin.report.page.thumbnails import Thumbnail
 from vieval_plugin.text.escaping import html
 
 MOST = 6
