@@ -195,9 +195,7 @@ def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(folder, co
         assert {role for row in named for role in row.sample.images} == {"output", key}
 
 
-@pytest.mark.parametrize(
-    "values", [("a.png", None, "gone.JPG"), ("http://h/a.png?k=1", "data:image/png", "a.png")]
-)
+@pytest.mark.parametrize("values", [("a.png", None, "gone.JPG"), ("http://h/a.png?k=1", "data:image/png", "a.png")])
 def test_a_column_of_names_of_images_is_read_whether_they_are_there_or_not(folder, values):
     for path in with_source(folder, values):
         rows = list(read_samples(path))
