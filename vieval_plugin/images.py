@@ -300,7 +300,7 @@ def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[ImageStre
     try:
         picture = _open_as(format, stream) if format in _NEEDED else PIL.Image.open(stream, formats=FORMATS)
     except PIL.UnidentifiedImageError:
-        formats = ", ".join(FORMATS)
+        formats = ", ".join((*FORMATS, *_NEEDED))
         raise VievalError(f"{name_of(image)} is not an image that can be read here ({formats})") from None
     except ImportError:
         raise VievalError(
