@@ -168,7 +168,7 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(options, tmp_
     assert 4 * 418 <= asked <= calls
     [total] = re.findall(r"Failures and cost: ([\d,]+) answers in all", (tmp_path / "card" / "card.md").read_text())
     assert int(total.replace(",", "")) == answers
-    made, same = map(int, re.search(r"calls: (\d+), .*asked once: (\d+)", printed.err).groups())
+    made, same = map(int, re.search(r"calls: (\d+), .*was the same: (\d+)", printed.err).groups())
     assert made == asked
     assert answers <= made + same <= answers + 4
     assert "with the known defects of vieval_demo (drawn images)" in printed.out

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser = _parser(arguments[0] if arguments else "")
             options, unknown = parser.parse_known_args(arguments)
             if unknown and "rest" not in options:
-                parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+                parser.error(f"unrecognized arguments: {' '.join(unknown)}{_flag_hint(parser, unknown)}")
             options.rest = unknown
             return int(options.run(options))
         except VievalError as error:
@@ -77,6 +77,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _report_error(stop.line, stop.code)
         except Exception as error:
             return _report_error(unforeseen(error), 1)
+
+
+def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
+    """The flag of a parser or of its commands that was meant by the first one that is unknown."""
+    parsers, known = [parser], set[str]()
+    while parsers:
+        for action in parsers.pop()._actions:
+            known.update(action.option_strings)
+            if isinstance(action, argparse._SubParsersAction):
+                parsers += action.choices.values()
+    flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
+    return did_you_mean(flag, sorted(known), 0.6)
 
 
 def _report_error(line: str, code: int) -> int:

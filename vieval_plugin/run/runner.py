@@ -138,7 +138,7 @@ async def run_jobs(
 def judging_bar(progress: Progress, total: int | None, shown: bool) -> Iterator[Callable[[], None]]:
     """A progress bar with the failures so far, and how long no answer came; what it yields counts one more."""
     ended = threading.Event()
-    with tqdm(total=total, desc="Judging", unit="sample", disable=not shown) as bar:
+    with tqdm(total=total, desc="Judging", unit="sample", disable=not shown or total == 0) as bar:
 
         def update() -> None:
             bar.set_postfix(progress.failures(), refresh=False)
