@@ -22,7 +22,7 @@ from vieval_plugin.meta_evaluation.contest_ranking import judge_codes
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
-from vieval_plugin.meta_evaluation.vote_answers import Pairs, judged_pairs, subjects_of
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, subjects_of
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats import votes
 from vieval_plugin.stats.comparison import MeanDifference
@@ -36,11 +36,17 @@ EVEN = 0.5
 
 @dataclass(frozen=True)
 class ContestOutcome:
-    """A contest between two image models as one of them sees it: 1 where it won, 0 where it lost, 1/2 for a tie."""
+    """A contest between two image models as one of them sees it: 1 where it won, 0 where it lost, 1/2 for a tie.
+
+    `failed` says of a contest without an answer whether this one's image failed, and the other's: then the one whose
+    image failed has lost, and where nothing says whose did, each has as it sees it. `status` is the verdict's.
+    """
 
     opponent: str
     group: str
     points: float
+    failed: tuple[bool, bool] | None = None
+    status: Status = Status.OK
 
 
 def win_rate_rankings(run: Run, options: StatisticsOptions) -> list[GeneratorRanking]:
@@ -74,8 +80,9 @@ def _observed(run: Run) -> list[Observation]:
 def _ranked(
     run: Run, subject: str, pairs: Pairs, observed: Sequence[Observation], options: StatisticsOptions
 ) -> GeneratorRanking:
-    outcomes, asked = _outcomes(pairs, subject)
-    compared = _compared(subject, outcomes, asked)
+    all_outcomes, asked = _outcomes(pairs, subject)
+    outcomes = {model: [o for o in known if o.failed is None] for model, known in all_outcomes.items()}
+    compared = _compared(subject, outcomes, all_outcomes, asked)
     comparison = compare_systems(compared, run.benchmark, options)
     bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
     models = tuple(
@@ -96,12 +103,29 @@ def _ranked(
     return GeneratorRanking(run.benchmark, run.name, subject, WIN_RATE, "", ALL, models, comparison)
 
 
+def outcomes_between(
+    run: Run, subject: str, model: str, opponent: str, options: StatisticsOptions
+) -> list[ContestOutcome]:
+    """Contests between two image models as the first sees them, those without an answer too.
+
+    Args:
+        run: one judge's.
+        subject: `votes`, or the aspect whose scores are compared.
+        model, opponent: the two.
+        options: as for `win_rate_rankings`.
+    """
+    outcomes, _ = _outcomes(judged_pairs(apply_contest_policy(_observed(run), options)), subject)
+    return [outcome for outcome in outcomes.get(model, ()) if outcome.opponent == opponent]
+
+
 def _outcomes(pairs: Pairs, subject: str) -> tuple[Mapping[str, list[ContestOutcome]], Counter[str]]:
     """Outcomes of each image model, in the order in which models come, and how many contests it was in."""
     codes = judge_codes(pairs, subject)
+    statuses = [pairs.observations[number].status for number in pairs.contest]
     outcomes: dict[str, list[ContestOutcome]] = defaultdict(list)
     asked: Counter[str] = Counter()
-    for (first, second), group, code in zip(pairs.image_models, pairs.groups, codes, strict=True):
+    named = zip(pairs.image_models, pairs.groups, codes, statuses, _failed(pairs, subject), strict=True)
+    for (first, second), group, code, status, (first_failed, second_failed) in named:
         if first == second:
             continue
         asked.update((first, second))
@@ -109,21 +133,50 @@ def _outcomes(pairs: Pairs, subject: str) -> tuple[Mapping[str, list[ContestOutc
         if code != votes.NONE:
             outcomes[first].append(ContestOutcome(second, group, points))
             outcomes[second].append(ContestOutcome(first, group, 1 - points))
+            continue
+        for model, opponent, failed in (
+            (first, second, (first_failed, second_failed)),
+            (second, first, (second_failed, first_failed)),
+        ):
+            lost_points = {(True, True): EVEN, (False, True): 1.0}.get(failed, 0.0)
+            outcomes[model].append(ContestOutcome(opponent, group, lost_points, failed, status))
     return {model: outcomes[model] for model in asked}, asked
 
 
+def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
+    """Of each pair whether the first and the second candidate are no image or, for a judge of samples, have no score."""
+    contested = [o.contest.without_image if o.contest else () for o in pairs.observations]
+    unscored = np.isnan(pairs.scores(subject)) if subject != VOTES else np.zeros((2, len(pairs.contest)), dtype=bool)
+    return [
+        (first in lacking, second in lacking) if (lacking := contested[number]) else (bool(own), bool(other))
+        for number, (first, second), own, other in zip(pairs.contest, pairs.places.tolist(), *unscored, strict=True)
+    ]
+
+
 def _compared(
-    subject: str, outcomes: Mapping[str, Sequence[ContestOutcome]], asked: Mapping[str, int]
+    subject: str,
+    outcomes: Mapping[str, Sequence[ContestOutcome]],
+    all_outcomes: Mapping[str, Sequence[ContestOutcome]],
+    asked: Mapping[str, int],
 ) -> ComparedStatistic:
     models = list(outcomes)
 
-    def pair(first: int, second: int) -> CommonSamplesStatistic:
-        known = [o for o in outcomes[models[first]] if first == second or o.opponent == models[second]]
+    def pair(
+        first: int, second: int, by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes
+    ) -> CommonSamplesStatistic:
+        known = [o for o in by_model[models[first]] if first == second or o.opponent == models[second]]
         if not known:
             return CommonSamplesStatistic(0, reason="no contest has an answer")
         points = [o.points for o in known]
         against = points if first == second else [EVEN] * len(points)
         return CommonSamplesStatistic(len(points), MeanDifference(points, against, [o.group for o in known]))
+
+    def with_failures(first: int, second: int) -> CommonSamplesStatistic:
+        """The pair with the contests lost in which the first one's image failed, or nothing says whose."""
+        if not any(o.failed and o.opponent == models[second] for o in all_outcomes[models[first]]):
+            return CommonSamplesStatistic(0, reason="no failures")
+        lost = {m: [o for o in known if not o.failed or o.points < 1] for m, known in all_outcomes.items()}
+        return pair(first, second, lost)
 
     systems = tuple(
         System(
@@ -138,7 +191,7 @@ def _compared(
     )
     per_prompt = all(len({(o.opponent, o.group) for o in known}) == len(known) for known in outcomes.values())
     unit = "prompts" if per_prompt else "contests"
-    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators")
+    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators", with_failures=with_failures)
 
 
 def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status, int], ...]:

@@ -11,7 +11,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
 from vieval_plugin.judges.protocol import Judge, Program, Status
-from vieval_plugin.judges.spec import JudgeSpec, missing_inputs_reason
+from vieval_plugin.judges.spec import JudgeSpec, lacks_output_alone, missing_inputs_reason
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.records import Provenance, unjudged
@@ -49,7 +49,7 @@ class PreparedJudge:
         if self.takes_apart(judged):
             return (yield from by_candidate(self.program, cast(Contest, judged)))
         if reason := missing_inputs_reason(self.spec, judged):
-            return unjudged(Status.NOT_APPLICABLE, reason)
+            return unjudged(Status.NO_IMAGE if lacks_output_alone(self.spec, judged) else Status.NOT_APPLICABLE, reason)
         return (yield from self.judge(judged))  # type: ignore[arg-type]  # `missing_inputs_reason` has seen that it is what is judged
 
 
