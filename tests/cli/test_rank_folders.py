@@ -220,7 +220,7 @@ def test_the_gate_decides_by_the_interval(tmp_path, capsys, base, margin, code, 
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, *given, code=code)
     [sentence] = [line for line in shown if line.startswith(said)]
-    low = float(re.search(r"at worst (-?\d\.\d+) with one more that failed", sentence)[1])
+    low = float(re.search(r"at worst (-?\d\.\d+) with one bad prompt more", sentence)[1])
     assert (code == 0) == (low > -margin)
     if code == 4:
         assert int(re.search(r"about ([\d,]+) prompts would tell", sentence)[1].replace(",", "")) > PROMPTS
@@ -242,7 +242,7 @@ def test_the_gate_of_a_win_rate_counts_one_more_lost_contest_and_few_prompts_dec
             continue
         differences = [*[0.5] * number, -0.5]
         low = np.mean(differences) - stats.t.ppf(0.975, number) * np.std(differences, ddof=1) / np.sqrt(number + 1)
-        assert f"(difference 0.500 on 12 prompts, at worst {low:.3f} with one more that failed)" in sentence
+        assert f"(difference 0.500 on 12 prompts, at worst {low:.3f} with one bad prompt more)" in sentence
 
 
 def test_several_images_of_a_prompt_are_paired_by_number(tmp_path, capsys):
@@ -311,8 +311,22 @@ def test_failed_calls_end_with_1_without_a_gate(tmp_path, capsys):
     with FakeServer(reply=by_brightness(), faults=faults) as server:
         given = [mine, theirs, "--prompts", prompts(tmp_path, 8), "--judge", "pairwise"]
         shown, said = rank(capsys, server, *given, code=1)
+        rank(capsys, server, *given, "--margin", "0.05", "--out", tmp_path / "v.jsonl", code=4)
     assert "of 7 prompts" in shown[0]
     assert "some calls failed" in said.splitlines()[-1]
+    assert main(["rank", str(tmp_path / "v.jsonl"), "--margin", "0.05"]) == 4
+    printed = capsys.readouterr().out
+    assert "1 of 8 prompts of mine have no verdict, or one that a failed call or tool left without a score" in printed
+    assert f"judge them again: `vieval rank {mine} {theirs} --prompts " in printed
+
+
+def test_what_a_call_failed_on_is_judged_once_more(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 8), images(tmp_path, "theirs", rough(0.5, 2), 8)
+    faults = lambda number, body: Fault("overlong") if number == 3 else None  # noqa: E731
+    with FakeServer(reply=by_brightness(), faults=faults) as server:
+        shown, said = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path, 8), "--judge", "pairwise")
+    assert "of 8 prompts" in shown[0]
+    assert "verdicts: ok 8" in said
 
 
 def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys):
@@ -372,7 +386,7 @@ def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_
     given = ["--prompts", prompts(tmp_path), "--judge", "viescore", "--margin"]
     with FakeServer(reply=by_brightness()) as server:
         shown, said = rank(capsys, server, mine, theirs, *given, "0.02", code=4)
-        assert "even equal scores on all 24 prompts could not pass; 148 would, were they all equal" in said
+        assert "even equal scores on all 24 prompts could not pass; 148 equal ones would" in said
         assert shown[1].endswith(" prompts would tell, if the difference stays what it is.")
         asked = server.stats()["requests"]
         for margin in ("0.02", "0"):

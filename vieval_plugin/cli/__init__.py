@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if unknown and "rest" not in options:
                 parser.error(f"unrecognized arguments: {' '.join(unknown)}")
             options.rest = unknown
-            options.command = redacted(shlex.join(["vieval", *arguments]))[:_LONGEST_COMMAND]
+            command = redacted(shlex.join(["vieval", *arguments]))[:_LONGEST_COMMAND]
+            options.command = command.encode(errors="replace").decode()  # names of files may hold no characters
             return int(options.run(options))
         except VievalError as error:
             return _report_error(redacted(str(error)), 1)

@@ -93,8 +93,8 @@ def too_few_sentence(n: int, unit: str, margin: float, fall: float) -> str:
     fewest = fewest_items(margin, fall)
     if n >= fewest:
         return ""
-    enough = "no number would" if math.isinf(fewest) else f"{fewest:,.0f} would, were they all equal"
-    return f"--margin {margin:g}: even equal scores on all {n} {unit} could not pass; {enough}"
+    enough = "no number would" if math.isinf(fewest) else f"{fewest:,.0f} equal ones would"
+    return f"--margin {margin:g}: even equal scores on all {n} {unit} could not pass; {enough}, or a better generator"
 
 
 def _decided(
@@ -166,7 +166,7 @@ def _mean(ranking: GeneratorRanking, mine: str, other: str) -> str:
 
 
 def _bound(mean: MeanOfDifferences) -> str:
-    return "" if math.isnan(mean.low) else f", at worst {mean.low:.3f} with one more that failed"
+    return "" if math.isnan(mean.low) else f", at worst {mean.low:.3f} with one bad prompt more"
 
 
 def _filled(mean: MeanOfDifferences) -> str:
