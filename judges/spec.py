@@ -173,8 +173,8 @@ def lacks_output_alone(spec: JudgeSpec, judged: Judged) -> bool:
     """True for a sample without an output that has everything else that a judge needs."""
     if isinstance(judged, Contest) or set(OUTPUTS) & set(judged.images):
         return False
-    whole = dataclasses.replace(judged, images={**judged.images, **dict.fromkeys(OUTPUTS, Image(b""))})
-    return not missing_inputs_reason(spec, whole)
+    with_output = dataclasses.replace(judged, images={**judged.images, **dict.fromkeys(OUTPUTS, Image(b""))})
+    return not missing_inputs_reason(spec, with_output)
 
 
 def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:

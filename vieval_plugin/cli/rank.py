@@ -248,8 +248,8 @@ def _same_files(samples: Sequence[Sample]) -> list[str]:
 
     mine, *others = dict.fromkeys(sample.id.image_model for sample in samples)
     pictures = [(sample.id, digests_of(sample)) for sample in samples]
-    same = all(same_files(pictures, mine, other) for other in others)
-    return [same_files_sentence(mine, other) for other in others] if same else []
+    identical = all(same_files(pictures, mine, other) for other in others)
+    return [same_files_sentence(mine, other) for other in others] if identical else []
 
 
 def _too_few(samples: Sequence[Sample], margin: float, are_contests: bool) -> str:

@@ -77,7 +77,7 @@ class ComparedStatistic:
     - `untestable_reason` says why the statistic has no paired test; `notes` are lines to be read beside the result;
     - `above_constant` is the p of a test of a system, by its place, against its constant baseline: 1 where it is not
       above, NaN where that cannot be tested. None where the statistic has no such baseline, or no test of it;
-    - `with_failures` is as `pair`, with the first one's failures as the lowest value, and without a statistic where it has none.
+    - `with_failures` is as `pair`, with the first one's failures as the lowest value; no statistic where it has none.
     """
 
     part: str
@@ -412,19 +412,19 @@ def _adjusted(pairs: Sequence[SystemPair], compared: ComparedStatistic, seed: Se
     adjusted = holm([pair.result.p for pair in pairs]).tolist()
     with_failures = holm([_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]).tolist()
     return tuple(
-        replace(pair, adjusted=p, doubtful=p <= LEVEL < filled_p)
-        for pair, p, filled_p in zip(pairs, adjusted, with_failures, strict=True)
+        replace(pair, adjusted=p, doubtful=p <= LEVEL < penalised_p)
+        for pair, p, penalised_p in zip(pairs, adjusted, with_failures, strict=True)
     )
 
 
 def _p_with_failures(pair: SystemPair, compared: ComparedStatistic, seed: Seed) -> float:
     """The p of a pair, and no smaller than that with the first one's failures as the lowest value."""
     places = {system.label: place for place, system in enumerate(compared.systems)}
-    filled = compared.with_failures and compared.with_failures(places[pair.first], places[pair.second])
-    if not filled or filled.statistic is None:
+    penalised = compared.with_failures and compared.with_failures(places[pair.first], places[pair.second])
+    if not penalised or penalised.statistic is None:
         return pair.result.p
-    first, second = filled.statistic.estimates()
-    return max(pair.result.p, paired_permutation_p(filled.statistic, seed) if first > second else 1.0)
+    first, second = penalised.statistic.estimates()
+    return max(pair.result.p, paired_permutation_p(penalised.statistic, seed) if first > second else 1.0)
 
 
 def _ranked(standings: Sequence[Standing], pairs: Sequence[SystemPair]) -> tuple[Standing, ...]:

@@ -170,14 +170,14 @@ def _ranked(
 def _with_failures(
     images: Sequence[Sequence[Observation]], aspect: str, of_images: OfImages, first: int, second: int
 ) -> CommonSamplesStatistic:
-    """Two generators, by their places, on the prompts of which the second has a score, the first one's failures filled."""
+    """Two generators, by their places, on the prompts of which the second has a score, the first one's failures as the lowest."""
     if all(aspect in image.scores for image in images[first]):
         return CommonSamplesStatistic(0, reason="no failures")
     everything = apply_failure_policy([*images[first], *images[second]], (aspect,), StatisticsOptions("worst"))
-    filled = _by_prompt(everything[: len(images[first])], aspect, of_images)
+    penalised = _by_prompt(everything[: len(images[first])], aspect, of_images)
     scores = _by_prompt(images[second], aspect, of_images)
-    prompts = sorted(filled.keys() & scores.keys())
-    values = [[side[prompt] for prompt in prompts] for side in (filled, scores)]
+    prompts = sorted(penalised.keys() & scores.keys())
+    values = [[side[prompt] for prompt in prompts] for side in (penalised, scores)]
     return CommonSamplesStatistic(len(prompts), MeanDifference(values[0], values[1], prompts))
 
 

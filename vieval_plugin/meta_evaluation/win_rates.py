@@ -148,7 +148,7 @@ def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
     contested = [o.contest.without_image if o.contest else () for o in pairs.observations]
     unscored = np.isnan(pairs.scores(subject)) if subject != VOTES else np.zeros((2, len(pairs.contest)), dtype=bool)
     return [
-        (first in lacking, second in lacking) if (lacking := contested[number]) else (bool(own), bool(other))
+        (first in absent, second in absent) if (absent := contested[number]) else (bool(own), bool(other))
         for number, (first, second), own, other in zip(pairs.contest, pairs.places.tolist(), *unscored, strict=True)
     ]
 
@@ -175,8 +175,8 @@ def _compared(
         """The pair with the contests lost in which the first one's image failed, or nothing says whose."""
         if not any(o.failed and o.opponent == models[second] for o in all_outcomes[models[first]]):
             return CommonSamplesStatistic(0, reason="no failures")
-        lost = {m: [o for o in known if not o.failed or o.points < 1] for m, known in all_outcomes.items()}
-        return pair(first, second, lost)
+        by_opponent = {m: [o for o in known if not o.failed or o.points < 1] for m, known in all_outcomes.items()}
+        return pair(first, second, by_opponent)
 
     systems = tuple(
         System(

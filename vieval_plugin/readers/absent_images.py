@@ -44,8 +44,8 @@ def with_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
         for role, image in sample.images.items()
         if _is_output(role) and (reason := _unreadable(image))
     }
-    found = _no_image(judged, reasons)
-    return replace(found, trace=(*verdict.trace, *found.trace)) if found else verdict
+    lack = _no_image(judged, reasons)
+    return replace(lack, trace=(*verdict.trace, *lack.trace)) if lack else verdict
 
 
 def _is_output(role: str) -> bool:

@@ -107,11 +107,9 @@ def _decided(
     again: str,
 ) -> tuple[Decision, str]:
     unit = ranking.comparison.compared.unit
-    scored, filled = evidence.scored, evidence.filled
+    scored, penalised = evidence.scored, evidence.penalised
     failures = any(evidence.more_failures)
-    measured = (
-        f"({_mean(ranking, mine, other)} on {scored.n} {unit}{_bound(scored)}{_filled(filled) if failures else ''})"
-    )
+    measured = f"({_mean(ranking, mine, other)} on {scored.n} {unit}{_bound(scored)}{_with_failures(penalised) if failures else ''})"
     if reason := _nothing_decides(ranking, evidence, mine, other, bias, again):
         return (
             "undecided",
@@ -120,19 +118,19 @@ def _decided(
     fell = f" {evidence.fell} of {scored.n} {unit} fell by more than {LARGE_FALL:g}." if evidence.fell else ""
     p = more_failures_p(*evidence.more_failures)
     if p <= LEVEL:
-        new, old = evidence.more_failures
+        more, fewer = evidence.more_failures
         return "worse", (
-            f"{mine} fails more often than {other}: on {new} {unit}, where {other} does on {old} others (p {_p(p)}) "
+            f"{mine} fails more often than {other}: on {more} {unit}, where {other} does on {fewer} others (p {_p(p)}) "
             f"{measured}.{fell}"
         )
-    decisions = [scored.decision(margin), filled.decision(margin)]
+    decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
         return "worse", f"{mine} is worse than {other} by more than {margin:g} {measured}.{fell}"
     if "undecided" not in decisions:
         return "not_worse", f"{mine} is not worse than {other} by more than {margin:g} {measured}.{fell}"
     return "undecided", (
         f"It cannot be told whether {mine} is worse than {other} by more than {margin:g} {measured}: "
-        f"{_enough([scored, filled], unit, margin)}.{fell}"
+        f"{_enough([scored, penalised], unit, margin)}.{fell}"
     )
 
 
@@ -152,7 +150,7 @@ def _nothing_decides(
     unranked = [
         f"{g.generator} has {g.reason}" for g in ranking.generators if g.generator in (mine, other) and g.reason
     ]
-    if unranked and evidence.filled.decision(0) != "worse":
+    if unranked and evidence.penalised.decision(0) != "worse":
         return unranked[0]
     return f"at least {LEAST_FOR_A_TEST} {unit} are needed" if evidence.scored.n < LEAST_FOR_A_TEST else ""
 
@@ -169,7 +167,7 @@ def _bound(mean: MeanOfDifferences) -> str:
     return "" if math.isnan(mean.low) else f", at worst {mean.low:.3f} with one bad prompt more"
 
 
-def _filled(mean: MeanOfDifferences) -> str:
+def _with_failures(mean: MeanOfDifferences) -> str:
     return f"; failures as the lowest score: difference {mean.value:.3f}, at worst {mean.low:.3f}"
 
 

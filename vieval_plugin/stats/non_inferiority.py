@@ -35,7 +35,7 @@ class MeanOfDifferences:
     fall: float = 1.0
 
     @classmethod
-    def of(cls, differences: Sequence[float], groups: Sequence[Hashable], fall: float = 1.0) -> MeanOfDifferences:
+    def of(cls, differences: ArrayLike, groups: Sequence[Hashable], fall: float = 1.0) -> MeanOfDifferences:
         """Return the mean of differences, shape (items,), of which those of a group, such as a prompt, are one item.
 
         Source: Cochran 1977, Sampling Techniques, section 6.4 (a mean over clusters of unequal size); with one difference
@@ -118,12 +118,12 @@ def fewest_items(margin: float, fall: float = 1.0) -> float:
     return float(n[np.argmax(low_with_one_fall(0.0, 0.0, n, fall) > -margin)])
 
 
-def more_failures_p(new: int, old: int) -> float:
+def more_failures_p(more: int, fewer: int) -> float:
     """One-sided p that the new system fails more often, by the items on which one of the two fails and the other does not.
 
     Args:
-        new: items on which the new one alone fails.
-        old: items on which the old one alone fails.
+        more: items on which the new one alone fails.
+        fewer: items on which the old one alone fails.
 
     Source: McNemar 1947, Note on the sampling error of the difference between correlated proportions; exact, by the
     binomial distribution.
@@ -131,4 +131,4 @@ def more_failures_p(new: int, old: int) -> float:
     >>> more_failures_p(6, 0), more_failures_p(2, 2)
     (0.015625, 0.6875)
     """
-    return float(stats.binom.sf(new - 1, new + old, 0.5))
+    return float(stats.binom.sf(more - 1, more + fewer, 0.5))
