@@ -115,7 +115,7 @@ def test_what_a_sample_lacks_is_its_own_verdict(server):
     bare = Sample(SampleId("own", "tig", "mine", "2"), {}, {"prompt": "teal"})
     first, second = evaluate([whole, bare], judge="vqascore", backbone=backbone(server))
     assert first.status is Status.OK
-    assert second.status is Status.NOT_APPLICABLE
+    assert second.status is Status.NO_IMAGE
     assert second.trace[0].reason == "the sample has no image output or frame_0 or view_0"
 
 

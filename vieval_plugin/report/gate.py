@@ -93,8 +93,8 @@ def too_few_sentence(n: int, unit: str, margin: float, fall: float) -> str:
     fewest = fewest_items(margin, fall)
     if n >= fewest:
         return ""
-    enough = "no number would" if math.isinf(fewest) else f"{fewest:,.0f} equal ones would"
-    return f"--margin {margin:g}: even equal scores on all {n} {unit} could not pass; {enough}, or a better generator"
+    enough = "" if math.isinf(fewest) else f"{fewest:,.0f} equal ones would, or "
+    return f"--margin {margin:g}: even equal scores on all {n} {unit} could not pass; {enough}a better generator could"
 
 
 def _decided(
