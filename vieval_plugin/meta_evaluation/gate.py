@@ -136,7 +136,7 @@ def _of_images(
     lowest = -1.0 if any((scores < 0).any() for scores in chain(*sides)) else 0.0
     means = np.array([[np.nan_to_num(scores, nan=lowest).mean() for scores in side] for side in sides])
     failed = np.array([[np.isnan(scores).mean() for scores in side] for side in sides])
-    usable = (failed < 1).all(axis=0)
+    usable = np.asarray((failed < 1).all(axis=0))
     # the mean of the images that have a score, from that with the others as the lowest
     scored = (means[:, usable] - lowest * failed[:, usable]) / (1 - failed[:, usable])
     differences, penalised = scored[0] - scored[1], means[0] - means[1]
