@@ -23,9 +23,9 @@ class Status(StrEnum):
     """Outcome of a reply or a verdict, from best to worst.
 
     `not_applicable`: the sample lacks what the judge asks about, or is of a kind it does not know; no statistic sees
-    it. `no_image`: the generator made no image, so there is nothing to judge. `guessed`: in a replay, a reply that
-    could not be read and for which those who recorded it made up a number. `missing`: a replay holds no verdict of the
-    sample.
+    it. `no_image`: the generator made no image, or a file that nobody can read, so there is nothing to judge.
+    `guessed`: in a replay, a reply that could not be read and for which those who recorded it made up a number.
+    `missing`: a replay holds no verdict of the sample.
     """
 
     OK = "ok"

@@ -243,7 +243,7 @@ def test_no_verdict_on_a_broken_image_is_ok_even_where_the_store_has_a_reply(jud
             before = evaluate(given, judge=judge, backbone=backbone, options=options)
         assert {verdict.status for verdict in before} == {Status.OK}
         after = evaluate(given, judge=judge, backbone=backbone, options=options)
-    assert {verdict.status for verdict in after} == {Status.TOOL_ERROR}
+    assert {verdict.status for verdict in after} == {Status.NO_IMAGE}
 
 
 def test_that_an_image_was_turned_or_shrunk_is_a_finding_of_its_verdict_once(tmp_path):

@@ -126,14 +126,14 @@ def test_few_rated_prompts_are_no_test_and_do_not_pass_the_gate(given, capsys):
     shown = rank(capsys, *given(3), "--margin", "0.02", code=4)
     assert shown[0].startswith("Too few ratings to decide: 3 prompts of ")
     assert "Fewer than 6 rated prompts can show no difference." in shown
-    assert "on 3 rated prompts): at least 20 rated prompts are needed." in "\n".join(shown)
+    assert "on 3 rated prompts): at least 6 rated prompts are needed." in "\n".join(shown)
     table = "\n".join(shown).partition("corrected by people's labels")[2].partition("\n\nPeople: ")[0]
     assert len(re.findall(r" \[[\d.]+, [\d.]+\]", table)) == 3  # of the judge's own means alone
     two = rank(capsys, *given(3, ("mine", "third")))[0]
     assert two.startswith("Too few ratings to decide: 3 prompts of ")
     assert two.endswith(" on 3 rated prompts, no test of fewer than 6.")
-    shown = rank(capsys, *given(12), "--margin", "0.02", code=4)
-    assert "on 12 rated prompts): at least 20 rated prompts are needed." in "\n".join(shown)
+    shown = rank(capsys, *given(12), "--margin", "0.02", code=3)
+    assert "on 12 rated prompts, p < .001" in shown[0]
 
 
 def test_the_fewer_rated_prompts_of_two_count(given, capsys):

@@ -56,7 +56,7 @@ def test_images_belong_to_the_prompt_whose_uid_they_are_called_by(score, tmp_pat
         ("mine", "a", 0, "ok"),
         ("mine", "a", 1, "ok"),
         ("mine", "b", 0, "ok"),
-        ("mine", "c", 0, "tool_error"),
+        ("mine", "c", 0, "no_image"),
     ]
     assert code == 1
     assert f"the image output is not there: {tmp_path / 'mine' / 'c.png'}" in said
@@ -141,7 +141,7 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
         ["5", "mine", "https://example.com/a.png", "x", "", "", ""],
     ]
     code, written, _, _ = score(table(tmp_path / "s.csv", [header, *rows]))
-    assert [row["status"] for row in written] == ["ok", "parse_failure", "tool_error", "parse_failure", "tool_error"]
+    assert [row["status"] for row in written] == ["ok", "parse_failure", "no_image", "parse_failure", "tool_error"]
     assert (written[0]["tags"], written[0]["category"], written[0]["draw"], written[0]["kind"]) == (
         ["red", "cube"],
         "shapes",

@@ -124,7 +124,7 @@ def test_errors_steer_no_terminal():
 
 
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
-def test_half_an_image_is_a_tool_error_although_the_host_tells_pillow_to_overlook_it(evaluate, monkeypatch, model):
+def test_half_an_image_is_no_image_although_the_host_tells_pillow_to_overlook_it(evaluate, monkeypatch, model):
     load, known = vieval_demo.BENCHMARK.load, benchmark_registry.benchmark
 
     def cut(root, part):
@@ -140,7 +140,7 @@ def test_half_an_image_is_a_tool_error_although_the_host_tells_pillow_to_overloo
     with FakeServer(reply=lambda _: GOOD) as server:
         run = evaluate(*served(model, server), limit=3)
     assert PIL.ImageFile.LOAD_TRUNCATED_IMAGES
-    assert run.statuses == {"ok": 2, "tool_error": 1}
+    assert run.statuses == {"ok": 2, "no_image": 1}
     [verdict] = run.verdicts["demo_ademo_00.png"]
     assert "the file ends before the image does" in json.dumps(verdict)
 

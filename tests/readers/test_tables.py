@@ -334,7 +334,7 @@ def test_an_image_of_a_table_that_is_none_is_its_rows_status(score, tmp_path):
     table = pyarrow.table({"image": pyarrow.array(stored, IMAGE), "text": ["x"] * 3})
     parquet.write_table(table, tmp_path / "t.parquet")
     code, rows, _, _ = score(tmp_path / "t.parquet", "--judge", "sharpness")
-    assert [(row["uid"], row["status"]) for row in rows] == [("a", "ok"), ("b", "tool_error"), ("3", "not_applicable")]
+    assert [(row["uid"], row["status"]) for row in rows] == [("a", "ok"), ("b", "no_image"), ("3", "no_image")]
     assert code == 1
 
 

@@ -163,5 +163,5 @@ def test_a_broken_image_is_its_samples_failure_and_no_others():
     with FakeServer(reply=Answers()) as server:
         backbone = Backbone(model="fake", base_url=(server.base_url,))
         verdicts = evaluate([good, broken], judge="cigeval", backbone=backbone, options=options())
-    assert [verdict.status for verdict in verdicts] == [Status.OK, Status.TOOL_ERROR]
+    assert [verdict.status for verdict in verdicts] == [Status.OK, Status.NO_IMAGE]
     assert re.search("truncated|is cut off", verdicts[1].reason)

@@ -8,6 +8,7 @@ import importlib
 import os
 import pkgutil
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -50,6 +51,7 @@ _EXAMPLES = (
     ),
 )
 
+_LONGEST_COMMAND = 2000  # of thousands of images in one command
 _UNREADABLE = re.compile(r"(\S{80})\S{200,}(\S{80})")  # a name so long hides what is said of it
 
 
@@ -66,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if unknown and "rest" not in options:
                 parser.error(f"unrecognized arguments: {' '.join(unknown)}{_flag_hint(parser, unknown)}")
             options.rest = unknown
+            command = redacted(shlex.join(["vieval", *arguments]))[:_LONGEST_COMMAND]
+            options.command = command.encode(errors="replace").decode()  # names of files may hold no characters
             return int(options.run(options))
         except VievalError as error:
             return _report_error(redacted(str(error)), 1)

@@ -82,9 +82,9 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
             if not len(pairs.contest):
                 continue
             if (pairs.human != NONE).any():
-                by_people.append(_ranked(run.benchmark, part, PEOPLE, VOTES, pairs, pairs.human, options))
+                by_people.append(_ranked(run.benchmark, part, PEOPLE, VOTES, pairs, options, pairs.human))
             by_judges += [
-                _ranked(run.benchmark, part, str(run.name), subject, pairs, judge_codes(pairs, subject), options)
+                _ranked(run.benchmark, part, str(run.name), subject, pairs, options)
                 for subject in subjects_of(observed, run.aspects)
             ]
         # people voted on the same contests whoever judged them; most of them count
@@ -126,12 +126,19 @@ def by_strength(
 
 
 def _ranked(
-    benchmark: str, part: str, voter: str, subject: str, pairs: Pairs, codes: Ints, options: StatisticsOptions
+    benchmark: str,
+    part: str,
+    voter: str,
+    subject: str,
+    pairs: Pairs,
+    options: StatisticsOptions,
+    codes: Ints | None = None,
 ) -> ContestRanking:
-    ranking = by_strength(benchmark, part, voter, subject, pairs, codes, options)
+    votes = judge_codes(pairs, subject) if codes is None else codes
+    ranking = by_strength(benchmark, part, voter, subject, pairs, votes, options)
     if ranking.why:
         return ranking
-    comparison = win_rate_comparison(benchmark, subject, pairs, codes, options)
+    comparison = win_rate_comparison(benchmark, subject, pairs, options, codes)
     ranks = {standing.system.label: standing.ranks for standing in comparison.standings}
     models = tuple(replace(model, ranks=ranks[model.image_model]) for model in ranking.models)
     return replace(ranking, models=models, pairs=comparison.all_pairs)

@@ -39,11 +39,17 @@ EVEN = 0.5
 
 @dataclass(frozen=True)
 class ContestOutcome:
-    """A contest between two image models as one of them sees it: 1 where it won, 0 where it lost, 1/2 for a tie."""
+    """A contest between two image models as one of them sees it: 1 where it won, 0 where it lost, 1/2 for a tie.
+
+    `failed` says of a contest without an answer whether this one's image failed, and the other's: then the one whose
+    image failed has lost, and where nothing says whose did, each has as it sees it. `status` is the verdict's.
+    """
 
     opponent: str
     group: str
     points: float
+    failed: tuple[bool, bool] | None = None
+    status: Status = Status.OK
 
 
 def win_rate_rankings(run: Run, options: StatisticsOptions) -> list[GeneratorRanking]:
@@ -77,9 +83,9 @@ def _observed(run: Run) -> list[Observation]:
 def _ranked(
     run: Run, subject: str, pairs: Pairs, observed: Sequence[Observation], options: StatisticsOptions
 ) -> GeneratorRanking:
-    codes = judge_codes(pairs, subject)
-    outcomes, asked = _outcomes(pairs, codes)
-    comparison = win_rate_comparison(run.benchmark, subject, pairs, codes, options)
+    all_outcomes, asked = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
+    outcomes = _answered(all_outcomes)
+    comparison = win_rate_comparison(run.benchmark, subject, pairs, options)
     bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
     models = tuple(
         RankedGenerator(
@@ -102,18 +108,22 @@ def _ranked(
 
 
 def win_rate_comparison(
-    benchmark: str, subject: str, pairs: Pairs, codes: Ints, options: StatisticsOptions
+    benchmark: str, subject: str, pairs: Pairs, options: StatisticsOptions, codes: Ints | None = None
 ) -> Comparison:
     """Image models compared two by two by the contests between them, on one voter's answers.
 
     Args:
         benchmark: it joins the seed.
-        subject: what the votes come from.
+        subject: what the judge's votes come from.
         pairs: of candidates.
-        codes: an answer a pair, shape (pairs,); `NONE` where there is none.
         options: the seed.
+        codes: annotators' answers in place of the judge's, one a pair, shape (pairs,); `NONE` where there is none.
     """
-    return compare_systems(_compared(subject, *_outcomes(pairs, codes)), benchmark, options)
+    if codes is None:
+        all_outcomes, asked = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
+    else:
+        all_outcomes, asked = _outcomes(pairs, codes)
+    return compare_systems(_compared(subject, all_outcomes, asked), benchmark, options)
 
 
 def judge_codes(pairs: Pairs, subject: str) -> Ints:
@@ -133,11 +143,33 @@ def judge_codes(pairs: Pairs, subject: str) -> Ints:
     return overall_votes(by_order[0], by_order[-1]) if by_order else np.full(len(pairs.contest), votes.NONE)
 
 
-def _outcomes(pairs: Pairs, codes: Ints) -> tuple[Mapping[str, list[ContestOutcome]], Counter[str]]:
-    """Outcomes of each image model, in the order in which models come, and how many contests it was in."""
+def outcomes_between(
+    run: Run, subject: str, model: str, opponent: str, options: StatisticsOptions
+) -> list[ContestOutcome]:
+    """Contests between two image models as the first sees them, those without an answer too.
+
+    Args:
+        run: one judge's.
+        subject: `votes`, or the aspect whose scores are compared.
+        model, opponent: the two.
+        options: as for `win_rate_rankings`.
+    """
+    pairs = judged_pairs(apply_contest_policy(_observed(run), options))
+    outcomes, _ = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
+    return [outcome for outcome in outcomes.get(model, ()) if outcome.opponent == opponent]
+
+
+def _outcomes(
+    pairs: Pairs, codes: Ints, failures: Sequence[tuple[bool, bool]] = ()
+) -> tuple[Mapping[str, list[ContestOutcome]], Counter[str]]:
+    """Outcomes of each image model, in the order in which models come, and how many contests it was in.
+
+    Contests without an answer are among them where `failures` says of each pair whose image failed.
+    """
+    statuses = [pairs.observations[number].status for number in pairs.contest]
     outcomes: dict[str, list[ContestOutcome]] = defaultdict(list)
     asked: Counter[str] = Counter()
-    for (first, second), group, code in zip(pairs.image_models, pairs.groups, codes, strict=True):
+    for number, ((first, second), group, code) in enumerate(zip(pairs.image_models, pairs.groups, codes, strict=True)):
         if first == second:
             continue
         asked.update((first, second))
@@ -145,21 +177,50 @@ def _outcomes(pairs: Pairs, codes: Ints) -> tuple[Mapping[str, list[ContestOutco
         if code != votes.NONE:
             outcomes[first].append(ContestOutcome(second, group, points))
             outcomes[second].append(ContestOutcome(first, group, 1 - points))
+        elif failures:
+            failed = failures[number]
+            for model, opponent, own_first in ((first, second, failed), (second, first, failed[::-1])):
+                lost_points = {(True, True): EVEN, (False, True): 1.0}.get(own_first, 0.0)
+                outcomes[model].append(ContestOutcome(opponent, group, lost_points, own_first, statuses[number]))
     return {model: outcomes[model] for model in asked}, asked
 
 
+def _answered(outcomes: Mapping[str, Sequence[ContestOutcome]]) -> dict[str, list[ContestOutcome]]:
+    return {model: [outcome for outcome in known if outcome.failed is None] for model, known in outcomes.items()}
+
+
+def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
+    """Of each pair whether the first and the second candidate are no image or, for a judge of samples, have no score."""
+    contested = [o.contest.without_image if o.contest else () for o in pairs.observations]
+    unscored = np.isnan(pairs.scores(subject)) if subject != VOTES else np.zeros((2, len(pairs.contest)), dtype=bool)
+    return [
+        (first in absent, second in absent) if (absent := contested[number]) else (bool(own), bool(other))
+        for number, (first, second), own, other in zip(pairs.contest, pairs.places.tolist(), *unscored, strict=True)
+    ]
+
+
 def _compared(
-    subject: str, outcomes: Mapping[str, Sequence[ContestOutcome]], asked: Mapping[str, int]
+    subject: str, all_outcomes: Mapping[str, Sequence[ContestOutcome]], asked: Mapping[str, int]
 ) -> ComparedStatistic:
+    outcomes = _answered(all_outcomes)
     models = list(outcomes)
 
-    def pair(first: int, second: int) -> CommonSamplesStatistic:
-        known = [o for o in outcomes[models[first]] if first == second or o.opponent == models[second]]
+    def pair(
+        first: int, second: int, by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes
+    ) -> CommonSamplesStatistic:
+        known = [o for o in by_model[models[first]] if first == second or o.opponent == models[second]]
         if not known:
             return CommonSamplesStatistic(0, reason="no contest has an answer")
         points = [o.points for o in known]
         against = points if first == second else [EVEN] * len(points)
         return CommonSamplesStatistic(len(points), MeanDifference(points, against, [o.group for o in known]))
+
+    def with_failures(first: int, second: int) -> CommonSamplesStatistic:
+        """The pair with the contests lost in which the first one's image failed, or nothing says whose."""
+        if not any(o.failed and o.opponent == models[second] for o in all_outcomes[models[first]]):
+            return CommonSamplesStatistic(0, reason="no failures")
+        by_opponent = {m: [o for o in known if not o.failed or o.points < 1] for m, known in all_outcomes.items()}
+        return pair(first, second, by_opponent)
 
     systems = tuple(
         System(
@@ -174,7 +235,7 @@ def _compared(
     )
     per_prompt = all(len({(o.opponent, o.group) for o in known}) == len(known) for known in outcomes.values())
     unit = "prompts" if per_prompt else "contests"
-    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators")
+    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators", with_failures=with_failures)
 
 
 def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status, int], ...]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.contests import candidates_of
+from vieval_plugin.judges.protocol import OUTPUTS, Status
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import UNJUDGED, Provenance, Record
 from vieval_plugin.results.flat_table import is_flat, write_flat
@@ -26,7 +27,7 @@ _MOST_STEPS = 4  # lines below an image's scores
 class Scored:
     """Verdicts of one or several judges as they are counted: of each run its judge and a summary, and what all cost.
 
-    `judged` counts verdicts of judges that were asked, `bad_rows` those on rows that could not be judged by anybody.
+    `judged` counts verdicts of judges that were asked, `bad_rows` those on rows that nobody could judge.
     """
 
     summaries: dict[str, tuple[str, ScoreSummary]] = field(default_factory=dict)
@@ -46,7 +47,13 @@ class Scored:
         self.progress.count([Outcome(verdict)], record.provenance.judge)
         unasked = bool(verdict.trace) and verdict.trace[0].path == UNJUDGED
         self.judged += not unasked
-        self.bad_rows += unasked and verdict.status not in (Status.NO_IMAGE, Status.NOT_APPLICABLE)
+        if (
+            verdict.status is Status.NO_IMAGE
+        ):  # a file that is named is one to look after, and an answer in words is none
+            samples = candidates_of(record.sample) if record.sample else ()
+            self.bad_rows += any(role in OUTPUTS for sample in samples for role in sample.images)
+        else:
+            self.bad_rows += unasked and verdict.status is not Status.NOT_APPLICABLE
 
 
 def read_scored(

@@ -36,16 +36,17 @@ _ALWAYS = ("scores", "status")
 
 @dataclass(frozen=True)
 class Inputs:
-    """Samples that were judged: what they are called, how many, and what changes when they do."""
+    """Samples that were judged: what they are called, how many, what changes when they do, and the command of the run."""
 
     name: str
     total: int | None
     fingerprint: str
+    command: str = ""
 
 
-def inputs_of(source: SampleSource) -> Inputs:
+def inputs_of(source: SampleSource, command: str = "") -> Inputs:
     """The samples of a source, as a file of verdicts has them."""
-    return Inputs(source.name, source.total, source.fingerprint)
+    return Inputs(source.name, source.total, source.fingerprint, command)
 
 
 def run_file(path: Path) -> Path:

@@ -285,7 +285,7 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
     found = verdicts(tmp_path / "out")
     assert len(found) == 24
     bad = {row["row"]: (row["status"], row["reason"]) for row in found if row["status"] != "ok"}
-    assert [status for status, _ in bad.values()] == ["not_applicable", *["tool_error"] * 3, "not_applicable"]
+    assert [status for status, _ in bad.values()] == [*["no_image"] * 4, "not_applicable"]
     assert [*bad] == [3, 5, 7, 11, 13]
     assert bad[13][1] == "the sample has no text prompt"
     assert "absent.jpg" in bad[7][1]

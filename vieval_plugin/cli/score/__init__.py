@@ -288,7 +288,7 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
         replace(provenance_of(judge, request.current, request.backbone), label=options.label)
         for judge in request.judges
     ]
-    runs, inputs = {run_hash(source): source for source in sources}, inputs_of(request.source)
+    runs, inputs = {run_hash(source): source for source in sources}, inputs_of(request.source, options.command)
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
         unable = _judge_all(log, request, sources, folder, not images)
