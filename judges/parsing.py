@@ -34,7 +34,7 @@ _CLOSING = re.compile(
     rf"(?:[\s`*_.]|</answer>|{re.escape(_DELIMITER)}|<\|[a-z_]{{1,20}}\|>|</s>|<end_of_turn>|<eos>)*", re.IGNORECASE
 )
 _PUNCTUATION = re.compile(
-    r"[\s#*_:.,!()|=\-\u2013\u2014\u3001\u3002\uff01\uff0c\uff1a\u060c\u0964\u2705\U0001f4ca\U0001f4dd\U0001f3af]*"
+    r"[\s#*_:.,!()|=\-\u2013\u2014\u3001\u3002\uff01\uff0c\uff1a\u060c\u0964\u2705\U0001f4ca\U0001f4dd\U0001f3af\u2b50\u2728\U0001f4cb\U0001f50d\U0001f5bc\ufe0f]*"
 )
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # how each family of models ends its thinking
@@ -252,7 +252,9 @@ def _lead_ins() -> tuple[re.Pattern[str], ...]:
 
 
 def _pattern(word: str) -> str:
-    literal = re.escape(word.replace("N", "0")).replace(r"\ ", r"[\s_]+").replace("0", r"[\s_#]{0,2}[0-9]{1,4}\s?")
+    literal = (
+        re.escape(word.replace("N", "0").lower()).replace(r"\ ", r"[\s_]+").replace("0", r"[\s_#]{0,2}[0-9]{1,4}\s?")
+    )
     return literal if _CJK.search(word) else rf"(?<![^\W_]){literal}(?![^\W_])"
 
 
