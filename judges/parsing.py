@@ -34,7 +34,7 @@ _CLOSING = re.compile(
     rf"(?:[\s`*_.]|</answer>|{re.escape(_DELIMITER)}|<\|[a-z_]{{1,20}}\|>|</s>|<end_of_turn>|<eos>)*", re.IGNORECASE
 )
 _PUNCTUATION = re.compile(
-    r"[\s#*_:.,!()|=\-\u2013\u2014\u3001\u3002\uff01\uff0c\uff1a\u060c\u0964\u2705\U0001f4ca\U0001f4dd\U0001f3af\u2b50\u2728\U0001f4cb\U0001f50d\U0001f5bc\ufe0f]*"
+    r"[\s#*_:.,!\u00a1()|=\-\u2013\u2014\u3001\u3002\uff01\uff0c\uff1a\u060c\u0964\u2705\U0001f4ca\U0001f4dd\U0001f3af\u2b50\u2728\U0001f4cb\U0001f50d\U0001f5bc\ufe0f]*"
 )
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # how each family of models ends its thinking
@@ -108,7 +108,8 @@ def parse_scores(text: str, schema: Mapping[str, Any], *, as_shown: bool = False
         return Parsed(Status.PARSE_FAILURE, reason=str(error))
     reasoning = str(answer.get(REASONING, ""))
     status, reason = (Status.OK, "") if exact else (Status.REPAIRED, REPAIRED_REASON)
-    return Parsed(status, tuple(answer[SCORE]), reasoning, reason, REFUSAL_INSIDE if declines(reasoning) else "")
+    scores = answer[SCORE] if isinstance(answer[SCORE], list) else [answer[SCORE]]
+    return Parsed(status, tuple(scores), reasoning, reason, REFUSAL_INSIDE if declines(reasoning) else "")
 
 
 def read_answer(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> tuple[dict[str, Any], bool]:
@@ -191,6 +192,11 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     Raises:
         ValueError: what the value lacks, or has beside what was asked for.
     """
+    if "enum" in schema:
+        named = {label.casefold(): label for label in schema["enum"]}
+        if not isinstance(value, str) or value.strip().casefold() not in named:
+            raise ValueError(f"{name} is none of {', '.join(schema['enum'])}")
+        return named[value.strip().casefold()]
     kind = schema.get("type")
     if kind == "object":
         if not isinstance(value, dict):
@@ -218,11 +224,6 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
         if read is None or not schema["minimum"] <= read <= schema["maximum"] or (kind == "integer" and read % 1):
             raise ValueError(f"{name}: not a number from {schema['minimum']:g} to {schema['maximum']:g}")
         return read
-    if "enum" in schema:
-        named = {label.casefold(): label for label in schema["enum"]}
-        if not isinstance(value, str) or value.strip().casefold() not in named:
-            raise ValueError(f"{name} is none of {', '.join(schema['enum'])}")
-        return named[value.strip().casefold()]
     return value
 
 

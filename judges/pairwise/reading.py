@@ -46,7 +46,7 @@ def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]
     """
     if form == "labels":
         return lambda text: _read_label(text, numbers)
-    answer_schema, votes = schema(form, len(numbers)), _votes(form, numbers)
+    answer_schema = schema(form, len(numbers))
 
     def read(text: str) -> Read[str]:
         try:
@@ -54,7 +54,7 @@ def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]
         except ValueError as error:
             return _unreadable(str(error))
         if form != "ranking":
-            return _read(votes[answer[BETTER]], answer[REASONING], exact)
+            return _read(_votes(form, numbers)[answer[BETTER]], answer[REASONING], exact)
         places = {number: answer[PLACES][letter] for letter, number in zip(LETTERS, numbers, strict=False)}
         return _read(_ranking(places), answer[REASONING], exact)
 
@@ -99,7 +99,7 @@ def _read_label(text: str, numbers: Sequence[int]) -> Read[str]:
     """The vote of the one label that ends a reply; a bare tie is none, because it does not say of which kind."""
     text = without_thinking(text)
     labels, behind = plain_labels(text), _LABEL.split(text)[-1]
-    if len(labels) != 1 or behind.strip("\r\n\t \"'`*_."):
+    if len(labels) != 1 or len(_LABEL.findall(text)) < text.count("[[") or behind.strip("\r\n\t \"'`*_."):
         return _unreadable(ONE_ANSWER)
     [label], votes = labels, _votes("four_way", numbers)
     plain = {"A>B": votes["A"], "B>A": votes["B"], "A=B=Good": BOTH_GOOD, "A=B=Bad": BOTH_BAD}

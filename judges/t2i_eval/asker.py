@@ -15,7 +15,7 @@ from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, read_fields
 from vieval_plugin.judges.t2i_eval.structure import Fields
 from vieval_plugin.prompts.pack import Pack
 
-UNANSWERED, UNREADABLE = "question without an answer", "unreadable answer"
+UNANSWERED, UNREADABLE, REFUSED = "question without an answer", "unreadable answer", "refused to extract"
 
 Mode: TypeAlias = Literal["individual", "framework"]
 Ablation: TypeAlias = Literal["full", "no_extraction", "no_captioning", "no_answering", "merged"]
@@ -113,7 +113,7 @@ class Notes:
         """
         if final.status not in (Status.API_ERROR, Status.TOOL_ERROR):
             known = (word for word in (MISSING, REPEATED) if final.reason.partition(":")[0] == word)
-            self.findings.append(next(known, "refused" if final.status is Status.REFUSAL else UNREADABLE))
+            self.findings.append(next(known, REFUSED if final.status is Status.REFUSAL else UNREADABLE))
         return final.status
 
 

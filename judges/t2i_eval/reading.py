@@ -115,7 +115,7 @@ def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extract
             _from_json(read_answer(text, schema)[0]) if schema else _from_markdown(items(without_thinking(text)))
         )
     except ValueError as error:
-        return _unreadable(f"{MISSING}: {error}")
+        return _unreadable(str(error))
     missing = [
         name for name, part in (("entities", extraction.entities), ("questions", extraction.questions)) if not part
     ]
@@ -155,7 +155,8 @@ def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], b
     values: dict[str, Any] = {name: value for name, [value] in keyed.items()}
     if "score" not in names:
         return values, True
-    first, further = lines[0], [line.key for line in lines if line.key and line.key not in _KEYS]
+    first, last = lines[0], lines[-1]
+    further = {line.key for line in lines} - {"", *_KEYS} or (last.key != "score" and len(lines) > 1)
     score = number(values["score"], _SCALE)
     if score is None or not 0 <= score <= _SCALE:
         raise ValueError(f"score: not a number from 0 to {_SCALE:g}")

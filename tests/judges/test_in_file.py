@@ -113,7 +113,7 @@ def test_a_scale_has_ends_and_a_direction(file):
     assert (again.verdict.scores, again.verdict.status) == ({"PQ": 1.0}, Status.REPAIRED)
 
 
-@pytest.mark.parametrize(("reply", "status"), [(" 7.5\n", "ok"), ('{"score": [7.5]}', "ok"), ("about 7", None)])
+@pytest.mark.parametrize(("reply", "status"), [(" 7.5\n", "ok"), ("Score: 7.5/10", "repaired"), ("about 7", None)])
 def test_a_reply_may_be_one_number(file, reply, status):
     judge = prepared(file(replies="number"))
     played = play(judge.program(sample("tig")), *[[Text(reply)], [Text("none")]][: 1 if status else 2])
@@ -157,7 +157,7 @@ def test_a_choice_among_candidates_is_asked_in_both_orders(file):
     judge = prepared(file(CHOOSE))
     candidates = tuple(sample("tie") for _ in "ab")
     contest = Contest(SampleId("own", "tie", "", "1"), candidates)
-    better = [Text('{"reasoning": "", "better": "A"}'), Text('{"reasoning": "", "better": "B"}')]
+    better = [Text('{"reasoning": "x", "better": "A"}'), Text('{"reasoning": "x", "better": "B"}')]
     played = play(judge.program(contest), better)
     assert [ask.path for ask in played.asks] == [("forward",), ("reverse",)]
     assert played.verdict.choice.votes == {"forward": "first", "reverse": "first"}
