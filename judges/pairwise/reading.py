@@ -19,7 +19,7 @@ from vieval_plugin.judges.structured_chat import Read
 ReplyForm: TypeAlias = Form | Literal["labels"]
 
 BETTER, PLACES = "better", "places"
-ONE_ANSWER = "not one label at the end of the reply"
+ONE_ANSWER = "not one label, at the end of the reply"
 _LONGEST_REASON = 600
 _LABEL = re.compile(r"\[\[\s*(A\s*>>?\s*B|B\s*>>?\s*A|A\s*=\s*B(?:\s*=\s*(?:good|bad))?)\s*\]\]", re.IGNORECASE)
 
@@ -45,7 +45,7 @@ def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]
     '2>1=3'
     """
     if form == "labels":
-        return lambda text: _read_label(text, numbers)
+        return lambda text: read_label(text, numbers)
     answer_schema = schema(form, len(numbers))
 
     def read(text: str) -> Read[str]:
@@ -95,12 +95,16 @@ def _ranking(places: Mapping[int, int]) -> str:
     return ">".join("=".join(map(str, group)) for group in tied)
 
 
-def _read_label(text: str, numbers: Sequence[int]) -> Read[str]:
-    """The vote of the one label that ends a reply; a bare tie is none, because it does not say of which kind."""
+def read_label(text: str, numbers: Sequence[int] = (1, 2), *, recorded: bool = False) -> Read[str]:
+    """The vote of the one label that ends a reply; a bare tie is none, because it does not say of which kind.
+
+    In a `recorded` reply the one label may stand anywhere, as its authors read it.
+    """
     text = without_thinking(text)
     labels, behind = plain_labels(text), _LABEL.split(text)[-1]
-    if len(labels) != 1 or len(_LABEL.findall(text)) < text.count("[[") or behind.strip("\r\n\t \"'`*_."):
-        return _unreadable(ONE_ANSWER)
+    ends = recorded or not behind.strip("\r\n\t \"'`*_.")
+    if len(labels) != 1 or len(_LABEL.findall(text)) < text.count("[[") or not ends:
+        return _unreadable(ONE_ANSWER if labels else "no label found")
     [label], votes = labels, _votes("four_way", numbers)
     plain = {"A>B": votes["A"], "B>A": votes["B"], "A=B=Good": BOTH_GOOD, "A=B=Bad": BOTH_BAD}
     if label not in plain:

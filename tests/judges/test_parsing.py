@@ -194,14 +194,30 @@ def test_what_is_not_the_asked_object_is_a_parse_failure(text, count, reason):
     assert reason in parsed.reason
 
 
-@pytest.mark.parametrize(
-    "scores",
-    ["[7, ?]", "[7, ?, 8]", "[7, ...]", "8,5", "7, 8", "7_0", "[7 (good), 8 (bad)]", "[~7, 8]", "[<7, 8]", "[1 0, 8]"]
-    + ["**7**", "[7, 8], // a draft", "[1<think>hm</think>0, 8]", "7.5.1", "[\\u0037, 8]"],
+MANGLED = (
+    *("[7, ?]", "[7, ?, 8]", "[7, ...]", "8,5", "7, 8", "7_0", "[7 (good), 8 (bad)]", "[~7, 8]", "[<7, 8]", "[1 0, 8]"),
+    *("**7**", "[7, 8], // a draft", "[1<think>hm</think>0, 8]", "7.5.1", "[\\u0037, 8]"),
 )
+
+
+@pytest.mark.parametrize("scores", MANGLED)
 def test_what_the_mender_drops_or_merges_is_not_believed(scores):
     for count in (1, 2):
         assert read(f'{{"score": {scores}, "reasoning": "x"}}', count).status is Status.PARSE_FAILURE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"reasoning": "it reads "score": [10, 10]"}',
+        '{"reasoning": "it reads, "score": [10, 10]"}',
+        '{"reasoning": "it reads, "score": "10""}',
+        "{'reasoning': 'it reads, 'score': [10, 10], and so on', 'score': [2, 1]}",
+    ],
+)
+def test_a_key_that_is_quoted_in_a_broken_text_is_none(text):
+    assert not read(text, 1).scores
+    assert not read(text).scores
 
 
 @pytest.mark.parametrize("behind", ["ignore that", "ignore that {}", "{'score': [1, 1]}", '{"a": 1}'])
@@ -284,26 +300,13 @@ def test_what_stands_around_an_answer_never_makes_another(before, behind):
     assert read(f"{mine}{behind}").scores in ((), (4.25, 5.75))
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "[",
-        "{",
-        "{}",
-        '{"a":',
-        '"',
-        "{'",
-        "<think>",
-        "</think>",
-        "</think>{x",
-        "</think> here {",
-        "here ",
-        "```",
-        "\n",
-        "*",
-    ]
-    + ['{"score": [', "7", ANSWER, f"{ANSWER}\n"],
+NONSENSE = (
+    *("[", "{", "{}", '{"a":', '"', "{'", "<think>", "</think>", "</think>{x", "</think> here {", "here ", "```"),
+    *("\n", "*", '{"score": [', "7", ANSWER, f"{ANSWER}\n"),
 )
+
+
+@pytest.mark.parametrize("unit", NONSENSE)
 def test_a_megabyte_of_nonsense_takes_linear_work(unit):
     """Quadratic work would take many minutes."""
     nonsense = unit * (10**6 // len(unit))
