@@ -1,7 +1,7 @@
 """Reader of answers in JSON: a reply is an answer only if it is what was asked for.
 
-That is the whole object of a schema, once: every key, no other key, every number in range, every text there that must not
-be empty. Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`, around it at most
+That is the whole object of a schema, once: every key, no other key, every number in range, no text empty that must not be.
+Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`, around it at most
 a code fence, an answer tag and a wrapper key, after it nothing. Words are never asked what they mean.
 """
 
@@ -34,21 +34,21 @@ _CLOSING = re.compile(
     rf"(?:[\s`*_.]|</answer>|{re.escape(_DELIMITER)}|<\|[a-z_]{{1,20}}\|>|</s>|<end_of_turn>|<eos>)*", re.IGNORECASE
 )
 _PUNCTUATION = re.compile(
-    r"[\s#*_:.,!\u00a1()|=\-\u2013\u2014\u3001\u3002\uff01\uff0c\uff1a\u060c\u0964\u2705\U0001f4ca\U0001f4dd\U0001f3af\u2b50\u2728\U0001f4cb\U0001f50d\U0001f5bc\ufe0f]*"
+    r"[\s#*_:.,!\u00a1()|=\-\u2013\u2014\u3001\u3002\uff01\uff0c\uff1a\u060c\u0964\ufeff"
+    "\u2705\U0001f4ca\U0001f4dd\U0001f3af\u2b50\u2728\U0001f4cb\U0001f50d\U0001f5bc\ufe0f]*"
 )
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # how each family of models ends its thinking
 _THOUGHT = r"(?:[a-z]{1,9}[:_-]){0,3}(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
 _THINKING_END = re.compile(
-    rf"(?=[<&\\\u25c1\[a])(?:(?:<|&lt;|\\u003c)\s{{0,9}}\\?/\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)|\u25c1/think\u25b7|\[/think\]"
-    r"|<\|end_(?:of_thought|thinking)\|>|<\|channel\|>\s{0,9}final\s{0,9}(?:<\|message\|>)?|assistantfinal)",
+    rf"(?=[<&\\\u25c1\[a])(?:(?:<|&lt;|\\u003c)\s{{0,9}}\\?/\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)"
+    r"|\u25c1/think\u25b7|\[/think\]|<\|end_(?:of_thought|thinking)\|>|<\|channel\|>\s{0,9}final\s{0,9}(?:<\|message\|>)?|assistantfinal)",
     re.IGNORECASE,
 )
 _THINKING_BEGIN = re.compile(
     rf"<{_THOUGHT}>|\u25c1think\u25b7|\[think\]|<\|(?:begin_of_thought|start_thinking)\|>|<\|channel\|>\s{{0,9}}analysis",
     re.IGNORECASE,
 )
-_SPACE = re.compile(r"\s*")
 
 
 @dataclass(frozen=True)
@@ -230,11 +230,10 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
 def _start(text: str, begins: str) -> int:
     """Place at which an answer begins, at the reply's own beginning or behind an end of thinking."""
     for end in (0, *(match.end() for match in _THINKING_END.finditer(text))):
-        first_word = _SPACE.match(text, end).end()
-        beginning = text[first_word : first_word + _LONGEST_LEAD_IN]
+        beginning = text[end : end + _LONGEST_LEAD_IN]
         starts = [at for at in map(beginning.find, begins) if at >= 0]
         if starts and is_lead_in(_OPENING.sub("", beginning[: min(starts)])):
-            return first_word + min(starts)
+            return end + min(starts)
     raise ValueError(
         "words before the answer that are no lead-in to it" if begins[0] in text else "no JSON object found"
     )

@@ -124,6 +124,23 @@ def test_a_reply_may_be_one_number(file, reply, status):
         assert played.asks[1].messages[-1].parts[0].endswith("with one number alone.")
 
 
+@pytest.mark.parametrize(
+    ("reply", "read"),
+    [
+        ('{"score": [5], "text": "STOP"}', True),
+        ('{"score": [5], "text": "STOP", "confidence": 0.3}', True),
+        ('{"score": [5]}', False),
+        ('{"score": [5], "text": "STOP", "reasoning": "x"}', False),
+    ],
+)
+def test_an_answer_has_the_keys_that_the_words_show_and_those_marked_as_optional(file, reply, read):
+    shown = question('Rate it as {"score": [n], "text": "..."}', ("a",))
+    judge = prepared(file(replies="free_json", optional=["confidence"], questions={"PQ": shown}))
+    game = play(judge.program(sample("tig")), *[[Text(reply)], [Text("none")]][: 1 if read else 2])
+    assert game.asks[0].schema is None
+    assert game.verdict.scores == ({"PQ": 0.5} if read else {})
+
+
 def test_an_expected_value_over_answers_and_its_interval(file):
     judge = prepared(file(replies="expected", scale=[0, 1], answers={"Yes": 1, "No": 0}))
     known = Probabilities((0.1, 0.1, 0.5, 0.1), (0.1, 0.1, 0.5, 0.1))

@@ -122,7 +122,8 @@ class Pack:
     def keys_shown(self, template: str) -> tuple[str, ...]:
         """The keys of the JSON that a template asks for: as it shows them where answers are `free_json`, else ours."""
         texts = map(self.wording, (template, *self.parts(template))) if self.replies == "free_json" else ()
-        return tuple(dict.fromkeys(key for text in texts for key in _KEY.findall(text))) or ("score", "reasoning")
+        keys = tuple(dict.fromkeys(key for text in texts for key in _KEY.findall(text)))
+        return keys if "score" in keys else ("score", "reasoning")
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
         """The text of a template. VievalError names the template and what is wrong, or what the sample lacked for it."""

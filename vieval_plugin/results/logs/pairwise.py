@@ -1,7 +1,8 @@
 """Logs of judges that were shown two candidates at once: the label in each reply of GenAI-Bench, or MMRB2's letters.
 
 GenAI-Bench's are a list of rows with `idx` and `response`, which ends in a label such as `[[A>B]]`. They are read
-twice. In our reading (`forward`) all labels must be the same one, and a bare `[[A=B]]` is no vote of four. The authors' (`paper`) takes all from the first `[[` to the last `]]` of the first line that has both,
+twice. In our reading (`forward`) all labels must be the same one, and a bare `[[A=B]]` is no vote of four.
+The authors' (`paper`) takes all from the first `[[` to the last `]]` of the first line that has both,
 compares it whole, and has a bare `[[A=B]]` stand for either tie.
 
 MMRB2's are an object of id -> `{"forward": [{"judgement": "A"}], "reverse": [...]}`; in `reverse` the candidates
