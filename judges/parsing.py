@@ -1,6 +1,6 @@
 """Reader of answers in JSON: a reply is an answer only if it is what was asked for.
 
-That is the whole object of a schema, once: every key, no other key, every number in range, no text empty that must not be.
+That is the whole object of a schema, once: every key, no other key, every number in range, no empty text.
 Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`, around it at most
 a code fence, an answer tag and a wrapper key, after it nothing. Words are never asked what they mean.
 """

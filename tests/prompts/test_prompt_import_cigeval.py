@@ -129,7 +129,7 @@ def expected(kind, question, told=""):
 
 
 def entries(*tools):
-    plan = [{"task_id": str(n), "reasoning": "", "used": "yes" if tool else "no", "tool": tool or "None"}
+    plan = [{"task_id": str(n), "reasoning": "fine", "used": "yes" if tool else "no", "tool": tool or "None"}
             for n, tool in enumerate(tools, start=1)]  # fmt: skip
     return json.dumps(plan)
 

@@ -27,7 +27,7 @@ def logs(tmp_path):
     }
     pq = {
         "sample_1_1.jpg": {"score": [10, 9], "reasoning": "clean"},
-        "sample_2_1.jpg": {"score": [7, 7], "reasoning": ""},
+        "sample_2_1.jpg": {"score": [7, 7], "reasoning": "fine"},
     }
     (folder / "SC.json").write_text(json.dumps(sc))
     (folder / "PQ.json").write_text(json.dumps(pq))
