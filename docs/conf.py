@@ -1,18 +1,19 @@
 """Sphinx's configuration: `make docs` builds the site from this folder, with the pages that `_ext` generates."""
 
 import sys
-from importlib.metadata import version as version_of
 from pathlib import Path
 
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
+
+import vieval_plugin
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "VIEval"
 author = "VIEval contributors"
 copyright = author
-version = release = version_of("vieval")
+version = release = vieval_plugin.__version__
 
 extensions = [
     "myst_parser",

@@ -1,4 +1,4 @@
-"""Links that work on GitHub and on the site: to files of the repository, and to HTML pages that are copied as they are."""
+"""Links that work on GitHub and on the site: to files of the repository, and to HTML pages and their data, copied as they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]*)")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Have links changed as pages are read, and HTML pages copied at the end."""
+    """Have links changed as pages are read, and HTML pages copied at the end with their data."""
     app.connect("source-read", _to_repository)
     app.connect("doctree-read", _to_html, priority=400)  # before Sphinx collects what is to be downloaded
     app.connect("build-finished", _copy_html)
@@ -45,7 +45,8 @@ def _to_html(app: Sphinx, doctree: nodes.document) -> None:
 
 def _copy_html(app: Sphinx, failure: Exception | None) -> None:
     source, site = Path(app.srcdir), Path(app.outdir)
-    for page in () if failure else source.rglob("*.html"):
-        target = site / page.relative_to(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(page, target)
+    for file in () if failure else source.rglob("*"):
+        if file.suffix in (".html", ".csv", ".json"):
+            target = site / file.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)

@@ -131,8 +131,13 @@ def limits(card: Card) -> list[str]:
 
 def _fooled(audit: CardAudit) -> str:
     flagged = list(dict.fromkeys(row.change for row in audit.flagged))
-    found = f"it is fooled by {_listed(flagged)}" if flagged else "nothing is shown to fool it"
     undecided = sum(row.finding == UNDECIDED for row in audit.rows)
+    if flagged:
+        found = f"it is fooled by {_listed(flagged)}"
+    elif undecided == len(audit.rows) or any(row.moves for row in audit.rows if row.finding == UNDECIDED):
+        found = "it is not decided what fools it"
+    else:
+        found = "nothing is shown to fool it"
     rest = f"; {undecided} of {len(audit.rows)} effects are undecided" if undecided else ""
     more = " (--audit N for more)" if undecided else ""
     return f"{audit.judge}: {found}{rest} on {plural(audit.samples, 'sample')}{more}."

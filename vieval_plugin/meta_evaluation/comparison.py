@@ -170,8 +170,13 @@ class Comparison:
 
     @property
     def family(self) -> str:
-        """The correction of p with its family, in words."""
-        return f"Holm over {plural(len(self.pairs), 'pair')}"
+        """The correction of p with its families, in words."""
+        ranked, other = (plural(len(pairs), "pair") for pairs in (self.pairs, self.other_pairs))
+        if not self.other_pairs:
+            return f"Holm over {ranked}"
+        entrants = self.compared.entrants
+        of_ranked = f"{ranked} of ranked {entrants}, and by itself over " if self.pairs else ""
+        return f"Holm over {of_ranked}{other} with unranked {entrants}"
 
     def beats(self, label: str, other: str) -> bool:
         """True where one system is significantly better than another on what both scored."""
@@ -208,7 +213,11 @@ class Comparison:
 
 
 def compare_systems(
-    compared: ComparedStatistic, benchmark: str, options: StatisticsOptions, intervals: bool = True
+    compared: ComparedStatistic,
+    benchmark: str,
+    options: StatisticsOptions,
+    intervals: bool = True,
+    against: str | None = None,
 ) -> Comparison:
     """Test all pairs of systems on a statistic, and rank the systems that cover the benchmark.
 
@@ -217,6 +226,7 @@ def compare_systems(
         benchmark: its name; with the part it joins the seed.
         options: number of bootstrap resamples, and the seed.
         intervals: False leaves out the intervals of differences, which take most of the time.
+        against: the label of a system whose pairs are a family of their own, also those with an unranked one.
 
     Returns:
         Differences with 95% intervals and permutation p-values, each from the two systems alone; p adjusted by Holm
@@ -241,16 +251,18 @@ def compare_systems(
     if reason := _no_pairs_reason(compared, standings, len(defined)):
         return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
     seed = _seed(compared, benchmark, options)
-    tested = []
+    families: dict[object, list[SystemPair]] = {}
+    unranked = {system.label for system in compared.systems if system.unranked}
     for places in combinations(defined, 2):
         common = compared.pair(*places)
         if common.statistic is not None:
-            first, second = (compared.systems[place] for place in places)
+            first, second = (compared.systems[place].label for place in places)
             result = paired_comparison(common.statistic, options.draws, seed, intervals)
-            pair = SystemPair(first.label, second.label, common.n, result, math.nan, common.notes)
-            tested.append((pair, not (first.unranked or second.unranked)))
-    pairs = _adjusted([pair for pair, ranked in tested if ranked])
-    other_pairs = _adjusted([pair for pair, ranked in tested if not ranked])
+            family = against if against in (first, second) else bool(unranked & {first, second})
+            families.setdefault(family, []).append(SystemPair(first, second, common.n, result, math.nan, common.notes))
+    tested = [pair for family in families.values() for pair in _adjusted(family)]
+    pairs = tuple(pair for pair in tested if not unranked & {pair.first, pair.second})
+    other_pairs = tuple(pair for pair in tested if unranked & {pair.first, pair.second})
     if not tested:
         reason = f"no two of these {compared.entrants} have {compared.unit} in common that a test can use"
         return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
