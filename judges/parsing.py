@@ -194,9 +194,10 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     """
     if "enum" in schema:
         named = {label.casefold(): label for label in schema["enum"]}
-        if not isinstance(value, str) or value.strip().casefold() not in named:
+        word = value.strip().replace("_", " ").casefold() if isinstance(value, str) else ""
+        if word not in named:
             raise ValueError(f"{name} is none of {', '.join(schema['enum'])}")
-        return named[value.strip().casefold()]
+        return named[word]
     kind = schema.get("type")
     if kind == "object":
         if not isinstance(value, dict):
