@@ -344,6 +344,12 @@ class Step:
     cut: bool | None = None
 
     @property
+    def failure(self) -> str:
+        """Reason that nothing was read, with the beginning of the reply where there is one."""
+        quoted = self.reason and self.answer and self.status is Status.PARSE_FAILURE
+        return f"{self.reason}; the reply: {self.answer[:120]!r}" if quoted else self.reason
+
+    @property
     def label(self) -> str:
         """The path in words, for people."""
         return "/".join(self.path) + (f" (reminder {self.attempt})" if self.attempt else "")
@@ -388,7 +394,7 @@ class Verdict:
     @property
     def reason(self) -> str:
         """Reason that it is not whole: what the worst of its steps says; empty for a verdict that can be used."""
-        reasons = [step.reason for step in self.trace if step.status is self.status and step.reason]
+        reasons = [step.failure for step in self.trace if step.status is self.status and step.reason]
         return "" if self.status.usable else next(iter(reasons), "")
 
 

@@ -67,10 +67,10 @@ def by_brightness(bias=0.0):
         levels = levels_of(body)
         if len(levels) < 2:  # a score, or what is asked before the run
             level = round(10 * levels[0]) if levels else 5
-            return json.dumps({"score": [level] * score_count(words_of(body)), "reasoning": ""})
+            return json.dumps({"score": [level] * score_count(words_of(body)), "reasoning": "fine"})
         ahead = levels[0] - levels[1]
         better = "A" if abs(ahead) < bias or ahead > 0 else "B" if ahead < 0 else "both good"
-        return json.dumps({"reasoning": "", "better": better})
+        return json.dumps({"reasoning": "fine", "better": better})
 
     return reply
 

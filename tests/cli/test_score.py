@@ -45,7 +45,7 @@ def test_refusals_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fail
     def reply(body):
         if next(numbers) <= refused:  # the first question is whether schemas are enforced
             return "I'm sorry, I can't assist with that."
-        return json.dumps({"score": [8, 6], "reasoning": ""})
+        return json.dumps({"score": [8, 6], "reasoning": "fine"})
 
     with FakeServer(reply=reply) as server:
         code, _, _, said = score(samples_file, *named(server))

@@ -23,7 +23,7 @@ from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.shutdown import one_line
 from vieval_plugin.judges.protocol import Image
 
-GOOD = '{"score": [3, 4], "reasoning": ""}'
+GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])

@@ -34,7 +34,7 @@ pytestmark = needs("cv2")
 SIDE = 256
 SIGNATURES = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG"}
 OTHERS = [tool.name for tool in tools.planned() if tool.name != "difference"]
-PLAN = json.dumps({"plan": [{"task_id": n, "used": True, "tool": "difference", "reasoning": ""} for n in (1, 2)]})
+PLAN = json.dumps({"plan": [{"task_id": n, "used": True, "tool": "difference", "reasoning": "fine"} for n in (1, 2)]})
 SCORE = json.dumps({"score": [5], "reasoning": "so so"})
 
 

@@ -56,6 +56,7 @@ class Manifest(StrictModel):
     judge: str = ""
     settings: tuple[str, ...] = ()
     replies: Replies = "json"
+    optional: tuple[str, ...] = ()
     tools: dict[str, str] = {}
     questions: dict[str, QuestionSection] = Field(min_length=1)
     title: str = ""

@@ -207,7 +207,7 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         for record in (records[0] for by_part in run.records.values() for records in by_part):
             verdict = record.verdict
-            reason = next((step.reason for step in verdict.trace if not step.status.usable), "")
+            reason = next((step.failure for step in verdict.trace if not step.status.usable), "")
             if not verdict.status.usable and reason:
                 said = " ".join(reason.split())[:_REASON]
                 first.setdefault((run.label, str(verdict.status)), f"First {verdict.status}: {record.id}: {said}")

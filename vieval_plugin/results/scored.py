@@ -101,11 +101,11 @@ def in_words(record: Record) -> Iterator[str]:
     yield f"{record.id.uid}: {scores or 'no score'} ({by}{'' if verdict.status.usable else f', {verdict.status}'})"
     steps = [step for step in verdict.trace if step.scores or not step.status.usable]
     last = _MOST_STEPS if len(steps) <= _MOST_STEPS else _MOST_STEPS - 1
-    if len(steps) > 1 and len({step.reason for step in steps}) == 1 and not any(s.scores for s in steps):
-        yield f"  {', '.join(step.label for step in steps)}: {' '.join(steps[0].reason.split())[:_REASON]}"
+    if len(steps) > 1 and len({step.failure for step in steps}) == 1 and not any(s.scores for s in steps):
+        yield f"  {', '.join(step.label for step in steps)}: {' '.join(steps[0].failure.split())[:_REASON]}"
         return
     for step in steps[:last]:
         numbers = ", ".join(f"{score:.3g}" for score in step.scores)
-        yield f"  {': '.join(filter(None, (step.label, numbers, ' '.join(step.reason.split())[:_REASON])))}"
+        yield f"  {': '.join(filter(None, (step.label, numbers, ' '.join(step.failure.split())[:_REASON])))}"
     if steps[last:]:
         yield f"  and {len(steps) - last} further answers: --out FILE keeps them all, and `vieval show FILE` shows them"
