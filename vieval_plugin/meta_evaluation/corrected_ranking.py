@@ -215,10 +215,19 @@ def _compared(
     differences = [_pair(first, second, scored, aspect) for first, second in combinations(able, 2)]
     tested, by_ratings = [pair for pair, _ in differences], tuple(alone for _, alone in differences)
     decides = {e.generator for e in estimates if e.decides}
-    adjusted = holm([p.result.p if {p.first, p.second} <= decides else math.nan for p in tested]).tolist()
-    pairs = tuple(replace(pair, adjusted=p) for pair, p in zip(tested, adjusted, strict=True))
+    failed = {g.image_model: _failures(g, aspect) for g in judged}
+    deciding = [{p.first, p.second} <= decides for p in tested]
+    with_failures = [_p_with_failures(p.better_first(), scored, failed, aspect) for p in tested]
+    adjusted, penalised = (
+        holm([p if able_to else math.nan for p, able_to in zip(values, deciding, strict=True)]).tolist()
+        for values in ([p.result.p for p in tested], with_failures)
+    )
+    pairs = tuple(
+        replace(pair, adjusted=p, doubtful=p <= LEVEL < penalised_p)
+        for pair, p, penalised_p in zip(tested, adjusted, penalised, strict=True)
+    )
     beats = np.zeros((len(able), len(able)), dtype=bool)
-    for pair in (pair.better_first() for pair in pairs if pair.adjusted <= LEVEL):
+    for pair in (pair.better_first() for pair in pairs if pair.significant):
         beats[able.index(pair.first), able.index(pair.second)] = True
     ranges = dict(zip(able, zip(*rank_ranges(beats), strict=True), strict=True)) if pairs else {}
     systems = {e.generator: System(e.generator, e.rated_prompts, _undefined(e)) for e in estimates}
@@ -274,6 +283,29 @@ def _pair(
     means = one.mean.within(0, 1).value, other.mean.within(0, 1).value
     result = PairedComparison(*means, difference=difference.within(-1, 1), p=p)
     return SystemPair(first, second, n, result, math.nan), by_ratings.within(-1, 1)
+
+
+def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:
+    """Images without a score as people would rate failures: 0, and all of them known, so a stratum of their own."""
+    return [
+        replace(image, scores={aspect: 0.0}, ratings={aspect: (0.0,)}, kind="failed")
+        for image in generator.all
+        if aspect not in image.scores
+    ]
+
+
+def _p_with_failures(
+    pair: SystemPair,
+    images_by_model: Mapping[str, Sequence[Observation]],
+    failures: Mapping[str, Sequence[Observation]],
+    aspect: str,
+) -> float:
+    """The p of a pair, and no smaller than that with the first one's failures as 0."""
+    if not failures[pair.first]:
+        return pair.result.p
+    with_failures = {**images_by_model, pair.first: [*images_by_model[pair.first], *failures[pair.first]]}
+    penalised, _ = _pair(pair.first, pair.second, with_failures, aspect)
+    return max(pair.result.p, penalised.result.p if penalised.result.difference.value > 0 else 1.0)
 
 
 def _rated_prompts(images: Sequence[Observation], aspect: str) -> int:
