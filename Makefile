@@ -14,14 +14,15 @@ DEMO_TASKS ?= vieval_demo
 DEMO_JUDGES := vieval_small ssim psnr edge_f1 histogram sharpness
 STEPS := 2
 
-# a test file stays in one process, and those that take longest begin first (see tests/conftest.py)
+# a test file stays in one process, as what it makes once (a server, weights, a cluster, a replay) is made there;
+# those that take longest begin first (see tests/conftest.py)
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-fast test-page test-vllm test-vlmevalkit test-ms-swift test-attack test-wheel test-core licences train-adiee-demo train-small lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-extras test-fast test-page test-vllm test-vlmevalkit test-ms-swift test-attack test-wheel test-core licences train-adiee-demo train-small lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -92,13 +93,25 @@ leaderboard: $(ENV)/ready
 	$(BIN)/vieval leaderboard make --out docs/leaderboard $(if $(PUBLISHED),--published $(PUBLISHED))
 	$(BIN)/python docs/make_picture.py docs/leaderboard/index.html docs/leaderboard/leaderboard.webp 1280x860
 
-test: $(ENV)/ready lint
-	@echo "== tests (those on public data need ../shared/data beside this checkout)"
-	$(BIN)/python -m pytest -rs $(PARALLEL)
-	@echo "== the attack in its short form, alone, as it watches the clock (make test-attack: all of it)"
+# what other targets run; setup.cfg has the same for pytest without make
+ELSEWHERE := not vllm and not attack and not vlmevalkit and not wheel and not extras
+QUICK := -m "not slow and not page and $(ELSEWHERE)"
+
+# what fails fastest comes first; the attack is alone, as it watches the clock
+test: $(ENV)/ready
+	@echo "== 1 of 4: lint"
+	@$(MAKE) --no-print-directory lint
+	@echo "== 2 of 4: unit tests (with lint at most 90 s on two cores)"
+	$(BIN)/python -m pytest -rs $(PARALLEL) -m unit
+	@echo "== 3 of 4: all other tests (those on public data need ../shared/data beside this checkout), the longest first"
+	$(BIN)/python -m pytest -rs $(PARALLEL) -m "not unit and $(ELSEWHERE)"
+	@echo "== 4 of 4: the attack in its short form (make test-attack: all of it)"
 	$(BIN)/python -m pytest -rs -m attack tests/attack
 
-QUICK := -m "not slow and not page and not vllm and not attack and not vlmevalkit and not wheel"
+# long kills, trainings, tutorials and simulations, of each of which make test has a short case
+test-extras: $(ENV)/ready
+	@echo "== tests marked extras"
+	$(BIN)/python -m pytest -rs $(PARALLEL) -m extras
 
 # without what takes long (marker `slow`): under two minutes on two cores
 test-fast: $(ENV)/ready

@@ -1,6 +1,7 @@
 """Fixtures that several test modules use."""
 
 import atexit
+import functools
 import gc
 import itertools
 import json
@@ -18,16 +19,22 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.results.logs import pairwise as pairwise_logs
 
 evaluate = in_process.evaluate  # a fixture
 
 CACHES = itertools.count()
+HERE = Path(__file__).parent
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 # several processes test at once: a processor each is what there is, also for those that they start
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# rooms whose tests start no process and no server: `make test` begins with those that are not slow
+UNIT_ROOMS = ("judges", "media", "meta_evaluation", "prompts", "stats", "text", "test_architecture.py", "test_style.py")
+ELSEWHERE = {"slow", "extras", "page", "vllm", "attack", "vlmevalkit", "wheel"}
 
 # what takes longest goes first, so that no process is left with it when the others are done
 LONGEST = (
@@ -45,7 +52,22 @@ LONGEST = (
 )
 
 
+def room_of(path):
+    """First folder or file of a path below this folder; empty for others."""
+    return path.parts[len(HERE.parts)] if HERE in path.parents else ""
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Only rooms of unit tests are imported where nothing else is asked for."""
+    alone = config.getoption("markexpr") == "unit" and HERE in collection_path.parents
+    return True if alone and room_of(collection_path) not in UNIT_ROOMS else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(items):
+    for item in items:
+        if room_of(item.path) in UNIT_ROOMS and not ELSEWHERE & {mark.name for mark in item.iter_markers()}:
+            item.add_marker("unit")
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
@@ -88,6 +110,14 @@ def nothing_said_at_exit():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(atexit, "register", but_ours)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def replies_of_published_logs_read_once():
+    """Many tests read the same 22,000 published replies, which takes ten seconds each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairwise_logs, "_read_label", functools.cache(pairwise_logs._read_label))
         yield
 
 

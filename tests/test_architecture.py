@@ -1,10 +1,9 @@
-"""The borders of the house: who may import whom, who may name whom, and what a name stands for."""
+"""The borders of the house: who may import whom, and who may name whom."""
 
 import ast
 import re
 import subprocess
 import sys
-from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -195,20 +194,6 @@ def test_asks_are_told_apart_in_the_router_and_in_backends_alone():
                 ):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}")
     assert found == []
-
-
-def test_one_name_stands_for_one_thing():
-    """Public classes and types; functions may be alike in what they are called (`read`, `use`, `units`)."""
-    homes = defaultdict(set)
-    for path in sources():
-        if path.parent.parent == PACKAGE / "hosts" and path.name == "models.py":
-            continue  # hosts have the same models, each as a class of its own
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].add(str(path.relative_to(ROOT)))
-    assert {name: where for name, where in homes.items() if len(where) > 1} == {}
-    summarising = [path for path in sources() if re.search(r"^def summarise\(", path.read_text(), re.M)]
-    assert len(summarising) < 2
 
 
 # doors whose code everybody behind them needs: options, commands, judges and benchmarks of several modules

@@ -84,8 +84,9 @@ def ended(*command):
     return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.parametrize("code", ["script", "-c"])
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize(
+    ("name", "code"), [*((name, "script") for name in ENDS), ("in_a_function", "-c"), ("several", "-c")]
+)
 def test_a_program_ends_without_a_word(name, code, tmp_path):
     body, status, lines = ENDS[name]
     file = tmp_path / "script.py"

@@ -12,7 +12,7 @@ from tests.extras import needs
 from tests.fake_server import FakeServer
 from tests.shard_runs import kill_all, parquet, wait_until, write_parquet
 
-pytestmark = [needs("ray"), pytest.mark.slow]
+pytestmark = [needs("ray"), pytest.mark.extras]
 JOB = """
 import sys
 

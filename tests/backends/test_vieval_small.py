@@ -165,7 +165,10 @@ def difference(network, kind, score, limit=None):
 
 
 @needs("torch")
-@pytest.mark.parametrize("kind", ["tig", "mie", "tie", "sdig", "sdie", "mcic", "cig"])
+@pytest.mark.parametrize(
+    "kind",
+    ["tie", "cig", *(pytest.param(kind, marks=pytest.mark.extras) for kind in ("tig", "mie", "sdig", "sdie", "mcic"))],
+)
 def test_scores_in_numpy_are_those_of_the_network_that_was_trained(kind):
     from safetensors import safe_open
 

@@ -62,7 +62,7 @@ def less_cost(out):
     return document
 
 
-@pytest.mark.slow
+@pytest.mark.extras
 def test_known_answers_have_their_own_place_among_the_published(imagenhub, stand_ins, tmp_path, vieval):
     data = stand_ins[0] / "published_verdicts"
     [judge] = [judge for judge in present("imagenhub", data) if judge.name == "gpt4v_0shot"]

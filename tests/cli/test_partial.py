@@ -86,7 +86,7 @@ def killed(folder, server, count):
     return partial
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.extras)])
 def test_a_run_that_kill_9_ended_goes_on_and_asks_nothing_twice(folder, server, asked, vieval, count):
     samples(folder, count)
     partial = killed(folder, server, count * 6 // 10)

@@ -50,8 +50,14 @@ def exchanged(page_blocks, server, port):
     return page_blocks
 
 
+# the others are read and parsed below, and their commands in tests/docs/test_pages.py
+SHORT = ("README", "compare", "lmms_eval")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=() if p.stem in SHORT else pytest.mark.extras, id=p.stem) for p in PAGES]
+)
 def test_the_blocks_of_a_page_run_in_order_and_print_what_it_shows(page, tmp_path, monkeypatch):
     for module in ("skimage", *NEEDS.get(page.stem, ())):
         pytest.importorskip(module)

@@ -62,21 +62,25 @@ def test_an_unforeseen_error_ends_a_run_with_one_line_and_a_failing_exit_code(ev
     assert "ZeroDivisionError" in file.read_text()
 
 
-def runs(tmp_path, *models):
+def runs(tmp_path, *models, more=()):
     """A file for the host's `--config`: a run a model, each with results in a folder of its own."""
     shared = {"tasks": "vieval_demo_ssim_tie", "limit": 2, "log_samples": True}
     listed = [{"model": model, "output_path": str(tmp_path / str(n)), **shared} for n, model in enumerate(models)]
-    (tmp_path / "runs.yaml").write_text(json.dumps(listed))
+    (tmp_path / "runs.yaml").write_text(json.dumps([*listed, *more]))
     return tmp_path / "runs.yaml"
 
 
 def test_a_list_of_runs_goes_on_after_one_that_fails_and_exits_with_1(lmms_eval, results_of, tmp_path):
     models = ("vieval_measure", "vieval_replay", "vieval_measure")
-    done = lmms_eval("--config", runs(tmp_path, *models))
+    mistake = {"model": "vieval_measure", "tasks": "vieval_demo_ssim_ti", "output_path": str(tmp_path / "mistake")}
+    done = lmms_eval("--config", runs(tmp_path, *models, more=[mistake]))
     assert done.returncode == 1
     assert [line for line in done.stderr.splitlines() if "vieval_replay needs" in line] == [
         "vieval: vieval_replay needs --model_args name=<what tables call the judge>,logs=<folder of recorded verdicts>"
     ]
+    [line] = [line for line in done.stderr.splitlines() if "no task" in line]
+    assert line.startswith("vieval: no task 'vieval_demo_ssim_ti'; did you mean vieval_demo_ssim_ti")
+    assert not list(tmp_path.glob("mistake/**/*.json*"))
     assert "Traceback" not in done.stderr
     for folder in ("0", "2"):
         document, _ = results_of(tmp_path / folder)

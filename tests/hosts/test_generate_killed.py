@@ -27,7 +27,7 @@ def scores(out):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed_while", ["generating", "judging"])
+@pytest.mark.parametrize("killed_while", ["generating", pytest.param("judging", marks=pytest.mark.extras)])
 def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
     killed = threading.Event()
     killed.set()
@@ -80,7 +80,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
     assert scores(tmp_path / "killed-out") == scores(tmp_path / "whole-out")
 
 
-@pytest.mark.slow
+@pytest.mark.extras
 def test_a_pipeline_that_was_killed_makes_no_image_twice(tmp_path):
     pytest.importorskip("diffusers", reason="diffusers is not installed")
     from tests.tiny_pipeline import build_pipeline

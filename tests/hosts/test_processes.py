@@ -23,37 +23,35 @@ from tests.work import until
 pytestmark = pytest.mark.slow
 
 
-def test_a_run_as_users_run_it_leaves_what_one_in_the_tests_process_leaves(
+def test_a_run_as_users_run_it_leaves_what_one_in_the_tests_process_leaves_and_its_last_line_says_what_failed(
     results_of, lmms_eval, ratings_folder, cig_logs, tmp_path
 ):
-    run = lmms_eval(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore_cig"), data=ratings_folder)
+    """A replay, and then judging by a server that fails, in one process."""
+    options, replayed = options_file(tmp_path / "options.yaml"), f"name=test,logs={cig_logs}"
+    with FakeServer(faults=lambda *_: Fault("500")) as server:
+        failing = {
+            "tasks": TIE,
+            "limit": 2,
+            "model": "openai",
+            "model_args": served("openai", server, max_retries=1)[-1],
+        }
+        well = {"tasks": "imagenhub_viescore_cig", "model": "vieval_replay", "model_args": replayed}
+        runs = [
+            {**each, "log_samples": True, "output_path": str(tmp_path / out)}
+            for out, each in (("out", well), ("failed", failing))
+        ]
+        (tmp_path / "runs.yaml").write_text(json.dumps(runs))
+        run = lmms_eval("--config", tmp_path / "runs.yaml", data=ratings_folder, options=options)
     assert run.returncode == 0, run.stderr[-2000:]
+    lines = run.stderr.splitlines()
+    assert lines[-1] == "vieval: 2 of 2 verdicts lack a score because calls FAILED (see above)"
+    assert "vieval: verdicts: api_error 2" in lines
+    assert any(line.startswith("vieval: FAILED CALLS: [LMMS_EVAL_REQUEST_FAILED") for line in lines)
     in_process.run(*replay(cig_logs, tmp_path / "here", "imagenhub_viescore_cig"), data=ratings_folder)
     (document, samples), (ours, same) = results_of(tmp_path / "out"), results_of(tmp_path / "here")
     assert document["results"] == ours["results"]
     [rows], [others] = samples.values(), same.values()
     assert [row["filtered_resps"] for row in rows] == [row["filtered_resps"] for row in others]
-
-
-def test_a_users_mistake_ends_in_one_line_and_a_failing_exit_code(lmms_eval, ratings_folder, cig_logs, tmp_path):
-    run = lmms_eval(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore_ci"), data=ratings_folder)
-    assert run.returncode == 1
-    [line] = [line for line in run.stderr.splitlines() if line.startswith("vieval: ")]
-    assert "no task 'imagenhub_viescore_ci'; did you mean imagenhub_viescore_cig?" in line
-    assert "Traceback" not in run.stderr
-    assert not list(tmp_path.glob("out/**/*.json*"))
-
-
-def test_a_run_whose_calls_failed_says_so_in_its_last_line(lmms_eval, tmp_path):
-    options = options_file(tmp_path / "options.yaml")
-    with FakeServer(faults=lambda *_: Fault("500")) as server:
-        arguments = command(served("openai", server, max_retries=1), limit=2)[1:]
-        run = lmms_eval(*arguments, "--output_path", tmp_path / "out", options=options)
-    assert run.returncode == 0
-    lines = run.stderr.splitlines()
-    assert lines[-1] == "vieval: 2 of 2 verdicts lack a score because calls FAILED (see above)"
-    assert "vieval: verdicts: api_error 2" in lines
-    assert any(line.startswith("vieval: FAILED CALLS: [LMMS_EVAL_REQUEST_FAILED") for line in lines)
 
 
 # ---------------------------------------------------------------- several at once, and one that is killed

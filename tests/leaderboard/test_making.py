@@ -206,7 +206,7 @@ def test_a_folder_without_logs_is_one_line(vieval, tmp_path, monkeypatch, source
     assert not (tmp_path / "out" / "index.html").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.extras
 def test_errata_are_the_cells_that_are_known_to_be_wrong(shared_data):
     expected = list(csv.DictReader((shared_data / "expected" / "viescore_paper_tables.csv").open()))
     titles = {judge.name: judge.title for judge in published_judges("imagenhub")}

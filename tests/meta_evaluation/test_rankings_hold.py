@@ -81,7 +81,7 @@ def test_the_best_of_three_is_found(what: str) -> None:
     assert equal >= 8
 
 
-@pytest.mark.slow
+@pytest.mark.extras
 @pytest.mark.parametrize("what", ["judges", "generators"])
 def test_two_of_equal_quality_are_called_equal(what: str) -> None:
     ordered, equal = shares(300, what)

@@ -39,7 +39,12 @@ def server():
 
 def run(environment, folder, *command):
     done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+        [sys.executable, "-m", *map(str, command)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -92,13 +97,31 @@ def test_vieval_score_judges_with_it(installed, server, tmp_path):
     assert "Name 3 things" in (tmp_path / "train.jsonl").read_text()
 
 
+DEMO = "vieval_demo_viescore_tig"
+TASKS = {
+    "squares": {"tasks": "squares_*,variant_squares_praise_strict"},
+    "pairs": {"tasks": "square_pairs_*"},
+    "demo": {"tasks": DEMO, "limit": 12},
+}
+
+
+@pytest.fixture(scope="module")
+def judged(installed, server, tmp_path_factory):
+    """A folder with results of lmms-eval by name in TASKS, all of one process, and what it printed."""
+    pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+    pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
+    folder = tmp_path_factory.mktemp("judged")
+    model = {"model": "vieval_openai", "model_args": f"model=fake,base_url={server.base_url}", "log_samples": True}
+    runs = [{**model, "output_path": str(folder / name), **options} for name, options in TASKS.items()]
+    (folder / "runs.yaml").write_text(json.dumps(runs))
+    return folder, well(installed, folder, "lmms_eval", "--config", "runs.yaml")
+
+
 @pytest.mark.slow
-def test_lmms_eval_runs_its_task(installed, server, tmp_path):
-    arguments = ["--model", "vieval_openai", "--model_args", f"model=fake,base_url={server.base_url}"]
-    wanted = ["--tasks", "squares_*,variant_squares_praise_strict", "--output_path", "out", "--log_samples"]
-    out = well(installed, tmp_path, "lmms_eval", *arguments, *wanted)
+def test_lmms_eval_runs_its_task(installed, judged, tmp_path):
+    folder, out = judged
     assert "squares_praise" in out
-    well(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report", "--traces")
+    well(installed, tmp_path, "vieval_plugin", "report", folder / "squares", "--out", "report", "--traces")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "Synthetic: eight squares" in report
     assert "fake (Praise, setting kind)" in report
@@ -106,19 +129,17 @@ def test_lmms_eval_runs_its_task(installed, server, tmp_path):
 
 
 @pytest.mark.slow
-def test_its_contests_are_judged_reported_and_compared(installed, server, tmp_path):
+def test_its_contests_are_judged_reported_and_compared(installed, judged, tmp_path):
     """A benchmark of votes from outside, judged by its own judge of samples and by a judge of contests of ours."""
-    arguments = ["--model", "vieval_openai", "--model_args", f"model=fake,base_url={server.base_url}"]
-    wanted = ["--tasks", "square_pairs_*", "--output_path", "out", "--log_samples"]
-    out = well(installed, tmp_path, "lmms_eval", *arguments, *wanted)
+    folder, out = judged
     assert "SC_accuracy_decisive_value" in out
-    [results] = (tmp_path / "out").rglob("*_results.json")
+    [results] = (folder / "pairs").rglob("*_results.json")
     assert "votes_inconsistent_share_value" in results.read_text()
-    well(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report")
+    well(installed, tmp_path, "vieval_plugin", "report", folder / "pairs", "--out", "report")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "Synthetic: pairs of squares" in report
     assert "| red | always first | constant | 28 of 28 |" in report
-    out = well(installed, tmp_path, "vieval_plugin", "compare", "out")
+    out = well(installed, tmp_path, "vieval_plugin", "compare", folder / "pairs")
     assert "square_pairs" in out
 
 
@@ -135,13 +156,9 @@ print(json.dumps(run_task(task, answerer, Config.model_validate({"store": {"use"
 
 
 @pytest.mark.slow
-def test_a_host_of_its_own_gives_the_digits_of_lmms_eval(installed, server, tmp_path):
-    pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
-    arguments = ["--model", "vieval_openai", "--model_args", f"model=fake,base_url={server.base_url}", "--limit", "12"]
-    task = "vieval_demo_viescore_tig"
-    well(installed, tmp_path, "lmms_eval", *arguments, "--tasks", task, "--output_path", "out")
-    [results] = (tmp_path / "out").rglob("*_results.json")
-    by_host = json.loads(results.read_text())["results"][task]
+def test_a_host_of_its_own_gives_the_digits_of_lmms_eval(installed, server, judged):
+    [results] = (judged[0] / "demo").rglob("*_results.json")
+    by_host = json.loads(results.read_text())["results"][DEMO]
     done = subprocess.run(
         [sys.executable, "-c", TINY_HOST, server.base_url], env=installed, capture_output=True, text=True, timeout=600
     )

@@ -43,6 +43,24 @@ def board(runs):
     return made
 
 
+def require_equal(more, fewer):
+    """No estimate, interval or test of the fewer judges is another among more."""
+    estimates = {row.label: row.estimate for row in more.rows}
+    for row in fewer.rows:
+        again = estimates[row.label]
+        assert (row.estimate.value, row.estimate.low, row.estimate.high) == (again.value, again.low, again.high)
+    for pair in fewer.comparison.all_pairs:
+        assert more.comparison.pair_of(pair.first, pair.second).result == pair.better_first().result
+
+
+def test_numbers_of_two_are_the_same_with_and_without_a_third(runs):
+    three = {label: runs[label] for label in ("gpt4o_0shot", "gpt4v_0shot", "llava_0shot")}
+    with_llava, without = (board(list(chosen.values())) for chosen in (three, dict(list(three.items())[:2])))
+    require_equal(with_llava, without)
+    assert [row.label for row in with_llava.ranked] == ["gpt4o_0shot", "gpt4v_0shot"]
+
+
+@pytest.mark.extras
 def test_four_are_ranked_and_gpt4o_is_alone_first_with_and_without_llava(runs):
     six = board(list(runs.values()))
     first, second, ceiling, *_ = sentences(six)
@@ -68,9 +86,4 @@ def test_four_are_ranked_and_gpt4o_is_alone_first_with_and_without_llava(runs):
         "llava_0shot": ("place depends on failures: not ranked under drop, 5 under worst",),
     }
     five = board([run for label, run in runs.items() if label != "llava_0shot"])
-    estimates = {row.label: row.estimate for row in six.rows}
-    for row in five.rows:
-        again = estimates[row.label]
-        assert (row.estimate.value, row.estimate.low, row.estimate.high) == (again.value, again.low, again.high)
-    for pair in five.comparison.all_pairs:
-        assert six.comparison.pair_of(pair.first, pair.second).result == pair.better_first().result
+    require_equal(six, five)

@@ -1,8 +1,9 @@
-"""20,000 rows in 40 files, by launchers whose workers and drivers are killed at a quarter and at 60%, twice."""
+"""Launchers whose workers and drivers are killed at a quarter and at 60%: 400 rows in 4 files, and 20,000 in 40."""
 
 import os
 import signal
 import sys
+from dataclasses import dataclass
 
 import pytest
 
@@ -22,33 +23,68 @@ from tests.shard_runs import (
     write_parquet,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 
-FILES, ROWS_EACH, PER_SHARD, CONCURRENT = 40, 500, 50, 16
-SHARDS = FILES * ROWS_EACH // PER_SHARD
+CONCURRENT = 16
 MARK = "VIEVAL_TEST_RUN"
-FLAGS = ("--judge", "vqascore", "--rows-per-shard", PER_SHARD, "--num-concurrent", CONCURRENT)
+
+
+@dataclass(frozen=True)
+class Size:
+    files: int
+    rows_each: int
+    per_shard: int
+    latency: float  # seconds of a reply, so that a small run too is under way when it is killed
+
+    @property
+    def shards(self):
+        return self.files * self.rows_each // self.per_shard
+
+    @property
+    def flags(self):
+        return ("--judge", "vqascore", "--rows-per-shard", self.per_shard, "--num-concurrent", CONCURRENT)
+
+
+SHORT, LONG = Size(4, 100, 10, 0.15), Size(40, 500, 50, 0.01)
+
+
+# on Ray the short form is tests/run/shards/test_ray.py
+CASES = [
+    pytest.param(SHORT, "processes", False, id="400 rows-processes-no store"),
+    pytest.param(SHORT, "parts", True, id="400 rows-parts-a store"),
+    *(
+        pytest.param(
+            LONG, launcher, kept, id=f"{launcher}-{'a' if kept else 'no'} store", marks=[pytest.mark.extras, *marks]
+        )
+        for launcher, marks in (("ray", [needs("ray")]), ("processes", []), ("parts", []))
+        for kept in (False, True)
+    ),
+]
 
 
 @pytest.fixture(scope="module")
-def server():
-    with FakeServer(latency=0.01) as running:
+def size(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def server(size):
+    with FakeServer(latency=size.latency) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return write_parquet(tmp_path_factory.mktemp("data"), FILES, ROWS_EACH, 250)
+def data(size, tmp_path_factory):
+    return write_parquet(tmp_path_factory.mktemp("data"), size.files, size.rows_each, size.rows_each // 2)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(server, data, tmp_path_factory):
+def undisturbed(size, server, data, tmp_path_factory):
     """The verdicts of one process that nobody disturbs."""
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "options.yaml").write_text("store: {use: false}\n")
-    ended(
-        start(*arguments(data, folder / "out", server, *FLAGS), environment={"VIEVAL_CONFIG": folder / "options.yaml"})
-    )
+    command = arguments(data, folder / "out", server, *size.flags)
+    ended(start(*command, environment={"VIEVAL_CONFIG": folder / "options.yaml"}))
     return less_costs(verdicts(folder / "out"))
 
 
@@ -69,18 +105,18 @@ def workers_of(launcher, mark, drivers):
     return processes_of(f"{MARK}={mark}", "ray::ShardActor")
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["no store", "a store"])
-@pytest.mark.parametrize("launcher", [pytest.param("ray", marks=needs("ray")), "processes", "parts"])
-def test_nothing_is_lost_and_little_asked_again(server, data, undisturbed, tmp_path, launcher, kept):
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "launcher", "kept"), CASES, indirect=["size"], scope="module")
+def test_nothing_is_lost_and_little_asked_again(size, server, data, undisturbed, tmp_path, launcher, kept):
     (tmp_path / "options.yaml").write_text(f"store: {{use: {str(kept).lower()}, path: replies.sqlite}}\n")
     environment = {"VIEVAL_CONFIG": str(tmp_path / "options.yaml"), MARK: tmp_path.name, "RAY_USAGE_STATS_ENABLED": "0"}
-    commands = drivers_of(launcher, arguments(data, tmp_path / "out", server, *FLAGS))
+    commands = drivers_of(launcher, arguments(data, tmp_path / "out", server, *size.flags))
     server.reset_stats()
     for share in (0.25, 0.6):
         drivers = [start(*command, environment=environment) for command in commands]
-        wait_until(lambda share=share: len(files_in(tmp_path / "out")) >= (share - 0.1) * SHARDS, 600)
+        wait_until(lambda share=share: len(files_in(tmp_path / "out")) >= (share - 0.1) * size.shards, 600)
         os.kill(workers_of(launcher, tmp_path.name, drivers)[0], signal.SIGKILL)
-        wait_until(lambda share=share: len(files_in(tmp_path / "out")) >= share * SHARDS, 600)
+        wait_until(lambda share=share: len(files_in(tmp_path / "out")) >= share * size.shards, 600)
         workers = workers_of(launcher, tmp_path.name, drivers)
         for driver in drivers:
             kill_all(driver)
@@ -90,5 +126,5 @@ def test_nothing_is_lost_and_little_asked_again(server, data, undisturbed, tmp_p
     found, asked = verdicts(tmp_path / "out"), server.stats()["requests"]
     assert less_costs(found) == undisturbed
     kills, hellos = 6, 40
-    lost = kills * CONCURRENT if kept else kills * 3 * PER_SHARD
+    lost = kills * CONCURRENT if kept else kills * 3 * size.per_shard
     assert asked <= len(undisturbed) + lost + hellos
