@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests.asked_contests import (
     reply,
 )
 from tests.fake_server import FakeServer
+from tests.pictures import plain
 from tests.playing import first_asks, images_of, play, prepared, text_of
 from vieval_plugin import Backbone, evaluate
 from vieval_plugin.config import Config, StoreOptions
@@ -371,7 +373,9 @@ def test_what_one_question_cannot_hold_is_not_applicable():
 )
 def test_a_pack_that_does_not_show_everything_once_is_named(tmp_path, text):
     judge = prepared("pairwise", pack=own_pack(tmp_path / "pack", text))
-    [outcome] = judge_in_batches([Job(contest(), judge)], lambda asks: [], Progress())
+    pictures = {"source": Image(plain("grey")), "output": Image(plain("red"))}
+    candidates = tuple(replace(candidate, images=pictures) for candidate in contest().candidates)
+    [outcome] = judge_in_batches([Job(replace(contest(), candidates=candidates), judge)], lambda asks: [], Progress())
     assert outcome.verdict.status is Status.TOOL_ERROR
     assert "prompt pack mine, template q.jinja: it has places for" in outcome.verdict.trace[0].reason
 

@@ -42,7 +42,10 @@ def refusals(points, usable, rng):
     usable[rng.permutation(ITEMS)[: ITEMS // 10], -1] = False
 
 
-@pytest.mark.parametrize("noise", [0, 0.02, 0.05])  # two answers of a noise of .05 differ in about a tenth
+MANY = pytest.mark.extras  # half a minute of simulation each
+
+
+@pytest.mark.parametrize("noise", [0.02, *(pytest.param(noise, marks=MANY) for noise in (0, 0.05))])
 def test_the_same_judge_passes_and_changes_are_found(noise):
     assert found(noise, same) <= 9
     assert found(noise, a_quarter_lower) >= 80
@@ -66,7 +69,7 @@ def test_the_smallest_difference_is_found_four_times_of_five():
     assert found(0.05, a_quarter_of_that) <= 50
 
 
-@pytest.mark.parametrize("noise", [0, 0.05, 0.4])
+@pytest.mark.parametrize("noise", [0.05, *(pytest.param(noise, marks=MANY) for noise in (0, 0.4))])
 def test_changed_answers_are_found_four_times_of_five_at_the_difference_that_can_be_found(noise):
     found, claimed = power(noise, items=100, runs=100, seed=0)
     assert 0.7 <= found <= 0.95  # of 100 runs four in a hundred is a standard error
