@@ -6,6 +6,7 @@ OUT ?= out
 BIN := $(ENV)/bin
 VLLM_ENV := .venv-vllm
 KIT_ENV := .venv-vlmevalkit
+SWIFT_ENV := .venv-ms-swift
 VLLM_PORT ?= 8765
 VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 # what the demo judges: tasks, or groups of them in task_configs/tasks.yaml
@@ -21,7 +22,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast test-page test-vllm test-vlmevalkit test-attack test-wheel test-core licences train-adiee-demo train-small lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast test-page test-vllm test-vlmevalkit test-ms-swift test-attack test-wheel test-core licences train-adiee-demo train-small lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -169,6 +170,12 @@ test-vlmevalkit: $(ENV)/ready $(KIT_ENV)/ready
 	VIEVAL_LMMS_EVAL_PYTHON=$(abspath $(BIN)/python) PYTHONPATH=$(KIT_ENV)/nvidia \
 	  $(KIT_ENV)/bin/python -m pytest -rs -m vlmevalkit --durations=5 tests/vlmevalkit
 
+# the reward page's block of ms-swift, which needs an older TRL; pip finds a torch for CPUs where PIP_EXTRA_INDEX_URL names its index
+test-ms-swift: $(ENV)/ready
+	$(PYTHON) -m venv $(SWIFT_ENV)
+	$(SWIFT_ENV)/bin/python -m pip install --quiet --disable-pip-version-check torch "ms-swift>=4.6" --editable ".[http]"
+	VIEVAL_MS_SWIFT_PYTHON=$(abspath $(SWIFT_ENV)/bin/python) $(BIN)/python -m pytest -rs tests/rewards/test_trainer_blocks.py
+
 # the wheel, built, installed away from the checkout with the extra http alone, and used there without a network
 test-wheel: $(ENV)/core
 	$(BIN)/python -m pytest -rs -m wheel tests/packaging --durations=3
@@ -217,4 +224,4 @@ tasks: $(ENV)/ready
 	$(BIN)/python docs/make_judge_table.py
 
 clean:
-	rm -rf $(ENV) $(VLLM_ENV) $(KIT_ENV) build *.egg-info out report
+	rm -rf $(ENV) $(VLLM_ENV) $(KIT_ENV) $(SWIFT_ENV) build *.egg-info out report

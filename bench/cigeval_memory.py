@@ -31,7 +31,7 @@ from vieval_plugin.run.runner import judge_in_batches
 
 TINY_MODEL = Path(__file__).parents[1] / "tests" / "tiny_model.py"
 ASKED = 4
-RATING = '{"score": [5], "reasoning": ""}'
+RATING = '{"score": [5], "reasoning": "fine"}'
 
 
 def copies(first: Sample, folder: Path, count: int) -> list[Sample]:

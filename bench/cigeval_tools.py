@@ -38,7 +38,7 @@ from vieval_plugin.run.router import Question
 from vieval_plugin.run.scheduler import Outcome
 
 SAVED: dict[str, dict[str, int]] = {".jpg": {"quality": 85}, ".png": {"compress_level": 1}}
-PLAN = json.dumps({"plan": [{"task_id": n, "used": True, "tool": "difference", "reasoning": ""} for n in (1, 2)]})
+PLAN = json.dumps({"plan": [{"task_id": n, "used": True, "tool": "difference", "reasoning": "fine"} for n in (1, 2)]})
 
 
 @dataclass

@@ -19,7 +19,7 @@ from common import Cost, conditions, costs, in_own_process, photographs, table
 
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.records import Provenance, Record, Run, record_of
-from vieval_plugin.report import PAGE, write_report
+from vieval_plugin.report.writing import PAGE, write_report
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.options import StatisticsOptions
 

@@ -21,7 +21,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Sample, Verdict
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.records import response_json, target_json
-from vieval_plugin.report import write_report
+from vieval_plugin.report.writing import write_report
 from vieval_plugin.results import replay
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions

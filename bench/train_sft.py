@@ -23,9 +23,9 @@ import our_tests  # noqa: F401
 from tests import tiny_model
 from tests.fake_server import FakeServer
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
-from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, THINGS, draw_thing, place
 from vieval_plugin.benchmarks.vieval_demo import load
 from vieval_plugin.benchmarks.vieval_demo.backgrounds import PLACES, backdrop
+from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, THINGS, draw_thing, place
 from vieval_plugin.results.lookup import open_results
 
 BIN = Path(sys.executable).parent

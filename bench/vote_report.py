@@ -16,7 +16,7 @@ from common import Cost, conditions, costs, in_own_process, table
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.records import response_json, target_json
-from vieval_plugin.report import write_report
+from vieval_plugin.report.writing import write_report
 from vieval_plugin.results import replay
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions

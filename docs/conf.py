@@ -1,18 +1,20 @@
 """Sphinx's configuration: `make docs` builds the site from this folder, with the pages that `_ext` generates."""
 
 import sys
-from importlib.metadata import version as version_of
 from pathlib import Path
 
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
+
+import vieval_plugin
+from vieval_plugin.errors import PROJECT
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "VIEval"
 author = "VIEval contributors"
 copyright = author
-version = release = version_of("vieval")
+version = release = vieval_plugin.__version__
 
 extensions = [
     "myst_parser",
@@ -49,7 +51,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_sidebars = {"index": []}
 html_theme_options = {
-    "github_url": "https://github.com/vieval/vieval",
+    "github_url": PROJECT,
     "navbar_persistent": ["search-button"],  # the theme's field has a label that is not its text
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -29,7 +29,8 @@ _COMMON = {"name", "title", "kinds", "texts", "questions"}
 _SCORED = {*_COMMON, "replies", "scale", "better", "combine"}
 _CHOSEN = {*_COMMON, "replies"}
 _KEYS: Mapping[str, set[str]] = {
-    **{"json": _SCORED, "free_json": _SCORED, "number": _SCORED, "expected": {*_SCORED, "answers"}},
+    **{key: {*_SCORED, "optional"} for key in ("json", "free_json")},
+    **{"number": _SCORED, "expected": {*_SCORED, "answers"}},
     **{"two_way": _CHOSEN, "four_way": _CHOSEN},
     "network": {*_COMMON, "scale", "sigmoid", "better", "network"},
 }

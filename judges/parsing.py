@@ -1,64 +1,61 @@
-"""Parser of a model's text: scores, with a status for each way it can go wrong.
+"""Reader of answers in JSON: a reply is an answer only if it is what was asked for.
 
-Nothing is guessed. Strict JSON in the asked shape is `ok`. Anything else goes through json_repair, which drops and
-invents to make ends meet: what it returns counts only if the same numbers stand, complete, behind every score key.
+That is the whole object of a schema, once: every key, no other key, every number in range, no empty text.
+Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`, around it at most
+a code fence, an answer tag and a wrapper key, after it nothing. Words are never asked what they mean.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from vieval_plugin.judges.free_text_scores import contradicts, read_free_text_scores
-from vieval_plugin.judges.json_repairs import LONGEST, QUOTES, SCORE, fold, number, repair_json, stands
+from vieval_plugin.judges.json_repairs import number, repair_json
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.refusals import declines, refuses, withdrawn
+from vieval_plugin.judges.refusals import declines
 
-ONE_ANSWER = "answers that differ, where one answer is wanted"
 REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
-_NOT_STRICT_REASON = "not strict JSON in the asked shape"
+SCORE, REASONING = "score", "reasoning"
+REPAIRED_REASON = "not strict JSON in the asked shape"
 
-_SCORE, _REASONING = "score", "reasoning"
-_BARE = re.compile(rf"\[[^\[\]{{}}]*\]|[{QUOTES}]?{SCORE.pattern}[{QUOTES}]?")
-_WRAPPING = re.compile(r"\|\|V\^=\^V\|\||```[A-Za-z]*")
-_DEPTH_CHANGES = {"{": 1, "[": 1, "}": -1, "]": -1}
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
-# The one key of an object around the answer. An example, a template or a form is around none.
-_WRAPPER = re.compile(
-    r"(?:(?:final|image|edit)[\W_]*)?"
-    r"(?:(?:answer|assessment|evaluation|judge?ment|output|rating|response|result|verdict)s?[\W_]*)+"
+# a model that runs on ends under a schema
+_LONGEST_REASONING = 1500
+_LONGEST_LEAD_IN = 300
+_DELIMITER = "||V^=^V||"  # of the VIEScore authors
+_OPENING = re.compile(
+    rf"\s*(?:<answer>)?\s*(?:```[A-Za-z]*|{re.escape(_DELIMITER)})?\s*(?:<answer>)?\s*\Z", re.IGNORECASE
 )
-_MOST_ANSWERS = 3  # each may take a second to repair
-
-_LESS, _MORE = r"(?:<|&lt;|\\u003c)\s*", r"\s*(?:>|&gt;|\\u003e)"
+_CLOSING = re.compile(
+    rf"(?:[\s`*_.]|</answer>|{re.escape(_DELIMITER)}|<\|[a-z_]{{1,20}}\|>|</s>|<end_of_turn>|<eos>)*", re.IGNORECASE
+)
+_PUNCTUATION = re.compile(
+    r"[\s#*_:.,!\u00a1()|=\-\u2013\u2014\u3001\u3002\uff01\uff0c\uff1a\u060c\u0964\ufeff"
+    "\u2705\U0001f4ca\U0001f4dd\U0001f3af\u2b50\u2728\U0001f4cb\U0001f50d\U0001f5bc\ufe0f]*"
+)
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+# how each family of models ends its thinking
 _THOUGHT = r"(?:[a-z]{1,9}[:_-]){0,3}(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
-# how each family of models begins its thinking, and how it ends it
-_THINKING = (
-    (rf"{_LESS}{_THOUGHT}{_MORE}", rf"{_LESS}\\?/\s*{_THOUGHT}{_MORE}"),
-    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
-    (r"\[think\]", r"\[/think\]"),
-    (r"<\|(?:begin_of_thought|start_thinking)\|>", r"<\|end_(?:of_thought|thinking)\|>"),
-    (r"<\|channel\|>\s*(?:analysis|commentary)", r"<\|channel\|>\s*final\s*(?:<\|message\|>)?|assistantfinal"),
+_THINKING_END = re.compile(
+    rf"(?=[<&\\\u25c1\[a])(?:(?:<|&lt;|\\u003c)\s{{0,9}}\\?/\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)"
+    r"|\u25c1/think\u25b7|\[/think\]|<\|end_(?:of_thought|thinking)\|>|<\|channel\|>\s{0,9}final\s{0,9}(?:<\|message\|>)?|assistantfinal)",
+    re.IGNORECASE,
 )
-# what a mark begins with comes first, because nearly no reply has any of it
-_MARK = r"(?=[<&\\\u25c1\[a])"
-_THOUGHTS = re.compile(
-    _MARK + "(?:" + "|".join(rf"{begin}.*?(?:{end}|\Z)" for begin, end in _THINKING) + ")", re.IGNORECASE | re.DOTALL
+_THINKING_BEGIN = re.compile(
+    rf"<{_THOUGHT}>|\u25c1think\u25b7|\[think\]|<\|(?:begin_of_thought|start_thinking)\|>|<\|channel\|>\s{{0,9}}analysis",
+    re.IGNORECASE,
 )
-_THINKING_END = re.compile(_MARK + "(?:" + "|".join(end for _, end in _THINKING) + ")", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Parsed:
     """Reading of a reply: `scores` where `status` is usable, and in one line the `reason` it is not `ok`.
 
-    `finding` is a fixed word for what is to be counted over a run: why scores said in prose were not read, or that the
-    reasoning beside scores declines to give any.
+    `finding` is a fixed word for what is to be counted over a run: that the reasoning beside scores declines to give any.
     """
 
     status: Status
@@ -68,243 +65,198 @@ class Parsed:
     finding: str = ""
 
 
-_NO_SCORE = Parsed(Status.PARSE_FAILURE, reason="no score found")
+def reply_schema(
+    count: int,
+    high: float = 10.0,
+    low: float = 0.0,
+    keys: Sequence[str] = (SCORE, REASONING),
+    optional: Sequence[str] = (),
+) -> dict[str, Any]:
+    """JSON schema of an answer with `count` sub-scores from `low` to `high`, a short reasoning, and whatever other keys."""
+    score = {"type": "number", "minimum": low or 0, "maximum": high}
+    known = {
+        SCORE: {"type": "array", "items": score, "minItems": count, "maxItems": count},
+        REASONING: {"type": "string", "minLength": 1, "maxLength": _LONGEST_REASONING},
+    }
+    return {
+        "type": "object",
+        "properties": {key: known.get(key, {}) for key in (*keys, *optional)},
+        "required": list(keys),
+        "additionalProperties": False,
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectText:
-    """An outermost object of a reply; of one that is not `closed`, `complete` is what stands in it beyond doubt."""
-
-    text: str
-    complete: str
-    closed: bool
-
-
-def parse_scores(
-    text: str, *, count: int, high: float = 10.0, low: float = 0.0, names: Sequence[str] = (), quoted: bool = False
-) -> Parsed:
+def parse_scores(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> Parsed:
     """Read the scores of a reply that was asked to be like `{"score": [7, 8], "reasoning": "..."}`.
-
-    All objects with the key must give the same scores, because a reply may quote a text in the image. What stands
-    inside thinking is never read, nor are scores beside words that decline to give any or take them back.
 
     Args:
         text: the reply as it came.
-        count: how many scores were asked.
-        high: the end of the scale, and the only denominator accepted in `8/10`.
-        low: its start, 0 or more, which a failure's reason names.
-        names: what the scores are called, in order: the keys of a mapping of scores, and what scores said in prose are
-            read by (see free_text_scores.py).
-        quoted: whether scores were asked for in quotation marks, so that `{"score": "7"}` is as asked.
+        schema: that of the answer, as `reply_schema` makes it.
+        as_shown: whether a number alone or in quotation marks is as asked.
 
     Returns:
-        `OK` or `REPAIRED` with exactly `count` scores in [0, high]; `PARSE_FAILURE` or `REFUSAL` with none.
+        `OK` or `REPAIRED` with the scores asked for, else `PARSE_FAILURE`.
 
-    >>> parse_scores('Sure: {"score": [7, 8], "reasoning": "clean"}', count=2).scores
+    >>> parse_scores('Sure: {"score": [7, 8], "reasoning": "clean"}', reply_schema(2)).scores
     (7.0, 8.0)
-    >>> parse_scores("{'score': ['7/10', 8", count=2).reason
-    'cut off before its scores were complete'
+    >>> parse_scores('{"score": [7, 8]}', reply_schema(2)).reason
+    'the answer lacks reasoning'
     """
-    answer = without_thinking(text)
-    if not answer.strip():
-        return _failure("nothing to read outside thinking" if text.strip() else "empty reply")
-    objects, outside = answer_objects(answer, _SCORE)
-    readings = [_read(source, count, (low, high), names, quoted) for source in objects[:_MOST_ANSWERS] or _bare(answer)]
-    if len(objects) > _MOST_ANSWERS or len({reading.scores for reading in readings}) > 1:
-        return _failure(ONE_ANSWER)
-    for parsed in readings:
-        if parsed.scores and withdrawn(outside):
-            return _failure("scores beside words that decline to give any, or take them back")
-        if parsed.scores and contradicts("\n".join(outside), parsed.scores, high):
-            return _failure(ONE_ANSWER)
-        if parsed is not _NO_SCORE:
-            return replace(parsed, finding=REFUSAL_INSIDE) if declines(parsed.reasoning) else parsed
-    if refuses(answer):
-        return Parsed(Status.REFUSAL, reason="the model declined to score")
-    scores, finding = read_free_text_scores(answer, names, high)
-    if scores:
-        return Parsed(Status.REPAIRED, scores, answer.strip(), _NOT_STRICT_REASON)
-    return Parsed(Status.PARSE_FAILURE, reason=finding, finding=finding) if finding else _NO_SCORE
+    try:
+        answer, exact = read_answer(text, schema, as_shown=as_shown)
+    except ValueError as error:
+        return Parsed(Status.PARSE_FAILURE, reason=str(error))
+    reasoning = str(answer.get(REASONING, ""))
+    status, reason = (Status.OK, "") if exact else (Status.REPAIRED, REPAIRED_REASON)
+    scores = answer[SCORE] if isinstance(answer[SCORE], list) else [answer[SCORE]]
+    return Parsed(status, tuple(scores), reasoning, reason, REFUSAL_INSIDE if declines(reasoning) else "")
 
 
-def json_value(text: str) -> Any:
-    """The JSON object or list in a reply, outside thinking and whatever is written around it; None if not exactly one."""
-    body = without_thinking(text)
-    for start in sorted({body.find("{"), body.find("[")} - {-1}):
-        end = body.rfind("}" if body[start] == "{" else "]")
-        with suppress(ValueError, RecursionError):
-            # a control character in a text is no reason to lose it
-            return json.loads(body[start : end + 1], strict=False, object_pairs_hook=_once)
-    return None
+def read_answer(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> tuple[dict[str, Any], bool]:
+    """The object of a schema that a reply is, and whether it came exactly so.
+
+    Raises:
+        ValueError: why it is no answer.
+    """
+    value, exact = json_value(text)
+    if isinstance(value, dict) and len(value) == 1:
+        [(key, inner)] = value.items()
+        if key not in schema["properties"] and isinstance(inner, dict) and is_lead_in(key):
+            value, exact = inner, False
+    answer = conformed(value, schema, "the answer")
+    return answer, exact and (as_shown or answer == value)
 
 
-def _failure(reason: str) -> Parsed:
-    return Parsed(Status.PARSE_FAILURE, reason=reason)
+def parse_number(text: str, low: float, high: float) -> Parsed:
+    """Read a reply that was asked to be one number from `low` to `high` and nothing else.
+
+    >>> parse_number("Rating: **7/10**", 0, 10).scores, parse_number("7 or 8", 0, 10).scores
+    ((7.0,), ())
+    """
+    answer = without_thinking(text).strip()
+    lead_in, _, last = answer[: _LONGEST_LEAD_IN + 1].rstrip("\r\n\t `*_.").rpartition(":")
+    value = number(last.strip("* \r\n\t"), high) if len(answer) <= _LONGEST_LEAD_IN and is_lead_in(lead_in) else None
+    if value is None or not low <= value <= high:
+        return Parsed(Status.PARSE_FAILURE, reason=f"not one number from {low:g} to {high:g} alone")
+    status = Status.OK if re.fullmatch("[0-9.]+", answer) else Status.REPAIRED
+    return Parsed(status, (value,), reason="" if status is Status.OK else "not the number alone")
+
+
+def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
+    """The one JSON value that a reply is, and whether it is strict JSON.
+
+    Args:
+        text: the reply as it came.
+        begins: what the value may begin with: `{`, `[` or both.
+
+    Raises:
+        ValueError: why there is none.
+    """
+    if not text.strip():
+        raise ValueError("empty reply")
+    start = _start(text, begins)
+    try:
+        value, end = _STRICT.raw_decode(text, start)
+        exact = _DELIMITER not in text[:start] + text[end:]
+    except (ValueError, RecursionError):
+        end = text.rfind("}" if text[start] == "{" else "]") + 1
+        value, exact = repair_json(text[start:end]), False
+    if not _CLOSING.fullmatch(text, end):
+        raise ValueError("words behind the answer, or a second one")
+    return value, exact
 
 
 def without_thinking(text: str) -> str:
-    """A reply less its thinking, of which nothing is ever read.
+    """A reply less its thinking: what stands behind the last end of any, up to where one begins that has no end.
 
     >>> [without_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7? </think>8")]
     ['8', '8', '8']
     """
-    before, leading_object = next(_outermost(text))
-    is_answer_first, place = bool(leading_object.text) and not _unwrapped(before), 0
-    # In a string of the reply's own JSON a mark is prose; where that JSON is broken, nobody can tell which it is.
-    if is_answer_first and strict_object(leading_object.text) is not None:
-        place = len(before + leading_object.text)
-    elif is_answer_first and (_THOUGHTS.search(leading_object.text) or _THINKING_END.search(leading_object.text)):
-        return ""
-    # Two halves of a number must not meet where a block was taken out.
-    rest = _THOUGHTS.sub("\n", text[place:])
-    if ends := list(_THINKING_END.finditer(rest)):
-        # all before was thought, unless an answer is quoted behind an answer
-        return "" if is_answer_first else rest[ends[-1].end() :]
-    return text[:place] + rest
+    last = max((match.end() for match in _THINKING_END.finditer(text)), default=0)
+    return _THINKING_BEGIN.split(text[last:], maxsplit=1)[0]
 
 
-def uncut_answers(text: str) -> list[str]:
-    """The objects of a reply, cut by its token limit, that can be its answer all the same.
+def is_lead_in(text: str) -> bool:
+    """Return whether a text is built of nothing but words of one language that may stand before an answer.
 
-    That is the object which it begins with, and a whole one which it ends with: anything else may be thinking in a form
-    that is not known, or go on to say otherwise.
+    >>> is_lead_in("**Final score of image 2:**"), is_lead_in("An example:")
+    (True, False)
     """
-    body = _unwrapped(without_thinking(text))
-    return [
-        candidate.text
-        for _, candidate in _outermost(body)
-        if candidate.text and (body.startswith(candidate.text) or (candidate.closed and body.endswith(candidate.text)))
-    ]
+    words = text.replace("\u2019", "'").lower()
+    return any(_PUNCTUATION.fullmatch(allowed.sub(" ", words)) for allowed in _lead_ins())
 
 
-def answer_objects(text: str, *keys: str) -> tuple[list[ObjectText], list[str]]:
-    """The outermost objects that have one of the keys somewhere, each once, and the texts outside them.
+def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+    """A value as its schema has it: a lone number as a list of one, a number in quotation marks or of its scale as one.
 
-    An object that is not closed may have been cut before its key: its reasoning is enough.
+    Raises:
+        ValueError: what the value lacks, or has beside what was asked for.
     """
-    answer_key_pattern, cut = (
-        re.compile(rf"(?<!\w)(?:{'|'.join(map(fold, names))})s?[{QUOTES}]?\s*:", re.IGNORECASE)
-        for names in (keys, (*keys, _REASONING))
+    if "enum" in schema:
+        named = {label.casefold(): label for label in schema["enum"]}
+        word = value.strip().replace("_", " ").casefold() if isinstance(value, str) else ""
+        if word not in named:
+            raise ValueError(f"{name} is none of {', '.join(schema['enum'])}")
+        return named[word]
+    kind = schema.get("type")
+    if kind == "object":
+        if not isinstance(value, dict):
+            raise ValueError(f"{name} is no object")
+        if missing := [key for key in schema["required"] if key not in value]:
+            raise ValueError(f"{name} lacks {', '.join(missing)}")
+        if further := [key for key in value if key not in schema["properties"]]:
+            raise ValueError(f"{name} has keys that were not asked for: {', '.join(further)[:100]}")
+        return {key: conformed(item, schema["properties"][key], key) for key, item in value.items()}
+    if kind == "array":
+        items = value if isinstance(value, list) else [value]
+        most = schema["maxItems"] if schema["items"].get("type") == "number" else len(items)
+        if not schema.get("minItems", 0) <= len(items) <= most:
+            raise ValueError(f"{name}: values given: {len(items)}, asked: {schema.get('minItems', 0)}")
+        return [conformed(item, schema["items"], name) for item in items]
+    if kind == "string":
+        lines = value if isinstance(value, list) and value else [value]
+        if not all(isinstance(line, str) for line in lines):
+            raise ValueError(f"{name} is no text")
+        if schema.get("minLength") and not any(map(str.strip, lines)):
+            raise ValueError(f"{name} is empty")
+        return "\n".join(lines)
+    if kind in ("number", "integer"):
+        read = number(value, schema["maximum"])
+        if read is None or not schema["minimum"] <= read <= schema["maximum"] or (kind == "integer" and read % 1):
+            raise ValueError(f"{name}: not a number from {schema['minimum']:g} to {schema['maximum']:g}")
+        return read
+    return value
+
+
+def _start(text: str, begins: str) -> int:
+    """Place at which an answer begins, at the reply's own beginning or behind an end of thinking."""
+    for end in (0, *(match.end() for match in _THINKING_END.finditer(text))):
+        beginning = text[end : end + _LONGEST_LEAD_IN]
+        starts = [at for at in map(beginning.find, begins) if at >= 0]
+        if starts and is_lead_in(_OPENING.sub("", beginning[: min(starts)])):
+            return end + min(starts)
+    raise ValueError(
+        "words before the answer that are no lead-in to it" if begins[0] in text else "no JSON object found"
     )
-    objects: dict[ObjectText, None] = {}
-    outside = [""]
-    for outside_text, candidate in _outermost(text):
-        outside[-1] += outside_text
-        if (answer_key_pattern if candidate.closed else cut).search(candidate.text):
-            objects[candidate] = None
-            outside.append("")
-        else:
-            outside[-1] += candidate.text
-    return list(objects), outside
 
 
-def has_object(texts: Sequence[str]) -> bool:
-    """Return whether any text has an object with a key, whatever that is."""
-    return any(re.search(r"\{[^{}]*\w[^{}]*:", text) for text in texts)
+@cache
+def _lead_ins() -> tuple[re.Pattern[str], ...]:
+    languages: dict[str, list[str]] = {}
+    for line in Path(__file__).with_name("lead_ins.txt").read_text(encoding="utf-8").splitlines():
+        language, _, words = line.partition(":")
+        if not line.startswith("#"):
+            languages.setdefault(language, ["json"]).extend(word.strip() for word in words.split(","))
+    return tuple(
+        re.compile("|".join(map(_pattern, sorted(words, key=len, reverse=True)))) for words in languages.values()
+    )
 
 
-def _outermost(text: str) -> Iterator[tuple[str, ObjectText]]:
-    """The outermost objects, each with the text before it, and at last an empty one with the text behind them."""
-    last, start = 0, text.find("{")
-    while start >= 0:
-        candidate = _object_at(text, start)
-        yield text[last:start], candidate
-        last = start + len(candidate.text)
-        start = text.find("{", last)
-    yield text[last:], ObjectText("", "", True)
-
-
-def _object_at(text: str, start: int) -> ObjectText:
-    depth, complete = 0, start
-    for token in _TOKEN.finditer(text, start):
-        depth += _DEPTH_CHANGES.get(token[0], 0)
-        if depth == 0:
-            return ObjectText(text[start : token.end()], text[start : token.end()], True)
-        if depth == 1 and token[0] in ("}", "]", ","):
-            complete = token.end()
-    return ObjectText(text[start:], text[start:complete].rstrip(", \t\r\n") + "}", False)
-
-
-def _unwrapped(text: str) -> str:
-    return _WRAPPING.sub(" ", text).strip()
-
-
-def _bare(text: str) -> list[ObjectText]:
-    body = _unwrapped(text)
-    # Single quotes keep it from passing as the strict JSON it was not.
-    source = f"{{'{_SCORE}': {body}}}"
-    return [ObjectText(source, source, True)] if _BARE.fullmatch(body) else []
-
-
-def _read(source: ObjectText, count: int, scale: tuple[float, float], names: Sequence[str], quoted: bool) -> Parsed:
-    """The scores of one object; `_NO_SCORE` if it has nothing that looks like one where scores belong."""
-    low, high = scale
-    # Up to a cut the JSON may be strict; then it outweighs what json_repair sees in its strings.
-    so_far = strict_object(source.complete)
-    strict = so_far is not None and source.closed
-    reply: object = so_far if strict else repair_json(source.text[:LONGEST])
-    holder = owner(reply, _SCORE)
-    values = values_of(holder, _SCORE)
-    value = values[0] if values else None
-    items = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else [value]
-    scores = [number(item, high) for item in items]
-    exact = strict and len(values) == 1 and (quoted or not any(isinstance(item, str) for item in items))
-
-    no_number = all(score is None for score in scores)
-    if no_number and source.closed:
-        return _NO_SCORE
-    otherwise = so_far is not None and values_of(owner(so_far, _SCORE), _SCORE) != values
-    literal = exact or all(stands(part, scores, _SCORE, high) for part in {source.complete, source.text})
-    if no_number or otherwise or not literal:
-        return _failure(
-            "which scores it gives is unclear" if source.closed else "cut off before its scores were complete"
-        )
-    if isinstance(value, dict):
-        by_name = dict(zip(map(_words, value), scores, strict=True))
-        if sorted(map(_words, value)) != sorted(map(_words, names)):
-            return _failure("scores under other names than asked")
-        scores = [by_name[_words(name)] for name in names]
-    if len(scores) != count:
-        return _failure(f"scores given: {len(scores)}, asked: {count}")
-    valid = tuple(score for score in scores if score is not None and math.isfinite(score) and 0 <= score <= high)
-    if len(valid) != count:
-        return _failure(f"a score is not a number from {low:g} to {high:g}")
-
-    further = {name: item for name, item in holder.items() if fold(name) not in (_SCORE, _REASONING)}
-    if contradicts(json.dumps(further), valid, high):
-        return _failure(ONE_ANSWER)
-    explanations = values_of(holder, _REASONING)
-    lines = explanations[0] if explanations and isinstance(explanations[0], list) else explanations
-    reasoning = "\n".join(line for line in lines if isinstance(line, str))
-    if exact and holder is reply and not isinstance(value, dict) and _SCORE in holder:
-        return Parsed(Status.OK, valid, reasoning)
-    return Parsed(Status.REPAIRED, valid, reasoning, _NOT_STRICT_REASON)
-
-
-def _words(name: object) -> str:
-    return " ".join(re.findall(r"[^\W_]+", str(name).lower()))
-
-
-def owner(reply: object, key: str) -> dict[str, Any]:
-    """The object whose own key it is: the reply, or the single value of a wrapper such as `{"evaluation": {...}}`."""
-    if isinstance(reply, dict) and len(reply) == 1 and not values_of(reply, key):
-        [(name, reply)] = reply.items()
-        if not _WRAPPER.fullmatch(str(name).lower()):
-            return {}
-    return reply if isinstance(reply, dict) else {}
-
-
-def values_of(holder: Mapping[str, Any], key: str) -> list[Any]:
-    """Values under a key, whose case and plural s do not matter: one, if the object is in order."""
-    return [value for name, value in holder.items() if fold(name) == fold(key)]
-
-
-def strict_object(source: str) -> dict[str, Any] | None:
-    """The object of strict JSON; None for anything else."""
-    with suppress(ValueError, RecursionError):
-        reply = json.loads(source, object_pairs_hook=_once)
-        return reply if isinstance(reply, dict) else None
-    return None
+def _pattern(word: str) -> str:
+    literal = (
+        re.escape(word.replace("N", "0").lower()).replace(r"\ ", r"[\s_]+").replace("0", r"[\s_#]{0,2}[0-9]{1,4}\s?")
+    )
+    return literal if _CJK.search(word) else rf"(?<![^\W_]){literal}(?![^\W_])"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -312,3 +264,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document := dict(pairs)) < len(pairs):
         raise ValueError("a key twice")
     return document
+
+
+# a control character in a text is no reason to lose it
+_STRICT = json.JSONDecoder(object_pairs_hook=_once, strict=False)

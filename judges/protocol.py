@@ -23,9 +23,9 @@ class Status(StrEnum):
     """Outcome of a reply or a verdict, from best to worst.
 
     `not_applicable`: the sample lacks what the judge asks about, or is of a kind it does not know; no statistic sees
-    it. `no_image`: the generator made no image, so there is nothing to judge. `guessed`: in a replay, a reply that
-    could not be read and for which those who recorded it made up a number. `missing`: a replay holds no verdict of the
-    sample.
+    it. `no_image`: the generator made no image, or a file that nobody can read, so there is nothing to judge.
+    `guessed`: in a replay, a reply that could not be read and for which those who recorded it made up a number.
+    `missing`: a replay holds no verdict of the sample.
     """
 
     OK = "ok"
@@ -344,6 +344,12 @@ class Step:
     cut: bool | None = None
 
     @property
+    def failure(self) -> str:
+        """Reason that nothing was read, with the beginning of the reply where there is one."""
+        quoted = self.reason and self.answer and self.status is Status.PARSE_FAILURE
+        return f"{self.reason}; the reply: {self.answer[:120]!r}" if quoted else self.reason
+
+    @property
     def label(self) -> str:
         """The path in words, for people."""
         return "/".join(self.path) + (f" (reminder {self.attempt})" if self.attempt else "")
@@ -388,7 +394,7 @@ class Verdict:
     @property
     def reason(self) -> str:
         """Reason that it is not whole: what the worst of its steps says; empty for a verdict that can be used."""
-        reasons = [step.reason for step in self.trace if step.status is self.status and step.reason]
+        reasons = [step.failure for step in self.trace if step.status is self.status and step.reason]
         return "" if self.status.usable else next(iter(reasons), "")
 
 

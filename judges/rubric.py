@@ -10,9 +10,9 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
+from vieval_plugin.judges.parsing import reply_schema
 from vieval_plugin.judges.protocol import (
     Chat,
     Image,
@@ -24,7 +24,7 @@ from vieval_plugin.judges.protocol import (
     Verdict,
     worst,
 )
-from vieval_plugin.judges.structured_chat import ScoreAsk, ask_scores, reply_schema
+from vieval_plugin.judges.structured_chat import ScoreAsk, ask_scores
 from vieval_plugin.prompts.pack import Combination, Pack, PackQuestion, Scale
 
 OVERALL = "O"
@@ -131,10 +131,13 @@ def _score_ask(
     rubric: Rubric, pack: Pack, key: str, aspect: str, sample: Sample, example: OneShotExample | None
 ) -> ScoreAsk:
     question, (low, high) = pack.questions[key], (rubric.scale.low, rubric.scale.high)
-    count, bare = len(question.scores), pack.replies == "number"
-    schema: dict[str, Any] | None = reply_schema(count, high, low) if pack.replies == "json" else None
-    chat = Chat((_message(pack, question, sample, example),), (aspect,), schema)
-    return ScoreAsk(chat, count, high, question.scores, low=low, bare=bare)
+    count, path = len(question.scores), (aspect,)
+    message = _message(pack, question, sample, example)
+    if pack.replies == "number":
+        return ScoreAsk(Chat((message,), path), number=(low, high))
+    schema = reply_schema(count, high, low, pack.keys_shown(question.template), pack.manifest.optional)
+    enforced = reply_schema(count, high, low) if pack.replies == "json" else None
+    return ScoreAsk(Chat((message,), path, enforced), schema)
 
 
 def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> Judge:

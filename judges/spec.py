@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, fault
 from vieval_plugin.judges.conversation import Exchange, TrainingUnit
-from vieval_plugin.judges.protocol import Judge, Path, Sample, SampleId, Step
+from vieval_plugin.judges.protocol import OUTPUTS, Image, Judge, Path, Sample, SampleId, Step
 from vieval_plugin.prompts.pack import Pack
 
 EVERY_KIND = "*"
@@ -167,6 +167,14 @@ def missing_inputs_reason(spec: JudgeSpec, judged: Judged) -> str:
     if spec.rates == "contest":
         return f"{spec.name} judges contests, and this is a sample"
     return missing_sample_inputs_reason(spec, judged)
+
+
+def lacks_output_alone(spec: JudgeSpec, judged: Judged) -> bool:
+    """True for a sample without an output that has everything else that a judge needs."""
+    if isinstance(judged, Contest) or set(OUTPUTS) & set(judged.images):
+        return False
+    with_output = dataclasses.replace(judged, images={**judged.images, **dict.fromkeys(OUTPUTS, Image(b""))})
+    return not missing_inputs_reason(spec, with_output)
 
 
 def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from vieval_plugin.judges.parsing import parse_scores, uncut_answers, without_thinking
+from vieval_plugin.judges.parsing import parse_number, parse_scores
 from vieval_plugin.judges.protocol import Ask, Chat, Failure, Message, Reply, Status, Step, Text
 from vieval_plugin.prompts.pack import REMINDER, Pack
 
 _QUOTED = 2000
-_CUT = "cut off by its token limit before an answer that is certain"
-_NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
-# a model that runs on ends under a schema
-_LONGEST_REASONING = 1500
+_CUT = "cut off by its token limit"
 # what is kept of a text, from its beginning and from its end
 _KEPT_HEAD, _KEPT_TAIL = 48 * 1024, 16 * 1024
 
@@ -57,34 +53,18 @@ class StructuredChatOutcome(Generic[T]):
     findings: tuple[str, ...] = ()
 
 
-def reply_schema(count: int, high: float = 10.0, low: float = 0.0) -> dict[str, Any]:
-    """JSON schema of an answer with `count` sub-scores from `low` to `high` and a short reasoning."""
-    score = {"type": "number", "minimum": low or 0, "maximum": high}
-    return {
-        "type": "object",
-        "properties": {
-            "score": {"type": "array", "items": score, "minItems": count, "maxItems": count},
-            "reasoning": {"type": "string", "maxLength": _LONGEST_REASONING},
-        },
-        "required": ["score", "reasoning"],
-        "additionalProperties": False,
-    }
-
-
 @dataclass(frozen=True)
 class ScoreAsk:
-    """A chat that is to be answered with `count` scores from `low` to `high`; with their `names`, scores in prose are read.
+    """A chat that is to be answered with scores, as its schema has them.
 
-    `quoted` says that the chat asks for them in quotation marks, `bare` that it asks for one number alone.
+    `schema` is that of the answer where a server is not held to it, and `as_shown` says that a number alone or in
+    quotation marks is as asked then. With a `number`, its lowest and highest, the chat asks for one number alone.
     """
 
     chat: Chat
-    count: int
-    high: float = 10.0
-    names: tuple[str, ...] = ()
-    quoted: bool = False
-    low: float = 0.0
-    bare: bool = False
+    schema: Mapping[str, Any] | None = None
+    as_shown: bool = False
+    number: tuple[float, float] | None = None
 
 
 def ask_all(
@@ -132,13 +112,12 @@ def ask_scores(
 
 def _scores_of(ask: ScoreAsk) -> Callable[[str], Read[tuple[float, ...]]]:
     def read(text: str) -> Read[tuple[float, ...]]:
-        parsed = parse_scores(text, count=ask.count, high=ask.high, low=ask.low, names=ask.names, quoted=ask.quoted)
-        if parsed.scores and min(parsed.scores) < ask.low:
-            return Read(Status.PARSE_FAILURE, reason=f"a score is not a number from {ask.low:g} to {ask.high:g}")
-        if ask.bare and parsed.scores and _NUMBER.fullmatch(without_thinking(text)):
-            return Read(Status.OK, parsed.scores, parsed.scores)
+        if ask.number:
+            parsed = parse_number(text, *ask.number)
+        else:
+            parsed = parse_scores(text, ask.schema or ask.chat.schema or {}, as_shown=ask.as_shown)
         reason = parsed.reasoning if parsed.status.usable else parsed.reason
-        return Read(parsed.status, parsed.scores, parsed.scores, reason, parsed.finding)
+        return Read(parsed.status, parsed.scores or None, parsed.scores, reason, parsed.finding)
 
     return read
 
@@ -164,19 +143,12 @@ def _read(reply: Reply, question: ChatRequest[T], attempt: int = 0) -> tuple[Ste
     if not isinstance(reply, Text):
         reason = f"a text was asked for, {type(reply).__name__} came"
         return Step(path, Status.API_ERROR, reason=reason, attempt=attempt), Read(Status.API_ERROR)
-    reading = _despite_cut(reply.text, question.read) if reply.cut else question.read(reply.text)
+    reading = question.read(reply.text)
+    if reply.cut and reading.status.usable:
+        whole = reply.text.rstrip(" \r\n\t`").endswith(("}", "</answer>"))
+        reading = replace(reading, status=Status.REPAIRED) if whole else Read(Status.PARSE_FAILURE, reason=_CUT)
     step = Step(path, reading.status, reading.scores, kept(reply.text), kept(reading.reason), attempt, cut=reply.cut)
     return step, reading
-
-
-def _despite_cut(text: str, read: Callable[[str], Read[T]]) -> Read[T]:
-    """Reading of a reply that its token limit cut: usable if the object that it begins or ends with says the same."""
-    reading = read(text)
-    if not reading.status.usable:
-        return reading
-    if any(read(answer).value == reading.value for answer in uncut_answers(text)):
-        return replace(reading, status=Status.REPAIRED)
-    return Read(Status.PARSE_FAILURE, reason=_CUT)
 
 
 def _reminder_chat(chat: Chat, failed: Step, wording: Pack) -> Chat:

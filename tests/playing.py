@@ -2,8 +2,8 @@
 
 Replies come by round, or from a function that is called with each ask::
 
-    played = play(judge(sample), [Text("I like it.")], [Text('{"score": [7]}')])
-    played = play(judge(sample), answer=lambda ask: Text('{"score": [7]}'))
+    played = play(judge(sample), [Text("I like it.")], [Text('{"score": [7], "reasoning": "x"}')])
+    played = play(judge(sample), answer=lambda ask: Text('{"score": [7], "reasoning": "x"}'))
 """
 
 from __future__ import annotations

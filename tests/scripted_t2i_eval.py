@@ -101,7 +101,8 @@ class Script:
         worth = scene.quality - (1 if label.startswith("appearance") else 0)
         both = {key: f"{label} is worth {worth:g}"}
         if stage == "judgement":
-            both = {"answer": "seen", "explanation": f"{label} is worth {worth:g}", "score": worth}  # type: ignore[dict-item]
+            seen = {} if label.startswith("appearance") else {"answer": "seen"}
+            both = {**seen, "explanation": f"{label} is worth {worth:g}", "score": worth}  # type: ignore[dict-item]
         return json.dumps(both)
 
     def _whole(self, ask: Chat) -> str:

@@ -196,6 +196,53 @@ def test_asks_are_told_apart_in_the_router_and_in_backends_alone():
     assert found == []
 
 
+# doors whose code everybody behind them needs: options, commands, judges and benchmarks of several modules
+DOORS_WITH_CODE = r"vieval_plugin(/(config|hosts/\w+|cli|cli/\w+|results/logs|benchmarks/\w+))?|judges/\w+"
+
+
+def test_a_package_door_holds_no_code():
+    """Importing a module runs the doors above it, so what one of them needs is paid for by all behind it."""
+    doors = [path for path in sources() if path.name == "__init__.py"]
+    with_code = [str(d.parent.relative_to(ROOT)) for d in doors if len(ast.parse(d.read_text()).body) > 1]
+    assert [door for door in with_code if not re.fullmatch(DOORS_WITH_CODE, door)] == []
+
+
+# what a face may do without: statistics of people's ratings, reports, and SciPy's statistics (0.4 s of CPU)
+REPORTING = ("report", "meta_evaluation", "benchmarks", "results", "audit", "card", "leaderboard", "published")
+
+
+@pytest.mark.parametrize(
+    ("face", "unused"),
+    [
+        ("vieval_plugin.api.judge", ("scipy", "torch", *REPORTING)),
+        ("vieval_plugin.api.batches", ("scipy", "torch", *REPORTING)),
+        ("vieval_plugin.run.evaluate", ("scipy", "torch", *REPORTING)),
+        ("vieval_plugin.rewards.flow_grpo", ("scipy", "torch", *REPORTING)),
+        ("vieval_plugin.rewards.prompt_writer", ("scipy", "torch", *REPORTING)),
+        ("vieval_plugin.rewards.verl_omni", ("scipy", "torch", *REPORTING)),
+        ("vieval_plugin.serve.service", ("scipy", "torch", *REPORTING)),
+        ("vieval_plugin.serve.run", ("scipy", "torch", *REPORTING)),
+        ("vieval_plugin.hosts.lmms_eval", ("lmms_eval", "scipy", "torch", "api", "run", *REPORTING)),
+        (
+            "vieval_plugin.hosts.lmms_eval.models",
+            ("scipy.stats", "report", "audit", "card", "leaderboard", "published"),
+        ),
+        ("vieval_plugin.hosts.vlmevalkit", ("vlmeval", "scipy", "torch", "api", "run", *REPORTING)),
+        ("vieval_plugin.report.page.page", ("scipy.stats",)),
+    ],
+)
+def test_a_face_imports_what_it_needs_and_nothing_beside_it(face, unused):
+    if face.endswith("lmms_eval.models"):
+        pytest.importorskip("lmms_eval")
+    if face.startswith("vieval_plugin.serve"):
+        pytest.importorskip("aiohttp")
+    rooms = {path.stem for path in PACKAGE.iterdir()}
+    modules = [f"vieval_plugin.{name}" if name in rooms else name for name in unused]
+    code = f"import sys, {face}; print([m for m in {modules!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize(
     "judge", ["viescore", "vqascore", "auto_metrics", "network_metrics", "in_file", "t2i_eval", "cigeval", "pairwise"]
 )

@@ -6,8 +6,10 @@ import io
 import random
 import struct
 import sys
+import time
 import types
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -158,9 +160,38 @@ def test_one_channel_becomes_three(mode):
     assert decode(file(PIL.Image.new(mode, (2, 2), 1 if mode == "1" else 255))).getpixel((0, 0)) == WHITE
 
 
-@pytest.mark.parametrize("samples", [np.full((2, 2), 70000, np.int32), np.full((2, 2), 0.5, np.float32)])
+@pytest.mark.parametrize("kind", [np.int32, np.float32])
+@pytest.mark.parametrize(("samples", "grey"), [([0, 1], [0, 255]), ([0, 128, 255], [0, 128, 255])])
+def test_wide_samples_from_0_to_1_or_to_255_are_read(kind, samples, grey):
+    picture = PIL.Image.fromarray(np.array([samples], kind))
+    assert np.asarray(decode(file(picture, "TIFF")))[0, :, 0].tolist() == grey
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        np.full((2, 2), 256, np.int32),
+        np.full((2, 2), -1, np.int32),
+        *(np.float32([[n]]) for n in (-0.1, 255.5, np.nan)),
+    ],
+)
 def test_samples_without_an_agreed_range_are_refused(samples):
     assert "no agreed range" in refusal(file(PIL.Image.fromarray(samples), "TIFF"))
+
+
+def test_pixels_that_all_threads_decode_are_bounded_and_an_image_of_more_has_them_alone():
+    under_way, most = [0], []
+
+    def decode_beside_others(pixels):
+        with images.decoding(pixels):
+            under_way[0] += pixels
+            most.append(under_way[0])
+            time.sleep(0.001)
+            under_way[0] -= pixels
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(decode_beside_others, [33_000_000, 4_000_000, 150_000_000, 1_000_000] * 16))
+    assert {pixels for pixels in most if pixels > images.MAX_DECODING} == {150_000_000}
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "TIFF", "WEBP"])

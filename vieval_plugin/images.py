@@ -9,6 +9,7 @@ LOAD_TRUNCATED_IMAGES, and then half an image decodes without an error, the rest
 from __future__ import annotations
 
 import hashlib
+import math
 import stat
 import threading
 from collections import OrderedDict
@@ -29,6 +30,7 @@ from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.media.image_checks import ImageStream, load_strictly
 from vieval_plugin.media.jpeg import without_coded_pixels
+from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import isfile
 
@@ -36,6 +38,8 @@ MAX_BYTES = 64 * 2**20
 MAX_PIXELS = 100_000_000
 MAX_SIDE = 65_535
 """The most that a JPEG can have; one row of as many pixels as are allowed takes seconds to resize."""
+MAX_DECODING = 66_000_000
+"""Pixels that all threads together decode and work on at once; up to 25 bytes are needed for each."""
 _REMEMBERED = 50_000  # files by digest: some 20 MB
 _LONGEST_NAME = 300
 
@@ -130,20 +134,33 @@ def is_changed(image: Image) -> bool:
 def decode(image: Image) -> PIL.Image.Image:
     """The pixels of an image as a viewer shows them: RGB with 8 bits, upright, over white where it is transparent.
 
-    Of an animation it is the first frame. 16-bit samples are scaled by 1/257, so that white stays white. Colour
-    profiles are not applied but handed on, everything else that a file says beside its pixels is dropped, and no
-    global setting of Pillow is changed.
+    Of an animation it is the first frame. 16-bit samples are scaled by 1/257, so that white stays white; 32-bit
+    integers and floats are read as they are from 0 to 255, or times 255 from 0 to 1. Colour profiles are not applied
+    but handed on, everything else that a file says beside its pixels is dropped, and no global setting of Pillow is
+    changed.
 
     Raises:
         VievalError: the file is missing, larger than 64 MiB, 100 megapixels or 65,535 pixels a side (known from its
-            header, before anything is decoded), cut off, no image, or holds samples without an agreed range (32-bit
-            integers, floats).
+            header, before anything is decoded), cut off, no image, or holds 32-bit samples of another range.
     """
     return upright(image)[0]
 
 
-def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS) -> tuple[PIL.Image.Image, bool]:
-    """`decode`, and whether the picture had to be turned for it; `data` are the file's bytes where they are read already."""
+@dataclass(frozen=True)
+class Examined:
+    """The findings on a file that was looked through: the SHA-256 of its bytes, and what its picture needs.
+
+    `turned`: it is to be turned upright. `plain`: its mode is such that every reader has the colours that `decode` has.
+    """
+
+    digest: str
+    turned: bool
+    plain: bool = True
+
+
+def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS) -> tuple[PIL.Image.Image, Examined]:
+    """`decode`, and the findings on the file; `data` are its bytes where they are read already."""
+    data = read_bytes(image) if data is None else data
     with _reading(image, data, most_pixels) as (picture, stream):
         load_strictly(picture, stream)
         turn = _turn(picture)
@@ -151,19 +168,41 @@ def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXE
         rgb = rgb if turn is None else rgb.transpose(turn)
         profile = picture.info.get("icc_profile", b"")
         rgb.info = {"icc_profile": profile} if profile[16:20] == b"RGB " else {}
-        return rgb, turn is not None
+        return rgb, Examined(hashlib.sha256(data).hexdigest(), turn is not None, _is_plain(picture))
 
 
-@dataclass(frozen=True)
-class Examined:
-    """The findings on a file that was looked through: the SHA-256 of its bytes, and whether its picture is to be turned."""
-
-    digest: str
-    turned: bool
+def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
+    """The thumbnail of an image among those of a page; in words, why there is none."""
+    if not is_there(image):
+        return "not there"
+    try:
+        return thumbnails.of(digest(image), lambda: decode(image))
+    except VievalError:
+        return "cannot be read"
 
 
 _examined: OrderedDict[str, Examined] = OrderedDict()
 _remembering = threading.Lock()
+_turnstile, _room = threading.Lock(), threading.Condition()
+_pixels_decoding = 0
+
+
+@contextmanager
+def decoding(pixels: int) -> Iterator[None]:
+    """So many pixels while they are decoded and worked on: it waits until all threads together have at most 66 megapixels.
+
+    An image of more has them alone. A thread that is within waits for no further pixels.
+    """
+    global _pixels_decoding
+    with _turnstile, _room:  # in turn, as small images would keep a large one waiting for ever
+        _room.wait_for(lambda: not _pixels_decoding or _pixels_decoding + pixels <= MAX_DECODING)
+        _pixels_decoding += pixels
+    try:
+        yield
+    finally:
+        with _room:
+            _pixels_decoding -= pixels
+            _room.notify_all()
 
 
 def as_shown(picture: PIL.Image.Image) -> PIL.Image.Image:
@@ -191,21 +230,21 @@ def examine(image: Image, data: bytes | None = None) -> Examined:
             return _examined[name]
     headers = without_coded_pixels(data) if data.startswith(JPEG) else None
     try:
-        turned = _decodes(image, headers or data)
+        findings = _decodes(image, headers or data)
     except VievalError:
         if headers is None:
             raise
-        turned = _decodes(image, data)
-    return _remember(Examined(name, turned))
+        findings = _decodes(image, data)
+    return _remember(Examined(name, *findings))
 
 
-def _decodes(image: Image, data: bytes) -> bool:
-    """Decode an image, and return whether its picture is to be turned."""
+def _decodes(image: Image, data: bytes) -> tuple[bool, bool]:
+    """Decode an image, and return whether its picture is to be turned, and whether its mode is plain."""
     with _reading(image, data) as (picture, stream):
         # of a JPEG all is read at any scale, and the smallest takes half the time
         picture.draft("L", (1, 1))
         load_strictly(picture, stream)
-        return _turn(picture) is not None
+        return _turn(picture) is not None, _is_plain(picture)
 
 
 def is_known(image: Image) -> bool:
@@ -237,9 +276,10 @@ def _remember(examined: Examined) -> Examined:
 def pixels(image: Image) -> NDArray[np.uint8]:
     """The pixels of an image as an array (height, width, 3), which `examine` then need not decode; VievalError as `decode`."""
     data = read_bytes(image)
-    picture, turned = upright(image, data)
-    _remember(Examined(hashlib.sha256(data).hexdigest(), turned))
-    return np.asarray(picture)
+    with decoding(math.prod(size(image, data))):
+        picture, examined = upright(image, data)
+        _remember(examined)
+        return np.asarray(picture)
 
 
 def size(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS) -> tuple[int, int]:
@@ -271,7 +311,7 @@ def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[ImageStre
     try:
         picture = _open_as(format, stream) if format in _NEEDED else PIL.Image.open(stream, formats=FORMATS)
     except PIL.UnidentifiedImageError:
-        formats = ", ".join(FORMATS)
+        formats = ", ".join((*FORMATS, *_NEEDED))
         raise VievalError(f"{name_of(image)} is not an image that can be read here ({formats})") from None
     except ImportError:
         raise VievalError(
@@ -317,23 +357,33 @@ def _read_file(path: Path) -> bytes:
         raise VievalError(f"{name} cannot be read: {getattr(error, 'strerror', error)}") from error
 
 
+def _is_plain(picture: PIL.Image.Image) -> bool:
+    """Return whether a loaded picture's pixels are the same to every reader, whatever it makes of transparency and range."""
+    if picture.mode in ("RGBA", "LA"):
+        return picture.getchannel("A").getextrema()[0] == 255
+    return picture.mode in ("1", "L", "P", "RGB") and not picture.has_transparency_data
+
+
 def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
     """RGB with 8 bits from whatever mode a loaded picture has."""
-    if picture.mode.startswith("I"):
-        return _from_16_bit(picture)
-    if picture.mode == "F":
-        raise ValueError("floating-point samples have no agreed range; save it with 8 or 16 bits")
+    if picture.mode.startswith(("I", "F")):
+        return _from_wide_samples(picture)
     if picture.has_transparency_data:
         layer = picture.convert("RGBA")
         return PIL.Image.alpha_composite(PIL.Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
     return picture.convert("RGB")
 
 
-def _from_16_bit(picture: PIL.Image.Image) -> PIL.Image.Image:
+def _from_wide_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
     samples = np.asarray(picture)
-    if samples.min() < 0 or samples.max() > 65535:
-        raise ValueError("32-bit integer samples have no agreed range; save it with 8 or 16 bits")
-    grey = np.round(samples / 257).astype(np.uint8)
+    low, high = samples.min(), samples.max()
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format in ("PNG", "PPM")):
+        scale = 1 / 257  # of these formats Pillow calls 16 bits I
+    elif low >= 0 and high <= 255:  # which is false of NaN
+        scale = 255 if high <= 1 else 1
+    else:
+        raise ValueError(f"samples from {low:g} to {high:g} have no agreed range; save it with 8 or 16 bits")
+    grey = np.round(samples * scale).astype(np.uint8)
     transparent = picture.info.get("transparency")
     if isinstance(transparent, int):
         grey[samples == transparent] = 255

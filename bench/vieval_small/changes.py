@@ -9,9 +9,9 @@ import numpy as np
 import PIL.Image
 from scipy.ndimage import map_coordinates
 
-from vieval_plugin.benchmarks.synthetic.drawing import Picture
-from vieval_plugin.benchmarks.synthetic.quality import picture_of
-from vieval_plugin.benchmarks.synthetic.spoiling import over_edit
+from bench.vieval_small.synthetic.quality import picture_of
+from vieval_plugin.benchmarks.vieval_demo.drawing import Picture
+from vieval_plugin.benchmarks.vieval_demo.spoiling import over_edit
 
 
 def turned_and_bent(picture: Picture, s: float, other: Picture, rng: np.random.RandomState) -> Picture:

@@ -11,9 +11,9 @@ import PIL.ImageDraw
 from scipy.ndimage import gaussian_filter
 
 from bench.vieval_small.photographs import joined, patchwork
-from vieval_plugin.benchmarks.synthetic.drawing import SIZE, Picture
-from vieval_plugin.benchmarks.synthetic.grounds import Ground, colour
-from vieval_plugin.benchmarks.synthetic.quality import picture_of
+from bench.vieval_small.synthetic.grounds import Ground, colour
+from bench.vieval_small.synthetic.quality import picture_of
+from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture
 
 
 def landscape(rng: np.random.RandomState) -> Picture:

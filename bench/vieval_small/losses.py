@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from bench.vieval_small.pieces import LOOKS
 from bench.vieval_small.world import TRAINED
-from vieval_plugin.benchmarks.synthetic.drawing import HUES
+from vieval_plugin.benchmarks.vieval_demo.drawing import HUES
 
 _THINGS = (len(HUES), 3, len(TRAINED.things))
 _TOYS = (len(TRAINED.animals), len(TRAINED.patterns), len(TRAINED.garments), 9)

@@ -18,11 +18,12 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
+from bench.vieval_small import unseen
+from bench.vieval_small.synthetic.samples import several
+from bench.vieval_small.synthetic.worlds import HELD_OUT
 from bench.vieval_small.world import TRAINED
-from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.benchmarks.synthetic.samples import several
-from vieval_plugin.benchmarks.synthetic.worlds import HELD_OUT
-from vieval_plugin.benchmarks.vieval_demo import TASKS, unseen
+from vieval_plugin.benchmarks import vieval_demo
+from vieval_plugin.benchmarks.vieval_demo import TASKS
 from vieval_plugin.benchmarks.vieval_demo.outputs import png
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
@@ -48,11 +49,11 @@ def scores(samples: Sequence[Sample]) -> dict[str, np.ndarray]:
 
 
 def agreement() -> None:
-    for name in ("vieval_demo_unseen", "vieval_demo"):
+    for name, load in (("unseen", unseen.load), ("vieval_demo", lambda part: vieval_demo.load(Path(), part))):
         found: dict[str, list[float]] = {"SC": [], "PQ": []}
         begun, spent, number = time.perf_counter(), time.process_time(), 0
         for part in TASKS:
-            samples = benchmark_registry.benchmark(name).load(Path(), part)
+            samples = load(part)
             verdicts, number = judged(samples), number + len(samples)
             for aspect, values in found.items():
                 given = [sample.ratings[aspect][0] for sample in samples]
@@ -69,7 +70,7 @@ def unseen_defects() -> None:
     by_defect: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     of_psnr: list[float] = []
     for part in TASKS:
-        samples = unseen.UNSEEN.load(Path(), part)
+        samples = unseen.load(part)
         number = len(samples) // unseen.INSTRUCTIONS
         drawn = several(HELD_OUT, part, unseen.seed_of(part), unseen.INSTRUCTIONS, number)
         outputs = [output for _, several_outputs in drawn for output in several_outputs]
@@ -88,7 +89,7 @@ def changed() -> None:
     """Mean scores of demo samples as they are and with an input that is another's, or gone."""
     print("\n| kind | changed | SC | SC then | PQ moves by at most |\n|---|---|---|---|---|")
     for part in TASKS:
-        samples = benchmark_registry.benchmark("vieval_demo").load(Path(), part)
+        samples = vieval_demo.load(Path(), part)
         before = scores(samples)
         far = samples[15:] + samples[:15]  # five instructions on, where things and animals are others
         text = {"tig": "prompt", "mie": "instruction", "tie": "instruction", "sdie": "subject"}.get(part, "prompt")

@@ -11,9 +11,9 @@ import numpy as np
 import PIL.Image
 import PIL.ImageDraw
 
-from vieval_plugin.benchmarks.synthetic.drawing import SIZE, Picture
-from vieval_plugin.benchmarks.synthetic.photographs import square
-from vieval_plugin.benchmarks.synthetic.quality import picture_of
+from bench.vieval_small.synthetic.photographs import square
+from bench.vieval_small.synthetic.quality import picture_of
+from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture
 
 TRAINED: dict[str, str] = {
     "coins on a table": "skimage/data/coins.png",

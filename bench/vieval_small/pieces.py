@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from bench.vieval_small.synthetic.instructions import DrawnInstruction, Placed
+from bench.vieval_small.synthetic.quality import spoil
+from bench.vieval_small.synthetic.samples import drawn_strength, several
 from bench.vieval_small.world import TRAINED
 from vieval_plugin.backends.metrics.vieval_small_views import KINDS, conditions, full, small, words
-from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, Picture, Rgb
-from vieval_plugin.benchmarks.synthetic.instructions import DrawnInstruction, Placed
-from vieval_plugin.benchmarks.synthetic.quality import spoil
-from vieval_plugin.benchmarks.synthetic.samples import drawn_strength, several
-from vieval_plugin.benchmarks.synthetic.toys import Toy
+from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, Picture, Rgb
+from vieval_plugin.benchmarks.vieval_demo.toys import Toy
 
 CASES, EACH = 200, 4
 """Instructions in a piece, and outputs of each."""

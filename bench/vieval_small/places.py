@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from vieval_plugin.benchmarks.synthetic.drawing import HUES
-from vieval_plugin.benchmarks.synthetic.worlds import pick
+from bench.vieval_small.synthetic.worlds import pick
+from vieval_plugin.benchmarks.vieval_demo.drawing import HUES
 
 _BEFORE = ("in", "on", "by", "near", "under", "before", "behind", "at", "inside", "across")
 _LIKE = ("wide", "old", "quiet", "tall", "broken", "painted", "empty", "wet", "narrow", "bright", "dark", "round")

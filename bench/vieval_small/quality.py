@@ -14,7 +14,7 @@ import PIL.ImageDraw
 import PIL.ImageFont
 from scipy.ndimage import gaussian_filter, gaussian_filter1d, map_coordinates, uniform_filter
 
-from vieval_plugin.benchmarks.synthetic.quality import Defect, Pixels, picture_of
+from bench.vieval_small.synthetic.quality import Defect, Pixels, picture_of
 
 
 def noise(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:

@@ -1,4 +1,4 @@
-"""Links that work on GitHub and on the site: to files of the repository, and to HTML pages that are copied as they are."""
+"""Links that work on GitHub and on the site: to files of the repository, and to HTML pages and their data, copied as they are."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-REPOSITORY = "https://github.com/vieval/vieval"
+from vieval_plugin.errors import PROJECT
+
 LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]*)")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Have links changed as pages are read, and HTML pages copied at the end."""
+    """Have links changed as pages are read, and HTML pages copied at the end with their data."""
     app.connect("source-read", _to_repository)
     app.connect("doctree-read", _to_html, priority=400)  # before Sphinx collects what is to be downloaded
     app.connect("build-finished", _copy_html)
@@ -31,7 +32,7 @@ def _to_repository(app: Sphinx, page: str, source: list[str]) -> None:
         path = Path(os.path.normpath(docs / Path(page).parent / link[1]))
         if docs in (path, *path.parents) or not path.exists():
             return link[1]
-        return f"{REPOSITORY}/{'tree' if path.is_dir() else 'blob'}/main/{path.relative_to(root).as_posix()}"
+        return f"{PROJECT}/{'tree' if path.is_dir() else 'blob'}/main/{path.relative_to(root).as_posix()}"
 
     source[0] = LINK.sub(address, source[0])
 
@@ -45,7 +46,8 @@ def _to_html(app: Sphinx, doctree: nodes.document) -> None:
 
 def _copy_html(app: Sphinx, failure: Exception | None) -> None:
     source, site = Path(app.srcdir), Path(app.outdir)
-    for page in () if failure else source.rglob("*.html"):
-        target = site / page.relative_to(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(page, target)
+    for file in () if failure else source.rglob("*"):
+        if file.suffix in (".html", ".csv", ".json"):
+            target = site / file.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)

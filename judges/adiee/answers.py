@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from vieval_plugin.judges.expected_value import spellings
-from vieval_plugin.judges.parsing import ONE_ANSWER, parse_scores, without_thinking
+from vieval_plugin.judges.parsing import parse_number, without_thinking
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.structured_chat import Read
 
@@ -32,8 +32,7 @@ def read_number(text: str, expected: str, sentences: Sequence[str], place: str) 
         place: what stands in them in the number's place.
 
     Returns:
-        `ok` for the sentence asked for, `repaired` for another one or where the number is said otherwise, and nothing
-        is guessed.
+        `ok` for the sentence asked for, `repaired` for another one or for the number alone.
 
     >>> read_number("I rate this edit 7.", "I rate this edit ...", ["..."], "...").scores
     (7.0,)
@@ -41,11 +40,8 @@ def read_number(text: str, expected: str, sentences: Sequence[str], place: str) 
     'repaired'
     """
     answer = without_thinking(text).strip()
-    stated: set[float] = set()
     for sentence in (expected, *sentences):
         pattern = re.escape(sentence).replace(re.escape(place), rf"\**{_NUMBER}")
-        if sentence != place:
-            stated |= {float(number) for number in re.findall(rf"{pattern}(?![0-9])", answer, re.IGNORECASE)}
         if (match := re.fullmatch(rf"[\"'*]*{pattern}({_OUT_OF})?[\"'.*]*", answer, re.IGNORECASE)) is not None:
             number = float(match[1])
             if number > SCALE:
@@ -53,9 +49,7 @@ def read_number(text: str, expected: str, sentences: Sequence[str], place: str) 
             if sentence == expected and not match[2] and "*" not in answer:
                 return Read(Status.OK, (number,), (number,))
             return Read(Status.REPAIRED, (number,), (number,), _OTHER_WORDS)
-    parsed = parse_scores(text, count=1, high=SCALE, names=("edit",))
+    parsed = parse_number(text, 0, SCALE)
     if not parsed.status.usable:
-        return Read(parsed.status, reason=parsed.reason, finding=parsed.finding)
-    if stated - set(parsed.scores):
-        return Read(Status.PARSE_FAILURE, reason=ONE_ANSWER)
-    return Read(Status.REPAIRED, parsed.scores, parsed.scores, _OTHER_WORDS, parsed.finding)
+        return Read(parsed.status, reason=parsed.reason)
+    return Read(Status.REPAIRED, parsed.scores, parsed.scores, _OTHER_WORDS)

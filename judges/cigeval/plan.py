@@ -8,9 +8,8 @@ from typing import Any
 
 from vieval_plugin.judges.cigeval.questions import SCALE, Ratings, Setup, SubQuestion, barred, program
 from vieval_plugin.judges.gather import gather
-from vieval_plugin.judges.parsing import ONE_ANSWER, json_value
+from vieval_plugin.judges.parsing import json_value, reply_schema
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Message, Program, Reply, Sample, Status, Step
-from vieval_plugin.judges.refusals import refuses
 from vieval_plugin.judges.structured_chat import (
     ChatRequest,
     Read,
@@ -18,7 +17,6 @@ from vieval_plugin.judges.structured_chat import (
     StructuredChatOutcome,
     ask_all,
     ask_scores,
-    reply_schema,
 )
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
@@ -125,11 +123,13 @@ def _choose(sub_question: SubQuestion, entry: Entry | None, readable: bool, setu
 
 def read_plan(text: str) -> Read[tuple[Entry, ...]]:
     """The entries of a plan: an object with a list under `plan`, or the list itself."""
-    document = json_value(text)
+    try:
+        document, _ = json_value(text, "{[")
+    except ValueError as error:
+        return Read(Status.PARSE_FAILURE, reason=str(error))
     listed = document.get("plan") if isinstance(document, dict) else document
     if not isinstance(listed, list):
-        status = Status.REFUSAL if refuses(text) else Status.PARSE_FAILURE
-        return Read(status, reason="no list of entries under plan")
+        return Read(Status.PARSE_FAILURE, reason="no list of entries under plan")
     try:
         entries = tuple(_entry(plan_entry) for plan_entry in listed)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
@@ -137,7 +137,7 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
     if len({entry.task_id for entry in entries}) < len(
         {(entry.task_id, entry.tool, entry.entities) for entry in entries}
     ):
-        return Read(Status.PARSE_FAILURE, reason=f"a task_id with {ONE_ANSWER}")
+        return Read(Status.PARSE_FAILURE, reason="a task_id twice, with different tools")
     return Read(Status.OK, entries, reason=f"{len(entries)} entries")
 
 
@@ -230,8 +230,9 @@ def _rate(
     text = sub_question.render(setup, form="rating", note=note, found=outcome.text, tool=used, told=descriptions)
     images = {**sub_question.images, **outcome.images}
     message = Message("user", (*images.values(), text))
-    chat = Chat((message,), (sub_question.name, "rating"), setup.enforced(reply_schema(1)))
-    ask = ScoreAsk(chat, 1, SCALE, quoted=setup.wording.replies == "free_json")
+    wording, enforced = setup.wording, setup.enforced(reply_schema(1))
+    shown = reply_schema(1, SCALE, 0, wording.keys_shown(sub_question.question.template), wording.manifest.optional)
+    ask = ScoreAsk(Chat((message,), (sub_question.name, "rating"), enforced), shown, as_shown=enforced is None)
     [answer] = yield from ask_scores([ask], setup.wording)
     planned = (choice.step,) if choice.step else ()
     return answer, (*planned, *outcome.steps, *answer.steps), (*findings, *answer.findings)

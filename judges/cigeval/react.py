@@ -13,14 +13,7 @@ from typing import Any
 from vieval_plugin.judges.cigeval.plan import texts_of, tool_name
 from vieval_plugin.judges.cigeval.questions import SCALE, Ratings, Setup, SubQuestion, barred, program
 from vieval_plugin.judges.gather import gather
-from vieval_plugin.judges.parsing import (
-    ONE_ANSWER,
-    answer_objects,
-    has_object,
-    json_value,
-    parse_scores,
-    without_thinking,
-)
+from vieval_plugin.judges.parsing import REFUSAL_INSIDE, read_answer
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -35,6 +28,7 @@ from vieval_plugin.judges.protocol import (
     Status,
     Step,
 )
+from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, StructuredChatOutcome, ask_all
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
@@ -91,8 +85,9 @@ def _converse(
     for turn in range(1, turns + 2):
         left = turns + 1 - turn
         path = (sub_question.name, f"turn {turn}")
-        chat = Chat(tuple(talk.messages), path, schema(tools if left else ()))
-        [answer] = yield from ask_all([ChatRequest(chat, _reader(bool(left)))], setup.wording)
+        turn_schema = schema(tools if left else ())
+        chat = Chat(tuple(talk.messages), path, turn_schema)
+        [answer] = yield from ask_all([ChatRequest(chat, _reader(turn_schema, bool(left)))], setup.wording)
         talk.steps += answer.steps
         talk.findings += answer.findings
         did = answer.value
@@ -138,21 +133,22 @@ def _act(
     return outcome
 
 
-def _reader(may_use_tools: bool) -> Callable[[str], Read[Action]]:
+def _reader(turn_schema: Mapping[str, Any], may_use_tools: bool) -> Callable[[str], Read[Action]]:
+    # a tool that does not exist is told to the model, and so is one that it may not use
+    properties = {**turn_schema["properties"], "tool": {}}
+
     def read(text: str) -> Read[Action]:
-        objects, outside = answer_objects(without_thinking(text), "tool", "score")
-        if len(objects) > 1 or (objects and has_object(outside)):
-            return Read(Status.PARSE_FAILURE, reason=ONE_ANSWER)
-        document = json_value(text)
-        fields: Mapping[str, Any] = document if isinstance(document, dict) else {}
-        name = tool_name(fields.get("tool"))
+        try:
+            fields, exact = read_answer(text, {**turn_schema, "properties": properties})
+        except ValueError as error:
+            return Read(Status.PARSE_FAILURE, reason=str(error))
+        name, scores, reasoning = tool_name(fields["tool"]), tuple(fields["score"]), fields["reasoning"]
         if name and may_use_tools:
-            return Read(Status.OK, Action(name, texts_of(fields.get("phrases"))), reason=str(fields.get("thought", "")))
-        parsed = parse_scores(text, count=1, high=SCALE)
-        reason = parsed.reasoning if parsed.status.usable else parsed.reason
-        if name and not parsed.status.usable:
-            reason = f"no more tools can be used, and there is no score ({reason})"
-        return Read(parsed.status, Action(scores=parsed.scores), parsed.scores, reason, parsed.finding)
+            return Read(Status.OK, Action(name, texts_of(fields["phrases"])), reason=fields["thought"])
+        if name or not scores or not reasoning.strip():
+            return Read(Status.PARSE_FAILURE, reason="no tool to use, and no score with its reasoning")
+        finding = REFUSAL_INSIDE if declines(reasoning) else ""
+        return Read(Status.OK if exact else Status.REPAIRED, Action(scores=scores), scores, reasoning, finding)
 
     return read
 

@@ -119,7 +119,7 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Generator[list[Ask], li
     for path, question, explanation, reference in graded:
         variables = {**asker.sample.texts, "question": question, "explanation": explanation, "reference": reference}
         chat = asker.chat("quality", "quality", (*path, "quality"), schemas.QUALITY, variables, 512)
-        asks.append(ScoreAsk(chat, 1, HIGHEST))
+        asks.append(ScoreAsk(chat, schemas.QUALITY))
     answers = yield from ask_scores(asks, asker.wording)
     notes.trace += [step for answer in answers for step in answer.steps]
     grades = {
@@ -152,7 +152,9 @@ def extract(
     if asker.options.extraction == "given":
         return _extraction_from_annotations(asker, notes)
     chat = asker.chat(key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072)
-    [answer] = yield from ask_all([ChatRequest(chat, read_extraction)], asker.wording)
+    markdown = asker.wording.replies == "markdown"
+    schema = None if markdown else schemas.extraction(captions)
+    [answer] = yield from ask_all([ChatRequest(chat, lambda text: read_extraction(text, schema))], asker.wording)
     notes.trace += answer.steps
     if answer.value is None:
         return notes.unread(answer.final)
@@ -191,9 +193,15 @@ def titles(trace: Sequence[Step]) -> dict[Path, str]:
     for step in trace:
         if step.path == PATH and step.status.usable:
             from_benchmark = step.reason == FROM_BENCHMARK
-            extraction = given_extraction(step.answer) if from_benchmark else read_extraction(step.answer).value
+            extraction = given_extraction(step.answer) if from_benchmark else _extraction_of(step.answer)
             return {path: question.text for path, question in path_of(extraction)} if extraction else {}
     return {}
+
+
+def _extraction_of(answer: str) -> Extraction | None:
+    """The extraction of an answer that was read, with captions or without, or in Markdown."""
+    forms = (schemas.extraction(True), schemas.extraction(False), None)
+    return next((read.value for form in forms if (read := read_extraction(answer, form)).value), None)
 
 
 def _verdict(result: Result, notes: Notes, failed: Status | None, qualities: dict[str, float] | None = None) -> Verdict:

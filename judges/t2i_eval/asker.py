@@ -11,11 +11,11 @@ from typing import Any, Literal, TypeAlias
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Path, Reply, Sample, Status, Step
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
-from vieval_plugin.judges.t2i_eval.reading import MISSING, REFUSED, REPEATED, read_fields
+from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, read_fields
 from vieval_plugin.judges.t2i_eval.structure import Fields
 from vieval_plugin.prompts.pack import Pack
 
-UNANSWERED, UNREADABLE = "question without an answer", "unreadable answer"
+UNANSWERED, UNREADABLE, REFUSED = "question without an answer", "unreadable answer", "refused to extract"
 
 Mode: TypeAlias = Literal["individual", "framework"]
 Ablation: TypeAlias = Literal["full", "no_extraction", "no_captioning", "no_answering", "merged"]
@@ -112,14 +112,14 @@ class Notes:
         The words are ours: a refusal's reason is the server's, and would be counted by itself.
         """
         if final.status not in (Status.API_ERROR, Status.TOOL_ERROR):
-            known = (word for word in (REFUSED, MISSING, REPEATED) if final.reason.partition(":")[0] == word)
+            known = (word for word in (MISSING, REPEATED) if final.reason.partition(":")[0] == word)
             self.findings.append(next(known, REFUSED if final.status is Status.REFUSAL else UNREADABLE))
         return final.status
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Turn of a conversation about a question: its name in paths, the pack's question, what is read from it.
+    """Turn of a conversation about a question: its name in paths, the pack's question, the schema of its answer.
 
     A turn whose question shows images begins the conversation anew. `blind` turns see neither the prompt nor what was
     extracted from it.
@@ -128,7 +128,6 @@ class Turn:
     name: str
     key: str
     step: Stage
-    names: tuple[str, ...]
     schema: Mapping[str, Any]
     blind: bool = False
 
@@ -156,7 +155,8 @@ def converse(asker: Asker, threads: Sequence[Thread], notes: Notes) -> Generator
         going = [i for i in going if place < len(threads[i].turns)]
         for i in going:
             chats[i] = _turn(asker, threads[i], threads[i].turns[place], chats[i], last_answers[i], fields_by_thread[i])
-        questions = [ChatRequest(chat, _reader(threads[i].turns[place])) for i in going if (chat := chats[i])]
+        markdown = asker.wording.replies == "markdown"
+        questions = [ChatRequest(chat, _reader(threads[i].turns[place], markdown)) for i in going if (chat := chats[i])]
         answers = yield from ask_all(questions, asker.wording)
         for i, answer in zip(going, answers, strict=True):
             notes.trace += answer.steps
@@ -178,8 +178,8 @@ def _turn(asker: Asker, thread: Thread, turn: Turn, conversation: Chat | None, a
     return asker.follow(conversation, answer, turn.key, turn.step, path, turn.schema, variables, 1024)
 
 
-def _reader(turn: Turn) -> Callable[[str], Read[Fields]]:
-    return lambda text: read_fields(text, turn.names)
+def _reader(turn: Turn, markdown: bool) -> Callable[[str], Read[Fields]]:
+    return lambda text: read_fields(text, turn.schema, markdown)
 
 
 def _and(first: Fields, then: Fields) -> Fields:

@@ -47,21 +47,16 @@ def judge_questions(
 def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
     appearance = kind == "appearance"
     if ablation == "merged":
-        names: tuple[str, ...] = ("answer", "explanation", "score")
-        schema = schemas.ANSWER_AND_SCORE
-        if appearance:
-            names, schema = ("explanation", "score"), schemas.EXPLANATION_AND_SCORE
-        return (Turn("judgement", f"{kind}_judgement", "score", names, schema, blind=appearance),)
-    explanation = Turn(
-        "explanation", f"{kind}_explanation", "explanation", ("explanation",), schemas.EXPLANATION, appearance
-    )
-    score = Turn("score", f"{kind}_score", "score", ("score",), schemas.SCORE, appearance)
+        schema = schemas.EXPLANATION_AND_SCORE if appearance else schemas.ANSWER_AND_SCORE
+        return (Turn("judgement", f"{kind}_judgement", "score", schema, blind=appearance),)
+    explanation = Turn("explanation", f"{kind}_explanation", "explanation", schemas.EXPLANATION, appearance)
+    score = Turn("score", f"{kind}_score", "score", schemas.SCORE, appearance)
     if appearance:
         return (explanation, score)
     if ablation == "no_answering":
-        direct = Turn("explanation", f"{kind}_direct", "explanation", ("explanation",), schemas.EXPLANATION)
+        direct = Turn("explanation", f"{kind}_direct", "explanation", schemas.EXPLANATION)
         return (direct, score)
-    return (Turn("answer", f"{kind}_answer", "answer", ("answer",), schemas.ANSWER, blind=True), explanation, score)
+    return (Turn("answer", f"{kind}_answer", "answer", schemas.ANSWER, blind=True), explanation, score)
 
 
 def summarise(
@@ -93,6 +88,6 @@ def summarise(
 
 def _closing(key: str, step: Stage) -> tuple[Turn, ...]:
     return (
-        Turn("explanation", key, step, ("explanation",), schemas.EXPLANATION),
-        Turn("score", f"{key}_score", step, ("score",), schemas.SCORE),
+        Turn("explanation", key, step, schemas.EXPLANATION),
+        Turn("score", f"{key}_score", step, schemas.SCORE),
     )

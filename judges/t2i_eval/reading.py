@@ -1,23 +1,21 @@
 """Replies -> extractions, texts and scores: JSON in the asked shape, or the published Markdown layout.
 
-Three known ways in which small models fail are told apart: refusing to extract, missing parts, endless repetition.
+Two known ways in which small models fail are told apart: missing parts, endless repetition.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from vieval_plugin.judges.free_text_scores import contradicts
-from vieval_plugin.judges.parsing import ONE_ANSWER, answer_objects, json_value, parse_scores, without_thinking
+from vieval_plugin.judges.json_repairs import number
+from vieval_plugin.judges.parsing import is_lead_in, read_answer, without_thinking
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.refusals import refuses, withdrawn
 from vieval_plugin.judges.structured_chat import Read
 from vieval_plugin.judges.t2i_eval.structure import (
     KINDS,
@@ -30,12 +28,11 @@ from vieval_plugin.judges.t2i_eval.structure import (
     Relation,
 )
 
-REFUSED, MISSING, REPEATED = "refused to extract", "missing parts", "endless repetition"
+MISSING, REPEATED = "missing parts", "endless repetition"
 
-WITHDRAWN_SCORE_REASON = "a score beside words that decline to give any, or take it back"
 _REPEATS, _SPAN, _LONGEST_PERIOD = 5, 120, 400
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-
+_SCALE = 10.0
+_KEYS = ("question", "answer", "explanation", "score")
 
 _LONGEST = 60_000
 _LONGEST_KEY = 3
@@ -109,18 +106,16 @@ def repeats(text: str) -> bool:
     return False
 
 
-def read_extraction(text: str) -> Read[Extraction]:
-    """The extraction of a reply; usable with one entity and one question, whatever rules it breaks."""
+def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extraction]:
+    """The extraction of a reply, in JSON of the schema or, without one, in Markdown; whatever rules it breaks."""
     if repeats(text):
         return _unreadable(REPEATED)
-    body = without_thinking(text)
-    document = as_json(body)
     try:
-        extraction = _from_json(document) if document is not None else _from_markdown(items(body))
-    except (KeyError, TypeError, AttributeError):
-        return _unreadable(f"{MISSING}: JSON of another shape")
-    if not extraction.entities and refuses(body):
-        return _unreadable(REFUSED)
+        extraction = (
+            _from_json(read_answer(text, schema)[0]) if schema else _from_markdown(items(without_thinking(text)))
+        )
+    except ValueError as error:
+        return _unreadable(str(error))
     missing = [
         name for name, part in (("entities", extraction.entities), ("questions", extraction.questions)) if not part
     ]
@@ -129,52 +124,45 @@ def read_extraction(text: str) -> Read[Extraction]:
     return Read(Status.OK, extraction)
 
 
-def read_fields(text: str, names: Sequence[str]) -> Read[Fields]:
-    """Read what a reply says under each name: `score` a number from 0 to 10, anything else a text.
+def read_fields(text: str, schema: Mapping[str, Any], markdown: bool) -> Read[Fields]:
+    """Read the fields of a schema: `score` a number from 0 to 10, anything else a text.
 
-    A JSON object, items `name: value`, or, where one name is asked, the whole reply. A name with several values has
-    none.
+    From JSON or, with `markdown`, from items `name: value` or, where one field is asked, from the whole reply. There, a
+    score stands among the layout's own items alone.
     """
     if repeats(text):
         return _unreadable(REPEATED)
+    try:
+        texts, exact = _markdown_fields(text, schema["required"]) if markdown else read_answer(text, schema)
+    except ValueError as error:
+        return _unreadable(str(error))
+    read = fields_of(texts)
+    return Read(Status.OK if exact else Status.REPAIRED, read, () if read.score is None else (read.score,))
+
+
+def fields_of(values: Mapping[str, Any]) -> Fields:
+    """Values by name as fields."""
+    return Fields(values.get("answer", ""), values.get("explanation", ""), values.get("score"))
+
+
+def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], bool]:
+    """ValueError where a name has no value or several, or a score is none or stands beside what was not asked for."""
     body = without_thinking(text).strip()
-    objects, outside = answer_objects(body, *names)
-    document = as_json(objects[0].text) if objects else as_json(body)
-    if document is None and (objects or body.startswith("{")):
-        return _unreadable(f"{MISSING}: not one JSON object, or cut off")
-    lines = items("\n".join(outside) if objects else body)
-    keyed = _keyed(lines, names)
-    further = [item.value for item in lines if item.key not in names]
-    if document is not None:
-        further.append(json.dumps({name: value for name, value in document.items() if name not in names}))
-        for name in (name for name in names if document.get(name) not in (None, "")):
-            keyed.setdefault(name, set()).add(str(document[name]))
-    if len(objects) > 1 or any(len(values) > 1 for values in keyed.values()):
-        return _unreadable(ONE_ANSWER)
-    texts = {name: value for name, [value] in keyed.items()}
-    if len(names) == 1 and body and not texts and not objects:
-        return fields({names[0]: body}, names)
-    read = fields(texts, names)
-    if read.scores and contradicts("\n".join(further), read.scores, 10):
-        return _unreadable(ONE_ANSWER)
-    is_withdrawn = read.scores and withdrawn(outside if objects else ["", "\n".join(further)])
-    return _unreadable(WITHDRAWN_SCORE_REASON) if is_withdrawn else read
-
-
-def fields(texts: Mapping[str, str], names: Sequence[str]) -> Read[Fields]:
-    """Texts by name as fields, the score read; unusable where one is absent or the score is none."""
-    missing = [name for name in names if not texts.get(name)]
-    if missing:
-        return _unreadable(f"{MISSING}: {' and '.join(missing)}")
-    answer, explanation = (texts[name] if name in names else "" for name in ("answer", "explanation"))
-    read = Fields(answer, explanation)
+    lines = items(body)
+    keyed = _keyed(lines, names) or ({names[0]: {body}} if len(names) == 1 and body else {})
+    if missing := [name for name in names if len(keyed.get(name, ())) != 1]:
+        raise ValueError(f"{MISSING}: {' and '.join(missing)}")
+    values: dict[str, Any] = {name: value for name, [value] in keyed.items()}
     if "score" not in names:
-        return Read(Status.OK, read)
-    parsed = parse_scores(texts["score"], count=1)
-    if not parsed.status.usable:
-        return Read(parsed.status, reason=parsed.reason)
-    published = _NUMBER.fullmatch(texts["score"].strip())
-    return Read(Status.OK if published else parsed.status, replace(read, score=parsed.scores[0]), parsed.scores)
+        return values, True
+    first, last = lines[0], lines[-1]
+    further = {line.key for line in lines} - {"", *_KEYS} or (last.key != "score" and len(lines) > 1)
+    score = number(values["score"], _SCALE)
+    if score is None or not 0 <= score <= _SCALE:
+        raise ValueError(f"score: not a number from 0 to {_SCALE:g}")
+    if further or not (first.key or number(first.value, _SCALE) == score or is_lead_in(first.value)):
+        raise ValueError("words beside the score that are none of the layout's")
+    return {**values, "score": score}, "/" not in values["score"]
 
 
 def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
@@ -186,12 +174,6 @@ def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
         elif entries:
             entries[-1] = (entries[-1][0], f"{entries[-1][1]}\n{item.value}")
     return {name: values for name in names if (values := {value for key, value in entries if key == name})}
-
-
-def as_json(text: str) -> dict[str, Any] | None:
-    """The JSON object in a reply; None where there is none."""
-    document = json_value(text)
-    return document if isinstance(document, dict) else None
 
 
 def _unreadable(reason: str) -> Read[Any]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Generator
 from typing import Any
 
-from vieval_plugin.judges.parsing import json_value
+from vieval_plugin.judges.parsing import json_value, read_answer
 from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed
@@ -47,24 +47,23 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
 
 def read(text: str) -> Read[str]:
     """The scene graph of a reply, as compact JSON of at most 40 objects and relations each."""
-    graph = json_value(text)
-    if not isinstance(graph, dict):
-        return Read(Status.PARSE_FAILURE, reason="no JSON object in the reply")
-    if not isinstance(graph.get("objects"), list):
-        return Read(Status.PARSE_FAILURE, reason="no list of objects in the reply")
-    relations = graph.get("relations")
-    shortened_graph = {
-        "objects": graph["objects"][:_MOST],
-        "relations": relations[:_MOST] if isinstance(relations, list) else [],
-    }
-    return Read(Status.OK, json.dumps(shortened_graph, ensure_ascii=False))
+    try:
+        graph, _ = read_answer(text, {**schema(), "properties": {"objects": {}, "relations": {}}})
+    except ValueError as error:
+        return Read(Status.PARSE_FAILURE, reason=str(error))
+    if not all(isinstance(listed, list) for listed in graph.values()):
+        return Read(Status.PARSE_FAILURE, reason="no lists of objects and relations in the reply")
+    return Read(Status.OK, json.dumps({key: graph[key][:_MOST] for key in graph}, ensure_ascii=False))
 
 
 def read_freely(text: str) -> Read[str]:
     """The scene graph of a reply in whatever JSON the wording left it to choose."""
-    graph = json_value(text)
+    try:
+        graph, _ = json_value(text, "{[")
+    except ValueError as error:
+        return Read(Status.PARSE_FAILURE, reason=str(error))
     if not graph:
-        return Read(Status.PARSE_FAILURE, reason="no JSON object or list in the reply")
+        return Read(Status.PARSE_FAILURE, reason="an empty JSON object or list")
     return Read(Status.OK, json.dumps(graph, ensure_ascii=False))
 
 

@@ -95,7 +95,7 @@ def test_jpeg_keeps_all_colours():
         (np.full((4, 4, 3), np.nan), "not from 0 to 1"),
         (np.full((4, 4, 3), -0.5), "from -1 to 1"),
         (np.full((4, 4, 3), "a"), "array of <U1"),
-        (PIL.Image.new("F", (4, 4)), "floating-point samples"),
+        (PIL.Image.new("F", (4, 4), 300), "no agreed range"),
         (PIL.Image.new("RGB", (0, 4)), "no pixels"),
         (f"data:image/png;base64,{'A' * 5000}", "is an address, not a file here: data:image/png"),
         ("https://me:secret@example.org/a.png?key=secret", "here: https://example.org/a.png; download"),

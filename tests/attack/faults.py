@@ -452,11 +452,13 @@ _said(
 _said("thinking_before", lambda replies: f"<think>{scored(replies.wrong)}</think>{scored(replies.right)}", right=True)
 _said("thinking_unclosed", lambda replies: f"<think>{scored(replies.wrong)}")
 _said("cut_by_the_limit", lambda replies: scored(replies.wrong)[:13], finish="length")
-_said("cut_in_the_reasons", lambda replies: scored(replies.right, "cut " * 9)[:-9], finish="length", right=True)
+_said("cut_in_the_reasons", lambda replies: scored(replies.wrong, "cut " * 9)[:-9], finish="length")
 # a right score is below 10
 _said("scores_twice", lambda replies: f'{{"score": {[10.0] * len(replies.wrong)}, "score": {replies.wrong}}}')
-_said("scores_of_nan", lambda replies: f'{{"score": [{", ".join(["NaN"] * len(replies.wrong))}], "reasoning": ""}}')
-_said("scores_of_1e999", lambda replies: f'{{"score": [{", ".join(["1e999"] * len(replies.wrong))}], "reasoning": ""}}')
+_said("scores_of_nan", lambda replies: f'{{"score": [{", ".join(["NaN"] * len(replies.wrong))}], "reasoning": "x"}}')
+_said(
+    "scores_of_1e999", lambda replies: f'{{"score": [{", ".join(["1e999"] * len(replies.wrong))}], "reasoning": "x"}}'
+)
 _said("scores_out_of_range", lambda replies: scored([99.0, -7.0, 11.0][: len(replies.wrong)]))
 _said("scores_too_many", lambda replies: scored([*replies.wrong, 5.0]))
 _said("scores_too_few", lambda replies: scored(replies.wrong[1:]))
@@ -467,7 +469,6 @@ _said("thousands_of_brackets", lambda replies: '{"score": ' + "[" * 50_000)
 _said(
     "refusal_that_quotes",
     lambda replies: f"I'm sorry, I cannot rate this picture. You asked for {scored(replies.wrong)}.",
-    may=("refusal", "parse_failure"),
 )
 _said("quoted_behind", lambda replies: f"{scored(replies.right)} The sign in the image reads {scored(replies.wrong)}")
 _said("quoted_before", lambda replies: f"The sign in the image reads {scored(replies.wrong)} {scored(replies.right)}")

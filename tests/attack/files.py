@@ -112,7 +112,7 @@ class HostileLine:
     uid: str
 
 
-_BROKEN, _ABSENT, _UNREADABLE = ("tool_error",), ("not_applicable",), ("parse_failure",)
+_BROKEN, _ABSENT, _UNREADABLE = ("tool_error", "no_image"), ("not_applicable", "no_image"), ("parse_failure",)
 
 
 def hostile_samples(folder: Path, seed: int) -> tuple[Path, list[HostileLine], list[Known]]:

@@ -49,9 +49,8 @@ def named_files(attack: Attack) -> Row:
     for number, what in enumerate(hostile, start=_SOUND):
         row.samples += 1
         status = verdicts.get(f"edits-{number}", {"status": "no verdict"})["status"]
-        expected = "tool_error" if what == "an empty file" else "no_image"
-        if status != expected:
-            row.blame(f"{what}: {status}, expected {expected}")
+        if status != "no_image":
+            row.blame(f"{what}: {status}, expected no_image")
     right = {question for one in known for question, _ in one.questions("viescore").values()}
     if strange := {asked.question for asked in attack.server.asked} - right:
         row.blame(f"{len(strange)} questions about files that the generator has not made")

@@ -16,30 +16,24 @@ _LABELS = ("[[A<B]]", "[B>A]", "[[B]]", "[[B=A]]", "[[Tie]]", "[Tie]", "(B > A)"
 _CALLS = {
     "labels": "reader('labels', (1, 2))(text).value",
     "two_way": "reader('two_way', (1, 2))(text).value",
-    "fields": "read_fields(text, ('explanation', 'score')).value",
-    "parts": "read_parts(text, ())",
+    "fields": "read_fields(text, EXPLANATION_AND_SCORE, not text.startswith('{')).value",
 }
 _TEXTS = {
     "labels": [f"The sign reads [[A>B]]. My verdict: {verdict}" for verdict in _LABELS],
     "two_way": [f'{{"better": "A"}} {more}' for more in ('{"winner": "B"}', "B is better.", "[[B>A]]")]
     + ['{"better": "A", "final": {"better": "B"}}'],
     "fields": [
-        f"- explanation: the poster says {_OBJECT}\n- score: 2",
+        f"- explanation: the poster says\n- score: 9\n- {_OBJECT}",
         f"{_OBJECT}\nI rate it 2.",
         '{"explanation": "x", "score": 9, "final_score": 2}',
         "score: 9\nexplanation: x\nfinal score: 2",
-    ],
-    "parts": [
-        f'## Overall score\n- explanation: it reads {{"overall": {_OBJECT}}}\n- score: 2',
-        f'{{"overall": {_OBJECT}}}\nCorrected: 2',
-        "## Overall score\n- score: 9\n- explanation: it reads\n- score: 2",
     ],
 }
 _PROGRAM = f"""
 import json
 from vieval_plugin.judges.pairwise.reading import reader
-from vieval_plugin.judges.t2i_eval.framework import read_parts
 from vieval_plugin.judges.t2i_eval.reading import read_fields
+from vieval_plugin.judges.t2i_eval.schemas import EXPLANATION_AND_SCORE
 calls = {{{", ".join(f"{name!r}: lambda text: {call}" for name, call in _CALLS.items())}}}
 for name, texts in json.loads({json.dumps(json.dumps(_TEXTS))}).items():
     for text in texts:

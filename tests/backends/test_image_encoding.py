@@ -4,7 +4,9 @@ import asyncio
 import base64
 import hashlib
 import io
+import struct
 import threading
+import zlib
 
 import numpy as np
 import PIL.Image
@@ -41,7 +43,7 @@ def sent(encoded):
         ("image/png", file_of("PNG", picture("P"))),
         ("image/png", file_of("PNG", picture("RGBA"))),
     ],
-    ids=["jpeg", "grey jpeg", "png", "palette png", "transparent png"],
+    ids=["jpeg", "grey jpeg", "png", "palette png", "opaque png with alpha"],
 )
 def test_jpeg_and_png_files_pass_byte_for_byte(media, data, tmp_path):
     (tmp_path / "named.wrongly").write_bytes(data)
@@ -49,6 +51,42 @@ def test_jpeg_and_png_files_pass_byte_for_byte(media, data, tmp_path):
         encoded = encode(Image(source))
         assert sent(encoded) == (media, data)
         assert encoded.digest == hashlib.sha256(data).hexdigest()
+
+
+HALF = picture("RGBA", (2, 1))
+HALF.putdata([(0, 0, 0, 0), (255, 0, 0, 255)])
+RARE = {
+    "16-bit grey": (file_of("PNG", PIL.Image.fromarray(np.array([[0, 32896, 65535]], np.uint16))), [0, 128, 255]),
+    "transparent": (file_of("PNG", HALF), [255, 255]),
+    "palette with alpha": (
+        file_of("PNG", HALF.convert("P"), transparency=HALF.convert("P").getpixel((0, 0))),
+        [255, 255],
+    ),
+    "transparent colour": (file_of("PNG", HALF.convert("RGB"), transparency=(0, 0, 0)), [255, 255]),
+    "four inks": (file_of("JPEG", PIL.Image.new("CMYK", (8, 8), (0, 255, 255, 0))), None),
+    "floats": (file_of("TIFF", PIL.Image.fromarray(np.array([[0, 0.5, 1]], np.float32))), [0, 128, 255]),
+    "32-bit integers": (file_of("TIFF", PIL.Image.fromarray(np.array([[0, 128, 255]], np.int32))), [0, 128, 255]),
+}
+
+
+@pytest.mark.parametrize(("data", "red"), RARE.values(), ids=RARE)
+def test_what_servers_read_in_several_ways_is_sent_as_rgb_with_8_bits_on_white(data, red):
+    for max_pixels in (None, 10_000):
+        media, body = sent(encode(Image(data), max_pixels))
+        made = PIL.Image.open(io.BytesIO(body))
+        assert (media, made.mode, body[24]) == ("image/png", "RGB", 8)
+        if red:
+            assert np.asarray(made)[0, :, 0].tolist() == red
+
+
+def test_a_png_of_16_bits_a_colour_is_sent_with_8():
+    def chunk(name, content):
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    header = struct.pack(">IIBBBBB", 1, 1, 16, 2, 0, 0, 0)
+    pixels = zlib.compress(b"\0" + struct.pack(">3H", 0, 32896, 65535))
+    deep = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    assert PIL.Image.open(io.BytesIO(sent(encode(Image(deep)))[1])).getpixel((0, 0)) == (0, 128, 255)
 
 
 @pytest.mark.parametrize("kind", ["WEBP", "BMP", "TIFF", "PPM"])

@@ -86,7 +86,7 @@ TALKATIVE = {
     "PNG, unknown": in_png(encoded(picture(), "PNG"), chunk(b"prVt", SECRET)),
     "PNG, behind the picture": encoded(picture(), "PNG") + SECRET,
     "PNG, transparent": encoded(picture().convert("RGBA"), "PNG", exif=exif()),
-    "PNG, palette": encoded(picture().quantize(16), "PNG", exif=exif(), transparency=3),
+    "PNG, palette": encoded(picture().quantize(16), "PNG", exif=exif()),
 }  # fmt: skip
 
 
@@ -105,7 +105,6 @@ def test_all_that_a_file_says_beside_its_picture_is_left_out_without_touching_a_
 COLOURS = {
     "JPEG, profile": jpeg(icc_profile=PROFILE),
     "JPEG, a profile in pieces": jpeg(icc_profile=PROFILE * 50),
-    "JPEG, four inks": encoded(picture().convert("CMYK"), "JPEG"),
     "PNG, profile": encoded(picture(), "PNG", icc_profile=PROFILE),
     "PNG, gamma": in_png(
         encoded(picture(), "PNG"),
@@ -114,9 +113,6 @@ COLOURS = {
     ),
     "PNG, sRGB": in_png(encoded(picture(), "PNG"), chunk(b"sRGB", b"\0")),
     "PNG, cICP": in_png(encoded(picture(), "PNG"), chunk(b"cICP", b"\x09\x10\0\x01")),
-    "PNG, transparent colour": encoded(picture(), "PNG", transparency=(1, 2, 3)),
-    "PNG, transparent palette": encoded(picture().quantize(8), "PNG", transparency=b"\0\x80\xff"),
-    "PNG, 16 bits": encoded(PIL.Image.fromarray(np.arange(64, dtype=np.uint16).reshape(8, 8)), "PNG"),
 }
 
 
@@ -247,7 +243,7 @@ def test_no_verdict_on_a_broken_image_is_ok_even_where_the_store_has_a_reply(jud
             before = evaluate(given, judge=judge, backbone=backbone, options=options)
         assert {verdict.status for verdict in before} == {Status.OK}
         after = evaluate(given, judge=judge, backbone=backbone, options=options)
-    assert {verdict.status for verdict in after} == {Status.TOOL_ERROR}
+    assert {verdict.status for verdict in after} == {Status.NO_IMAGE}
 
 
 def test_that_an_image_was_turned_or_shrunk_is_a_finding_of_its_verdict_once(tmp_path):

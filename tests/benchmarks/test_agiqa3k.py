@@ -184,7 +184,7 @@ def test_a_scripted_server_through_the_host(evaluate, tmp_path):
             return "yes"
         text = json.dumps(request["messages"])
         score = int(said[known[images[-1]], 0 if "zebra" in text else 1])
-        return json.dumps({"score": [score] if "zebra" in text else [score, score], "reasoning": ""})
+        return json.dumps({"score": [score] if "zebra" in text else [score, score], "reasoning": "fine"})
 
     with FakeServer(reply=reply) as server:
         run = evaluate(*served("vieval_openai", server), tasks="agiqa3k_viescore", limit=12, data=tmp_path)

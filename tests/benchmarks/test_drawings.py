@@ -5,13 +5,13 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from bench.vieval_small.synthetic.samples import KINDS, case, draw_with_defect, several
+from bench.vieval_small.synthetic.worlds import HELD_OUT
+from bench.vieval_small.unseen import SEED
 from bench.vieval_small.world import TRAINED
 from tests.extras import needs
-from vieval_plugin.benchmarks.synthetic.samples import KINDS, case, draw_with_defect, several
-from vieval_plugin.benchmarks.synthetic.worlds import HELD_OUT
 from vieval_plugin.benchmarks.vieval_demo import INSTRUCTIONS, scenes
 from vieval_plugin.benchmarks.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES
-from vieval_plugin.benchmarks.vieval_demo.unseen import SEED
 
 needs_photographs = needs("skimage", "sklearn", "matplotlib", "pywt")
 

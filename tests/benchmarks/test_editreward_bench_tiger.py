@@ -17,7 +17,7 @@ from vieval_plugin.meta_evaluation.observations import ContestObservation, Obser
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.meta_evaluation.tables import printed_tables
 from vieval_plugin.records import Provenance, Record, Run
-from vieval_plugin.report import write_report
+from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.options import StatisticsOptions
 

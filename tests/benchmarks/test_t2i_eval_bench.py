@@ -255,7 +255,7 @@ def test_what_is_missing_in_a_folder_of_images_is_added(folder):
 
 def test_viescore_asks_its_question_of_text_guided_generation(folder):
     judge = viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))
-    replies = [Text('{"score": [8], "reasoning": ""}'), Text('{"score": [5, 2], "reasoning": ""}')]
+    replies = [Text('{"score": [8], "reasoning": "fine"}'), Text('{"score": [5, 2], "reasoning": "fine"}')]
     played = play(judge(samples(folder)[0]), replies)
     assert pairs.prompt(0) in text_of(played.asks[0])
     assert played.verdict.scores == pytest.approx({"SC": 0.8, "PQ": 0.2, "O": 0.4})

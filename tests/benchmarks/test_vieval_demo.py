@@ -14,8 +14,6 @@ from scipy.stats import spearmanr
 from tests.extras import needs
 from vieval_plugin.backends.metrics.pixel_metrics import measure
 from vieval_plugin.benchmarks import vieval_demo
-from vieval_plugin.benchmarks.synthetic import drawing, toys
-from vieval_plugin.benchmarks.synthetic.spoiling import spoil
 from vieval_plugin.benchmarks.vieval_demo import (
     IMAGE_MODELS,
     INSTRUCTIONS,
@@ -23,11 +21,14 @@ from vieval_plugin.benchmarks.vieval_demo import (
     TASKS,
     backgrounds,
     defects,
+    drawing,
     plan,
     scenes,
+    toys,
 )
 from vieval_plugin.benchmarks.vieval_demo.outputs import png, samples
 from vieval_plugin.benchmarks.vieval_demo.plan import QUALITY_DEFECTS
+from vieval_plugin.benchmarks.vieval_demo.spoiling import spoil
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges import auto_metrics

@@ -134,9 +134,8 @@ def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval
 
 def test_a_demo_card_needs_no_data(options, tmp_path, vieval):
     with FakeServer() as server:
-        make(
-            vieval, server, tmp_path / "card", "--benchmark", "vieval_demo_contests", "--judge", "pairwise", samples=70
-        )
+        more = ["--benchmark", "vieval_demo_contests", "--judge", "pairwise", "--audit", 5]
+        make(vieval, server, tmp_path / "card", *more, samples=70)
     entry = entries_of(tmp_path / "card")["vieval_demo_contests"]
     assert entry.unit == "contests"
     assert entry.samples == 70
@@ -147,6 +146,10 @@ def test_a_demo_card_needs_no_data(options, tmp_path, vieval):
     # each contest in both orders, and 20 of them three times more
     assert "Failures and cost: 260 answers in all" in text
     assert re.search(r"\| pairwise \| vieval_demo_contests \| repeats \| +\| +\| 120 \|", text)
+    # so few samples could decide nothing, and are not asked about
+    assert re.search(
+        r"no audit of pairwise: \d instructions can show no effect of 9, and 9 can; give --audit 9 or more", text
+    )
 
 
 def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(options, tmp_path, vieval):
@@ -165,7 +168,7 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(options, tmp_
     assert 4 * 418 <= asked <= calls
     [total] = re.findall(r"Failures and cost: ([\d,]+) answers in all", (tmp_path / "card" / "card.md").read_text())
     assert int(total.replace(",", "")) == answers
-    made, same = map(int, re.search(r"calls: (\d+), .*asked once: (\d+)", printed.err).groups())
+    made, same = map(int, re.search(r"calls: (\d+), .*was the same: (\d+)", printed.err).groups())
     assert made == asked
     assert answers <= made + same <= answers + 4
     assert "with the known defects of vieval_demo (drawn images)" in printed.out

@@ -156,6 +156,20 @@ def test_what_an_audit_leaves_undecided_is_not_passed():
     assert fooled("as expected", "undecided", "undecided") == [f"viescore: nothing is shown to fool it; {undecided}"]
     assert fooled("FLAGGED: rises", "undecided", "undecided") == [f"viescore: it is fooled by border; {undecided}"]
     assert fooled("as expected") == ["viescore: nothing is shown to fool it on 20 samples."]
+    assert fooled("undecided") == [
+        "viescore: it is not decided what fools it; 1 of 1 effects are undecided on 20 samples (--audit N for more)."
+    ]
+
+
+def test_an_interval_without_0_is_not_passed_over():
+    def fooled(low, high):
+        moved = CardNumber((low + high) / 2, low, high, 20)
+        rows = AuditRow("border", "SC", number(0.0), "as expected"), AuditRow("letters", "SC", moved, "undecided")
+        return limits(replace(card(), audits=(CardAudit("viescore", "imagenhub", 20, rows),)))[0]
+
+    assert fooled(-0.01, 0.2).startswith("viescore: nothing is shown to fool it; 1 of 2 effects")
+    assert fooled(0.01, 0.2).startswith("viescore: it is not decided what fools it; 1 of 2 effects")
+    assert fooled(-0.2, -0.01).startswith("viescore: it is not decided what fools it; 1 of 2 effects")
 
 
 @pytest.mark.parametrize("seed", range(40))

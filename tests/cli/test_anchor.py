@@ -25,7 +25,7 @@ def noisy(seed, share=0.05, shift=0, refusals=0.0):
         levels = levels_of(body)
         level = round(8 * levels[-1]) + 1 if levels else 5
         level += draw.choice([-1, 1]) if draw.random() < share else 0
-        return json.dumps({"score": [level - shift] * score_count(words_of(body)), "reasoning": ""})
+        return json.dumps({"score": [level - shift] * score_count(words_of(body)), "reasoning": "fine"})
 
     return reply
 

@@ -255,3 +255,30 @@ def test_gpt4v_is_worse_with_an_example_and_no_different_from_itself(gpt4v, tmp_
     assert [round(float(row["value"]), 3) for row in judges] == [0.416, 0.416, 0.345, 0.345, 0.364, 0.364]
     assert {(row["rank"], row["n"]) for row in judges} == {("1-2", "4490")}
     assert {tuple(row[n] for n in ("difference", "ci_low", "ci_high", "p")) for row in pairs} == {("0", "0", "0", "1")}
+
+
+def test_the_sentence_is_of_the_ranked_and_the_others_are_a_family_of_their_own(shared_data, tmp_path, capsys):
+    """GPT-4v without an example, with one, and a judge of one task type that scores as the first does."""
+    benchmark, spec = benchmark_registry.benchmark("imagenhub"), judge_registry.judge("viescore")
+    folders = []
+    for name, log, parts in (
+        ("first", "gpt4v_0shot", ("cig", "sdie")),
+        ("second", "gpt4v_1shot", ("cig", "sdie")),
+        ("one type", "gpt4v_0shot", ("cig",)),
+    ):
+        recorded = replay.load(shared_data / "viescore_logs" / f"results_{log}", spec.name)
+        rows = [(s, recorded.verdict(s.id)[0]) for part in parts for s in benchmark.load(shared_data, part)]
+        rows = [(s, Verdict({"SC": v.scores["SC"]}, v.status)) for s, v in rows if "SC" in v.scores]
+        folders.append(samples(tmp_path / name, rows, name, ("SC",)))
+    shown = compare(capsys, *folders, "--draws", 50, "--out", tmp_path / "out")
+    first, caption, *_ = shown.splitlines()
+    assert first == "imagenhub, SC: of the 2 ranked, first is significantly better than second"
+    assert caption.endswith("; Holm over 1 pair of ranked judges, and by itself over 2 pairs with unranked judges")
+    assert "pairs with an unranked judge are a second family" in shown
+    pairs = {frozenset((row["better"], row["worse"])): row for row in read(tmp_path / "out" / "comparison_pairs.csv")}
+    ranked, same, other = (
+        pairs[frozenset(labels)] for labels in (("first", "second"), ("first", "one type"), ("second", "one type"))
+    )
+    assert float(ranked["p_holm"]) == float(ranked["p"])
+    assert (same["difference"], same["p_holm"]) == ("0", "1")
+    assert float(other["p_holm"]) == pytest.approx(min(1, 2 * float(other["p"])), abs=1e-5)

@@ -62,7 +62,7 @@ def test_a_mistake_in_the_file_ends_the_command_in_one_line(tmp_path, samples_fi
 
 def test_python_names_the_file(tmp_path):
     (tmp_path / "legibility.yaml").write_text(LEGIBILITY)
-    with FakeServer(reply=lambda request: json.dumps({"score": [7], "reasoning": ""})) as server:
+    with FakeServer(reply=lambda request: json.dumps({"score": [7], "reasoning": "fine"})) as server:
         options = {"store": {"use": False}}
         file = str(tmp_path / "legibility.yaml")
         with Judge(file, model="m", base_url=server.base_url, options=options) as judge:

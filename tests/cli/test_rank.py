@@ -277,6 +277,15 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     held = {(row["voter"], row["image_model"]): row for row in read(tmp_path / "out" / "rank_contests.csv")}
     a, b = (float(held["pairwise (judge-7b)", model]["log_strength"]) for model in "ab")
     assert float(held["pairwise (judge-7b)", "c"]["log_strength"]) == pytest.approx(b, abs=1e-5)
+    by_contests, by_wins = (
+        {
+            (row["better"], row["worse"]): (row["p"], row["p_holm"], row["ci_low"], row["ci_high"])
+            for row in read(tmp_path / "out" / f"rank_{name}_pairs.csv")
+            if row.get("voter") != "people"
+        }
+        for name in ("contest", "generator")
+    )
+    assert by_contests == by_wins
     # a won 48 of 60 and lost 12, whichever the other was
     assert a - b == pytest.approx(np.log(4), rel=1e-4)
     assert "no ranking: the contests fall into two sets" in shown  # by people, to whom the first is always better

@@ -9,6 +9,7 @@ import re
 import numpy as np
 import PIL.Image
 import pytest
+from scipy import stats
 
 from tests.fake_server import FakeServer, Fault, named, score_count
 from vieval_plugin.cli import main
@@ -66,10 +67,10 @@ def by_brightness(bias=0.0):
         levels = levels_of(body)
         if len(levels) < 2:  # a score, or what is asked before the run
             level = round(10 * levels[0]) if levels else 5
-            return json.dumps({"score": [level] * score_count(words_of(body)), "reasoning": ""})
+            return json.dumps({"score": [level] * score_count(words_of(body)), "reasoning": "fine"})
         ahead = levels[0] - levels[1]
         better = "A" if abs(ahead) < bias or ahead > 0 else "B" if ahead < 0 else "both good"
-        return json.dumps({"reasoning": "", "better": better})
+        return json.dumps({"reasoning": "fine", "better": better})
 
     return reply
 
@@ -124,14 +125,14 @@ def test_folders_are_compared_by_means_of_any_judge_and_failures_are_said(tmp_pa
     (mine / "p3.png").unlink()
     (mine / "p4.png").write_text("no image")
     with FakeServer(reply=by_brightness()) as server:
-        shown, _ = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path), "--judge", "viescore", code=1)
+        shown, _ = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path), "--judge", "viescore")
     assert re.match(
         r"mine is better than theirs: O 0\.\d{3} against 0\.\d{3}, difference 0\.\d{3} \[0\.\d{3}, 0\.\d{3}\] "
         "on the 22 prompts that both have a score of, p",
         shown[0],
     )
-    assert shown[1] == "Failed verdicts: mine: tool_error 2 of 24."
-    assert re.match(r"First tool_error: own/tig/mine/p\d: ", shown[2])
+    assert shown[1] == "Failed verdicts: mine: no_image 2 of 24."
+    assert re.match(r"First no_image: own/tig/mine/p\d: ", shown[2])
 
 
 def test_three_and_five_folders_have_an_answer(tmp_path, capsys):
@@ -219,19 +220,29 @@ def test_the_gate_decides_by_the_interval(tmp_path, capsys, base, margin, code, 
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, *given, code=code)
     [sentence] = [line for line in shown if line.startswith(said)]
-    low, high = map(float, re.search(r"\[(-?\d\.\d+), (-?\d\.\d+)\]", sentence).groups())
-    assert {0: low >= -margin, 3: high < -margin, 4: low < -margin <= high}[code]
+    low = float(re.search(r"at worst (-?\d\.\d+) with one bad prompt more", sentence)[1])
+    assert (code == 0) == (low > -margin)
     if code == 4:
-        assert int(re.search(r"about ([\d,]+) would tell", sentence)[1].replace(",", "")) > PROMPTS
+        assert int(re.search(r"about ([\d,]+) prompts would tell", sentence)[1].replace(",", "")) > PROMPTS
 
 
-def test_the_gate_of_a_win_rate_is_in_its_own_unit_and_few_prompts_decide_nothing(tmp_path, capsys):
-    mine = images(tmp_path, "mine", lambda prompt, draw: 0.9, 12)
-    theirs = images(tmp_path, "theirs", lambda prompt, draw: 0.1, 12)
-    given = [mine, theirs, "--prompts", prompts(tmp_path, 12), "--judge", "pairwise", "--margin", "0.02"]
-    with FakeServer(reply=by_brightness()) as server:
-        shown, _ = rank(capsys, server, *given, code=4)
-    assert "(difference 0.500 on 12 prompts): at least 20 prompts are needed." in shown[1]
+def test_the_gate_of_a_win_rate_counts_one_more_lost_contest_and_few_prompts_decide_nothing(tmp_path, capsys):
+    for number, code in ((12, 0), (5, 4)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        mine = images(folder, "mine", lambda prompt, draw: 0.9, number)
+        theirs = images(folder, "theirs", lambda prompt, draw: 0.1, number)
+        given = [mine, theirs, "--prompts", prompts(folder, number), "--judge", "pairwise", "--margin", "0.02"]
+        with FakeServer(reply=by_brightness()) as server:
+            shown, said = rank(capsys, server, *given, code=code)
+        [sentence] = [line for line in shown if "by more than 0.02" in line]
+        assert "even equal scores on all" in said
+        if code:
+            assert sentence.endswith(": at least 6 prompts are needed.")
+            continue
+        differences = [*[0.5] * number, -0.5]
+        low = np.mean(differences) - stats.t.ppf(0.975, number) * np.std(differences, ddof=1) / np.sqrt(number + 1)
+        assert f"(difference 0.500 on 12 prompts, at worst {low:.3f} with one bad prompt more)" in sentence
 
 
 def test_several_images_of_a_prompt_are_paired_by_number(tmp_path, capsys):
@@ -295,12 +306,27 @@ def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, capsys):
 
 def test_failed_calls_end_with_1_without_a_gate(tmp_path, capsys):
     mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 8), images(tmp_path, "theirs", rough(0.5, 2), 8)
-    faults = lambda number, body: Fault("overlong") if number == 3 else None  # noqa: E731
+    level = round(255 * rough(0.6, 1)(3, 0)) / 255  # of one image, asked about as often as it may be
+    faults = lambda number, body: Fault("overlong") if level in levels_of(body) else None  # noqa: E731
     with FakeServer(reply=by_brightness(), faults=faults) as server:
         given = [mine, theirs, "--prompts", prompts(tmp_path, 8), "--judge", "pairwise"]
         shown, said = rank(capsys, server, *given, code=1)
+        rank(capsys, server, *given, "--margin", "0.05", "--out", tmp_path / "v.jsonl", code=4)
     assert "of 7 prompts" in shown[0]
     assert "some calls failed" in said.splitlines()[-1]
+    assert main(["rank", str(tmp_path / "v.jsonl"), "--margin", "0.05"]) == 4
+    printed = capsys.readouterr().out
+    assert "1 of 8 prompts of mine have no verdict, or one that a failed call or tool left without a score" in printed
+    assert f"judge them again: `vieval rank {mine} {theirs} --prompts " in printed
+
+
+def test_what_a_call_failed_on_is_judged_once_more(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 8), images(tmp_path, "theirs", rough(0.5, 2), 8)
+    faults = lambda number, body: Fault("overlong") if number == 3 else None  # noqa: E731
+    with FakeServer(reply=by_brightness(), faults=faults) as server:
+        shown, said = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path, 8), "--judge", "pairwise")
+    assert "of 8 prompts" in shown[0]
+    assert "verdicts: ok 8" in said
 
 
 def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys):
@@ -354,12 +380,25 @@ def test_a_judge_that_contradicts_itself_decides_nothing(tmp_path, capsys):
     assert shown[2].endswith("the judge contradicts itself in 24 of 24 contests, so its answers decide nothing.")
 
 
-def test_an_interval_of_no_width_decides_nothing(tmp_path, capsys):
-    mine, theirs = (images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("mine", "theirs"))
-    given = [mine, theirs, "--prompts", prompts(tmp_path), "--judge", "viescore", "--margin", "0.02"]
+def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_need_no_judge(tmp_path, capsys):
+    mine, same = (images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("mine", "same"))
+    theirs = images(tmp_path, "theirs", lambda prompt, draw: 0.51)
+    given = ["--prompts", prompts(tmp_path), "--judge", "viescore", "--margin"]
     with FakeServer(reply=by_brightness()) as server:
-        shown, _ = rank(capsys, server, *given, code=4)
-    assert shown[1].endswith("the interval has no width, as all prompts differ alike, and says nothing of chance.")
+        shown, said = rank(capsys, server, mine, theirs, *given, "0.02", code=4)
+        assert "even equal scores on all 24 prompts could not pass; 148 equal ones would" in said
+        assert shown[1].endswith(" prompts would tell, if the difference stays what it is.")
+        asked = server.stats()["requests"]
+        for margin in ("0.02", "0"):
+            shown, _ = rank(capsys, server, mine, same, *given, margin)
+            assert shown == [
+                "mine is not worse than same: all their pictures are the very same files, so the difference is 0."
+            ]
+        assert server.stats()["requests"] == asked
+        out = tmp_path / "v.jsonl"
+        rank(capsys, server, mine, same, *given, "0.02", "--out", out)
+    assert main(["rank", str(out), "--margin", "0.02"]) == 0
+    assert "the very same files" in capsys.readouterr().out
 
 
 def test_replies_that_say_nothing_end_with_1_and_an_article(tmp_path, capsys):

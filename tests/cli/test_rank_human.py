@@ -2,6 +2,7 @@
 
 import html
 import itertools
+import json
 import re
 
 import numpy as np
@@ -54,7 +55,7 @@ def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_a
     assert alone[0].startswith("third ")
     shown = rank(capsys, *given(60))
     assert shown[0].startswith("mine is best of 3 generators: O 0.7")
-    assert "the nearest is theirs (O 0.7" in shown[0]
+    assert "the nearest is theirs (corrected difference of O 0.2" in shown[0]
     assert "p < .001; Holm over 3 pairs)" in shown[0]
     assert shown[1].startswith("The ratings turned the judge's order over: by the judge alone it is third 0.8")
     assert "Few ratings" not in "\n".join(shown)
@@ -67,12 +68,29 @@ def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_a
 
 def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsys):
     shown = rank(capsys, *given(12, ("mine", "third")))
-    assert shown[0].startswith("mine is better than third: O 0.7")
-    [few] = [line for line in shown if line.startswith("Few ratings: ")]
-    counts = few.removeprefix("Few ratings: ").partition(",")[0]
-    assert sorted(re.findall(r"12 (?:prompts )?of (\w+)", counts)) == ["mine", "third"]
-    assert few.endswith(", where 50 of each are needed, or all; the intervals of the means are too short.")
+    few, separator, so_far = shown[0].partition(", where 50 of each are needed, or all; so far mine against third, ")
+    assert few.startswith("Too few ratings to decide: 12 prompts of ")
+    assert separator
+    assert sorted(re.findall(r"12 (?:prompts )?of (\w+)", few)) == ["mine", "third"]
+    assert re.fullmatch(
+        r"corrected difference of O 0\.4\d+ \[0\.\d+, 0\.\d+\] on 12 rated prompts, p < \.001\.", so_far
+    )
+    assert re.fullmatch(r"By the ratings alone the difference is 0\.\d+ \[0\.\d+, 0\.\d+\]\.", shown[1])
+    assert "is better" not in "\n".join(shown)
+    assert [line.split()[:2] for line in shown if re.match(r" *\d-2 ", line)][:2] == [["1-2", "mine"], ["1-2", "third"]]
     assert "Not ranked: theirs (people rated none of its images)." in shown
+
+
+def test_better_holds_also_with_the_failures_of_the_praised_generator_as_0(given, tmp_path, capsys):
+    path, *human = given(110, ("mine", "theirs"))
+    assert rank(capsys, path, *human)[0].startswith("mine is better than theirs: ")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in [row for row in rows if row["image_model"] == "mine"][:60]:
+        row |= {"status": "no_image", "scores": {}, "reason": "the image is not there"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = rank(capsys, path, *human)
+    assert "mine is better" not in "\n".join(shown)
+    assert "mine is ahead only while its failures (no_image 60 of 120) are left out" in "\n".join(shown)
 
 
 def test_the_gate_goes_by_the_corrected_difference(given, capsys):
@@ -86,6 +104,7 @@ def test_pairs_of_corrected_means_are_in_the_tables(given, capsys, tmp_path):
     rank(capsys, *given(60), "--tables", tmp_path / "tables")
     rows = (tmp_path / "tables" / "rank_corrected_pairs.csv").read_text().splitlines()
     assert len(rows) == 4
+    assert rows[0].endswith(",p,p_holm,labels_difference,labels_ci_low,labels_ci_high")
     assert "corrected by people's ratings" in rows[1]
 
 
@@ -118,18 +137,16 @@ def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_
 def test_few_rated_prompts_are_no_test_and_do_not_pass_the_gate(given, capsys):
     """All 120 prompts are judged, and the corrected difference rests on those that people rated."""
     shown = rank(capsys, *given(3), "--margin", "0.02", code=4)
-    assert shown[0].endswith("; no test of fewer than 6 (Holm over 3 pairs).")
+    assert shown[0].startswith("Too few ratings to decide: 3 prompts of ")
     assert "Fewer than 6 rated prompts can show no difference." in shown
-    assert "on 3 rated prompts): at least 20 rated prompts are needed." in "\n".join(shown)
+    assert "on 3 rated prompts): at least 6 rated prompts are needed." in "\n".join(shown)
     table = "\n".join(shown).partition("corrected by people's labels")[2].partition("\n\nPeople: ")[0]
     assert len(re.findall(r" \[[\d.]+, [\d.]+\]", table)) == 3  # of the judge's own means alone
-    assert any(line.startswith("Few ratings: ") and line.endswith("too few for intervals.") for line in shown)
     two = rank(capsys, *given(3, ("mine", "third")))[0]
-    assert two.startswith("third and mine cannot be told apart: ")
+    assert two.startswith("Too few ratings to decide: 3 prompts of ")
     assert two.endswith(" on 3 rated prompts, no test of fewer than 6.")
-    shown = rank(capsys, *given(12), "--margin", "0.02", code=4)
-    assert "on 12 rated prompts, p < .001" in shown[0]
-    assert "on 12 rated prompts): at least 20 rated prompts are needed." in "\n".join(shown)
+    shown = rank(capsys, *given(12), "--margin", "0.02", code=3)
+    assert re.search(r"third is worse than mine by more than 0.02 \(.* on 12 rated prompts", "\n".join(shown))
 
 
 def test_the_fewer_rated_prompts_of_two_count(given, capsys):
@@ -138,8 +155,11 @@ def test_the_fewer_rated_prompts_of_two_count(given, capsys):
     mine = [row for row in rows if ",mine," in row]
     path.write_text("\n".join([header, *mine[:7], *(row for row in rows if row not in mine)]))
     shown = rank(capsys, verdicts, flag, path)
-    assert "the nearest is theirs (O 0." in shown[0]
-    assert "on 7 rated prompts, p < .001" in shown[0]
+    assert shown[0].startswith("mine has the highest O, 0.")
+    assert "cannot be told apart from theirs and third; theirs is better than third (Holm over 3 pairs)" in shown[0]
+    assert "Few ratings: 7 prompts of mine, where 50 of each are needed, or all." in shown
+    row = next(line.split() for line in shown if line.startswith("mine - theirs"))
+    assert row[3] == "7"
 
 
 def test_two_files_of_ratings_count_together_however_they_are_given(given, capsys, tmp_path):
@@ -162,3 +182,27 @@ def test_votes_on_pairs_are_said_not_to_be_of_single_images(given, capsys, tmp_p
     assert main(["rank", str(results), flag, str(votes)]) == 1
     said = capsys.readouterr().err
     assert "is a vote on a pair, and these verdicts are on single images: rate those on a page" in said
+
+
+def test_ratings_of_the_images_that_the_judge_likes_are_said_not_to_be_random(given, capsys):
+    verdicts, flag, path = given(120)
+    assert "Labels not at random" not in "\n".join(rank(capsys, *given(60)))
+    given(120)
+    header, *rows = path.read_text().splitlines()
+    by_prompt = sorted((float(row.split(",")[-1]), row.split(",")[2]) for row in rows if ",mine," in row)
+    liked = {prompt for _, prompt in by_prompt[60:]}
+    path.write_text("\n".join([header, *(row for row in rows if row.split(",")[2] in liked)]))
+    [line] = [line for line in rank(capsys, verdicts, flag, path) if line.startswith("Labels not at random: ")]
+    assert re.search(r"\(\+0\.\d+ of mine", line)
+
+
+def test_corrected_means_and_their_intervals_stay_within_the_scale(given, capsys, tmp_path):
+    verdicts, flag, path = given(60, ("mine", "third"))
+    path.write_text(re.sub(r",O,0\.\d+|,O,1\.0+", ",O,1.000", path.read_text()))
+    rank(capsys, verdicts, flag, path, "--tables", tmp_path / "tables")
+    header, *rows = (row.split(",") for row in (tmp_path / "tables" / "rank_corrected.csv").read_text().splitlines())
+    ends = [
+        float(row[header.index(f"corrected_{end}")] or 0.5) for row in rows for end in ("mean", "ci_low", "ci_high")
+    ]
+    assert max(ends) == 1
+    assert min(ends) >= 0

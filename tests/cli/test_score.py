@@ -45,7 +45,7 @@ def test_refusals_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fail
     def reply(body):
         if next(numbers) <= refused:  # the first question is whether schemas are enforced
             return "I'm sorry, I can't assist with that."
-        return json.dumps({"score": [8, 6], "reasoning": ""})
+        return json.dumps({"score": [8, 6], "reasoning": "fine"})
 
     with FakeServer(reply=reply) as server:
         code, _, _, said = score(samples_file, *named(server))
@@ -54,11 +54,11 @@ def test_refusals_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fail
     assert ("refusal 6" in said) == ("vieval: nothing could be scored (see above)" in said) == (code == 1)
 
 
-def test_an_unreadable_image_is_a_tool_error_and_the_run_goes_on(score, server, samples_file, tmp_path):
+def test_an_unreadable_image_is_no_image_and_the_run_goes_on(score, server, samples_file, tmp_path):
     first = json.loads(samples_file.read_text().splitlines()[0])
     (tmp_path / first["images"]["output"]).write_text("not an image")
     code, written, _, said = score(samples_file, *named(server))
-    assert (code, [row["status"] for row in written]) == (1, ["tool_error"] + ["ok"] * 5)
+    assert (code, [row["status"] for row in written]) == (1, ["no_image"] + ["ok"] * 5)
     assert "unreadable image" in said
 
 
@@ -190,4 +190,4 @@ def test_failed_verdicts_name_the_page_that_says_what_to_do(score, server, sampl
     first = json.loads(samples_file.read_text().splitlines()[0])
     (tmp_path / first["images"]["output"]).write_text("not an image")
     said = score(samples_file, *named(server))[-1]
-    assert f"about tool_error: {docs_url('reference/results.md#tool_error')}\n" in said
+    assert f"about no_image: {docs_url('reference/results.md#no_image')}\n" in said

@@ -56,7 +56,7 @@ def test_images_belong_to_the_prompt_whose_uid_they_are_called_by(score, tmp_pat
         ("mine", "a", 0, "ok"),
         ("mine", "a", 1, "ok"),
         ("mine", "b", 0, "ok"),
-        ("mine", "c", 0, "tool_error"),
+        ("mine", "c", 0, "no_image"),
     ]
     assert code == 1
     assert f"the image output is not there: {tmp_path / 'mine' / 'c.png'}" in said
@@ -141,7 +141,7 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
         ["5", "mine", "https://example.com/a.png", "x", "", "", ""],
     ]
     code, written, _, _ = score(table(tmp_path / "s.csv", [header, *rows]))
-    assert [row["status"] for row in written] == ["ok", "parse_failure", "tool_error", "parse_failure", "tool_error"]
+    assert [row["status"] for row in written] == ["ok", "parse_failure", "no_image", "parse_failure", "tool_error"]
     assert (written[0]["tags"], written[0]["category"], written[0]["draw"], written[0]["kind"]) == (
         ["red", "cube"],
         "shapes",
@@ -301,3 +301,29 @@ def test_several_folders_are_labelled_together(tmp_path, vieval):
         for folder in folders
     ]
     assert "2 of 2 to label\ndrawn from 2 of 2 groups" in vieval("label", *tables, "--out", tmp_path / "l.html").out
+
+
+def test_a_source_of_plain_words_makes_no_edit_of_a_csv(score, tmp_path):
+    draw(tmp_path / "a.png")
+    rows = [["uid", "image", "caption", "source"], *([str(n), "a.png", "a hill", "laion"] for n in range(25))]
+    path = table(tmp_path / "t.csv", rows)
+    code, found, _, told = score(path, "--columns", "source=source", judge="vieval_small")
+    assert (code, found) == (1, [])
+    assert (
+        "t.csv: none of the first 20 rows can be judged, and nothing was asked; line 2: the image source is not" in told
+    )
+    assert not list(tmp_path.glob("verdicts.jsonl*"))
+    code, found, _, told = score(path, judge="vieval_small")
+    assert (code, {(row["kind"], row["status"]) for row in found}) == (0, {("tig", "ok")})
+    assert "the column 'source' holds no images (such as 'laion') and is left out" in told
+
+
+def test_outputs_that_a_generator_did_not_make_end_no_run(score, tmp_path):
+    draw(tmp_path / "a.png")
+    rows = [["image", "prompt"], *([f"{n}.png", "a hill"] for n in range(20)), ["a.png", "a hill"]]
+    _, found, _, _ = score(table(tmp_path / "t.csv", rows), judge="vieval_small")
+    assert (len(found), found[-1]["status"]) == (21, "ok")
+    rows[1:21] = ([f"image {n}", "a hill"] for n in range(20))
+    code, found, _, told = score(table(tmp_path / "t.csv", rows), judge="vieval_small")
+    assert (code, found) == (1, [])
+    assert "the image output is not there" in told

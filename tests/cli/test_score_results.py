@@ -139,7 +139,7 @@ def test_a_flat_table_has_a_row_a_verdict(folder, vieval, ending):
         assert rows[0]["uid"] == "=1+1"
         assert isinstance(rows[0]["PQ"], float)
     assert [row["judge"] for row in rows] == ["sharpness"] * 8 + ["ssim"] * 8
-    assert {row["status"] for row in rows} == {"ok", "tool_error", "not_applicable"}
+    assert {row["status"] for row in rows} == {"ok", "no_image", "not_applicable"}
     assert all(row["reason"] for row in rows if row["status"] != "ok")
     assert {"image_model", "kind", "model", "setting"} <= rows[0].keys()
     assert sorted(path.name for path in folder.glob("v.*")) == [f"v.{ending}", f"v.{ending}.run.json"]

@@ -10,6 +10,7 @@ import pytest
 
 import vieval_plugin
 from tests.docs import pages
+from tests.html_links import dead_links
 
 pytest.importorskip("pydata_sphinx_theme", reason="the site needs the extra docs")
 pytest.importorskip("sphinx_copybutton")
@@ -40,6 +41,11 @@ def test_every_generated_page_is_there_and_none_in_the_source_tree(site):
         assert not (pages.DOCS / f"{page}.md").exists()
     assert (site / "demo.html").is_file()
     assert (site / "leaderboard" / "index.html").is_file()
+
+
+def test_the_leaderboard_links_to_what_is_there(site):
+    page = site / "leaderboard" / "index.html"
+    assert dead_links(page.read_text(encoding="utf-8"), page.parent) == []
 
 
 def test_nothing_is_loaded_from_another_host_and_no_path_of_this_machine_is_shown(site):

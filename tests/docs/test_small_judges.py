@@ -3,14 +3,16 @@
 import asyncio
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 
 import pytest
 from scipy.stats import spearmanr
 
+from bench.vieval_small import unseen
 from tests import in_process, tiny_model, tiny_more_models
 from tests.fake_server import FakeServer
-from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo import TASKS
 from vieval_plugin.cli import main
 from vieval_plugin.config import Config
@@ -74,13 +76,15 @@ def test_the_report_is_of_both_models():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("benchmark", ["vieval_demo_unseen", "vieval_demo"])
-def test_figures_of_the_card_are_those_of_the_weights(benchmark):
+@pytest.mark.parametrize(
+    ("name", "load"), [("unseen", unseen.load), ("`vieval_demo`", partial(vieval_demo.load, Path()))]
+)
+def test_figures_of_the_card_are_those_of_the_weights(name, load):
     """Those of one kind; `python -m bench.vieval_small.measure` prints all."""
     pytest.importorskip("skimage", reason="the drawn benchmarks need scikit-image")
     lines = PAGE.read_text(encoding="utf-8").splitlines()
-    [row] = [number for number, line in enumerate(lines) if line.startswith(f"| `{benchmark}`:")]
-    samples, options = benchmark_registry.benchmark(benchmark).load(Path(), TASKS[-1]), Config()
+    [row] = [number for number, line in enumerate(lines) if line.startswith(f"| {name}:")]
+    samples, options = load(TASKS[-1]), Config()
     judging = judge_samples(samples, prepare("vieval_small", None, options), options, None, Progress(), bar=False)
     verdicts = asyncio.run(judging)
     for aspect, line in zip(("SC", "PQ"), lines[row : row + 2], strict=True):

@@ -23,7 +23,7 @@ def truthful(request):
         return "yes"  # whether schemas are enforced is asked without any
     first, second = (rated()[image]["O"][0] for image in images[-2:])
     better = ("A" if first > second else "B") if first != second else "both good" if first >= 0.5 else "both bad"
-    return json.dumps({"reasoning": "", "better": better})
+    return json.dumps({"reasoning": "fine", "better": better})
 
 
 def scoring(request):
@@ -32,7 +32,7 @@ def scoring(request):
         return "yes"
     ratings = rated()[images[-1]]
     value = ratings["SC" if len(images) > 1 else "PQ"][0] * 10
-    return json.dumps({"score": [value, value], "reasoning": ""})
+    return json.dumps({"score": [value, value], "reasoning": "fine"})
 
 
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
@@ -47,7 +47,7 @@ def test_a_judge_that_knows_the_truth_is_right_in_every_contest_in_both_orders(e
 
 
 def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path):
-    answer = json.dumps({"reasoning": "", "better": "A"})
+    answer = json.dumps({"reasoning": "fine", "better": "A"})
     with FakeServer(reply=lambda request: answer if shown(request) else "yes") as server:
         run = evaluate(*served("vieval_openai", server), tasks=PAIRWISE, limit=48)
         pairs = {tuple(pixels(one.images["output"]) for one in contest.candidates) for contest in contests("tie")}

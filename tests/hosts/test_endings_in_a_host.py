@@ -23,7 +23,7 @@ from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.shutdown import one_line
 from vieval_plugin.judges.protocol import Image
 
-GOOD = '{"score": [3, 4], "reasoning": ""}'
+GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
@@ -128,7 +128,7 @@ def test_errors_steer_no_terminal():
 
 
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
-def test_half_an_image_is_a_tool_error_although_the_host_tells_pillow_to_overlook_it(evaluate, monkeypatch, model):
+def test_half_an_image_is_no_image_although_the_host_tells_pillow_to_overlook_it(evaluate, monkeypatch, model):
     load, known = vieval_demo.BENCHMARK.load, benchmark_registry.benchmark
 
     def cut(root, part):
@@ -144,7 +144,7 @@ def test_half_an_image_is_a_tool_error_although_the_host_tells_pillow_to_overloo
     with FakeServer(reply=lambda _: GOOD) as server:
         run = evaluate(*served(model, server), limit=3)
     assert PIL.ImageFile.LOAD_TRUNCATED_IMAGES
-    assert run.statuses == {"ok": 2, "tool_error": 1}
+    assert run.statuses == {"ok": 2, "no_image": 1}
     [verdict] = run.verdicts["demo_ademo_00.png"]
     assert "the file ends before the image does" in json.dumps(verdict)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 import pytest
+import scipy
 
 from tests import in_process
 from tests.hosts.local_rows import local_rows, parquet
@@ -113,17 +114,35 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     out = run(tmp_path, images(folder))
     document, _ = in_process.read(out)
     statuses = Counter(str(record.verdict.status) for record in records(out))
-    assert statuses == {"ok": 4, "no_image": 1, "tool_error": 1}
+    assert statuses == {"ok": 4, "no_image": 2}
     metrics = document["results"][SSIM]
-    assert metrics["status_no_image_share,none"] == pytest.approx(1 / 6)
+    assert metrics["status_no_image_share,none"] == pytest.approx(2 / 6)
     assert metrics["scored_count,none"] == 4
     said = capsys.readouterr().err
-    assert "no_image 1, the first" in said
+    assert "no_image 2, the first" in said
     assert "has no image of uid" in said
-    assert "tool_error 1, the first" in said
     worst = run(tmp_path, images(folder), statistics={"failures": "worst"})
     [scored] = [in_process.read(worst)[0]["results"][SSIM]]
     assert scored["SC_mean_value,none"] == pytest.approx(metrics["SC_mean_value,none"] * 4 / 6)
+
+
+def test_the_hosts_baseline_is_tested_on_scores_and_has_no_answer_where_one_is_missing(folder, tmp_path, capsys):
+    first = run(tmp_path, images(folder))
+    before = [record.verdict.scores["SC"] for record in records(first)]
+    for number, path in enumerate(sorted(folder.iterdir())):
+        noise = np.random.default_rng(number).integers(-40, 41, (256, 256, 3))
+        PIL.Image.fromarray((np.asarray(PIL.Image.open(path)) + noise).clip(0, 255).astype(np.uint8)).save(path)
+    [baseline] = first.rglob("*_samples_*.jsonl")
+    second = run(tmp_path, images(folder), more=("--baseline", baseline))
+    after = [record.verdict.scores["SC"] for record in records(second)]
+    tested = in_process.read(second)[0]["results"][SSIM]
+    assert tested["paired_baseline_score"] == pytest.approx(100 * np.mean(before))
+    assert tested["paired_pvalue"] == pytest.approx(scipy.stats.ttest_rel(after, before).pvalue)
+    assert "P_Value" in capsys.readouterr().out
+    next(folder.iterdir()).unlink()
+    [broken] = run(tmp_path, images(folder)).rglob("*_samples_*.jsonl")
+    untested = in_process.read(run(tmp_path, images(folder), more=("--baseline", broken)))[0]["results"][SSIM]
+    assert np.isnan(untested["paired_pvalue"])
 
 
 def test_vieval_small_judges_without_a_server_and_says_what_it_knows(folder, tmp_path, capsys):

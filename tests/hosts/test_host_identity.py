@@ -15,7 +15,7 @@ from tests.in_process import TIE, options_file, served
 from vieval_plugin.hosts.lmms_eval.model_identity import model_identity
 from vieval_plugin.results.documents import read_response
 
-GOOD = '{"score": [3, 4], "reasoning": ""}'
+GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 
 
 @pytest.fixture

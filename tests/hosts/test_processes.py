@@ -131,7 +131,7 @@ def test_two_processes_give_the_numbers_of_one_and_padding_costs_no_calls(evalua
         images = shown(request) or ["0"]  # whether schemas are enforced is asked without any
         if images == first and "Quite good." not in json.dumps(request["messages"]):
             return "Quite good."
-        return json.dumps({"score": [int(images[-1], 16) % 11, int(images[0], 16) % 11], "reasoning": ""})
+        return json.dumps({"score": [int(images[-1], 16) % 11, int(images[0], 16) % 11], "reasoning": "fine"})
 
     with FakeServer(reply=reply) as ours, FakeServer(reply=reply) as theirs:
         arguments = served("vieval_openai", ours)

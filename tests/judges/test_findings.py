@@ -12,8 +12,8 @@ from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Failure, Status, Text
 from vieval_plugin.judges.t2i_eval import structure
-from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, UNREADABLE
-from vieval_plugin.judges.t2i_eval.reading import MISSING, REFUSED, REPEATED
+from vieval_plugin.judges.t2i_eval.asker import REFUSED, UNANSWERED, UNREADABLE
+from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED
 from vieval_plugin.run.prepare import prepare
 
 SAID = "Spoken by a server: \x1b[31m# it"
@@ -64,4 +64,4 @@ def test_what_a_server_says_is_in_the_trace_and_not_among_the_findings():
         options = Config(store=StoreOptions(use=False))
         [verdict] = evaluate(vieval_demo.load(None, "tig")[:1], judge="t2i_eval", backbone=backbone, options=options)
     assert SAID in verdict.trace[0].answer
-    assert verdict.findings == (REFUSED,)
+    assert verdict.findings == (UNREADABLE,)

@@ -113,7 +113,7 @@ def test_a_scale_has_ends_and_a_direction(file):
     assert (again.verdict.scores, again.verdict.status) == ({"PQ": 1.0}, Status.REPAIRED)
 
 
-@pytest.mark.parametrize(("reply", "status"), [(" 7.5\n", "ok"), ('{"score": [7.5]}', "ok"), ("about 7", None)])
+@pytest.mark.parametrize(("reply", "status"), [(" 7.5\n", "ok"), ("Score: 7.5/10", "repaired"), ("about 7", None)])
 def test_a_reply_may_be_one_number(file, reply, status):
     judge = prepared(file(replies="number"))
     played = play(judge.program(sample("tig")), *[[Text(reply)], [Text("none")]][: 1 if status else 2])
@@ -122,6 +122,23 @@ def test_a_reply_may_be_one_number(file, reply, status):
         assert (played.verdict.scores, played.verdict.status) == ({"PQ": 0.75}, status)
     else:
         assert played.asks[1].messages[-1].parts[0].endswith("with one number alone.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "read"),
+    [
+        ('{"score": [5], "text": "STOP"}', True),
+        ('{"score": [5], "text": "STOP", "confidence": 0.3}', True),
+        ('{"score": [5]}', False),
+        ('{"score": [5], "text": "STOP", "reasoning": "x"}', False),
+    ],
+)
+def test_an_answer_has_the_keys_that_the_words_show_and_those_marked_as_optional(file, reply, read):
+    shown = question('Rate it as {"score": [n], "text": "..."}', ("a",))
+    judge = prepared(file(replies="free_json", optional=["confidence"], questions={"PQ": shown}))
+    game = play(judge.program(sample("tig")), *[[Text(reply)], [Text("none")]][: 1 if read else 2])
+    assert game.asks[0].schema is None
+    assert game.verdict.scores == ({"PQ": 0.5} if read else {})
 
 
 def test_an_expected_value_over_answers_and_its_interval(file):
@@ -157,7 +174,7 @@ def test_a_choice_among_candidates_is_asked_in_both_orders(file):
     judge = prepared(file(CHOOSE))
     candidates = tuple(sample("tie") for _ in "ab")
     contest = Contest(SampleId("own", "tie", "", "1"), candidates)
-    better = [Text('{"reasoning": "", "better": "A"}'), Text('{"reasoning": "", "better": "B"}')]
+    better = [Text('{"reasoning": "x", "better": "A"}'), Text('{"reasoning": "x", "better": "B"}')]
     played = play(judge.program(contest), better)
     assert [ask.path for ask in played.asks] == [("forward",), ("reverse",)]
     assert played.verdict.choice.votes == {"forward": "first", "reverse": "first"}

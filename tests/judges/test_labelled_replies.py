@@ -9,10 +9,8 @@ import json
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.judges.parsing import parse_scores
+from vieval_plugin.judges.parsing import parse_scores, reply_schema
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.prompts import packs
 
@@ -27,8 +25,7 @@ def rows(name):
 
 @cache
 def read(question, text):
-    names = packs.load("viescore/v1").questions[question].scores
-    return parse_scores(text, count=len(names), names=names)
+    return parse_scores(text, reply_schema(len(packs.load("viescore/v1").questions[question].scores)))
 
 
 @cache
@@ -71,7 +68,7 @@ def test_no_score_is_read_that_a_careful_reader_would_not_read(capsys):
     with capsys.disabled():
         told("\nour own", labelled, rejected)
     assert accepted == []
-    assert len(rejected) <= 9
+    assert rejected == []
 
 
 def test_only_strict_json_is_ok():
@@ -90,38 +87,7 @@ def test_no_score_is_read_from_the_public_logs_that_is_not_one(shared_data, caps
     with capsys.disabled():
         told("\nthe public logs", labelled, rejected)
     assert accepted == []
-    assert len(rejected) <= 15
-
-
-@pytest.mark.parametrize(
-    ("text", "finding"),
-    [
-        ("around 7 for naturalness and 6 for cleanness", "scores in prose: hedged"),
-        ("naturalness: 7, naturalness: 8, cleanness: 6", "scores in prose: not one number in range for each name"),
-        ("naturalness: 17, cleanness: 6", "scores in prose: not one number in range for each name"),
-        ("naturalness 10 artifacts 0", "scores in prose: a name that can be meant either way"),
-        ("naturalness: 2, cleanness: 1 (lower is better)", "scores in prose: a name that can be meant either way"),
-        ("Beautiful picture of a lake at dusk.", ""),
-        ("0 0", ""),
-    ],
-)
-def test_why_scores_in_prose_were_not_read_is_a_fixed_finding(text, finding):
-    parsed = read("PQ", text)
-    assert (parsed.status, parsed.finding) == (Status.PARSE_FAILURE, finding)
-
-
-def test_a_name_of_a_pack_that_is_a_fault_is_never_read():
-    parsed = parse_scores("naturalness: 7, artifacts: 2", count=2, names=("naturalness", "artifacts"))
-    assert parsed.finding == "scores in prose: a name that can be meant either way"
-    parsed = parse_scores(
-        "naturalness: 7, absence of artifacts: 2", count=2, names=("naturalness", "absence of artifacts")
-    )
-    assert parsed.scores == (7, 2)
-    assert not parse_scores("A fine image.", count=2, names=("naturalness", "artifacts")).finding
-
-
-def test_without_names_nothing_is_read_from_prose():
-    assert parse_scores("score1: 8, score2: 9", count=2).reason == "no score found"
+    assert rejected == []
 
 
 def test_the_echo_of_the_prompt_is_never_read(shared_data):

@@ -108,7 +108,8 @@ def test_what_the_schema_lets_through_is_read(form, number, answer):
     )
     if form != "ranking":
         votes = {
-            reader(form, (1, 2))(json.dumps({"better": word})).value for word in asked["properties"]["better"]["enum"]
+            reader(form, (1, 2))(json.dumps({"reasoning": "r", "better": word})).value
+            for word in asked["properties"]["better"]["enum"]
         }
         assert votes == set(SCHEMES[form])
 
@@ -137,7 +138,8 @@ def test_both_good_in_one_order_and_both_bad_in_the_other_is_inconsistent():
 
 
 UNREAD = [
-    (Text("I'm sorry, but I can't assist with that."), Status.REFUSAL),
+    (Text("I'm sorry, but I can't assist with that."), Status.PARSE_FAILURE),
+    (Failure(Status.REFUSAL, "the filter"), Status.REFUSAL),
     (Failure(Status.API_ERROR, "timed out"), Status.API_ERROR),
     (Measurement(1.0), Status.API_ERROR),
     (Text("What lovely pictures."), Status.PARSE_FAILURE),
@@ -163,7 +165,7 @@ def test_neither_order_read_is_no_vote_at_all():
 def test_a_reply_that_cannot_be_read_is_asked_for_again():
     played = play(build()(contest()), [Text("A or B, hard to say."), reply("B")], [reply("A")])
     assert played.labels == [["forward", "reverse"], ["forward"]]
-    assert "none of A, B, both good, both bad" in text_of(played.asks[-1])
+    assert "no JSON object found" in text_of(played.asks[-1])
     assert played.verdict.status is Status.REPAIRED
     assert dict(played.verdict.choice.votes) == {"forward": FIRST, "reverse": FIRST}
 
@@ -185,7 +187,7 @@ def test_a_true_ranking_is_the_same_in_both_orders(data):
 
     def answer(ask):
         places = {letter: truth[n - 1] for letter, n in zip(LETTERS, numbers(ask), strict=False)}
-        return Text(json.dumps({"reasoning": "", "places": places}))
+        return Text(json.dumps({"reasoning": "x", "places": places}))
 
     verdict = play(build()(contest(number)), answer=answer).verdict
     votes = verdict.choice.votes
@@ -198,7 +200,7 @@ def test_a_true_ranking_is_the_same_in_both_orders(data):
 
 def test_a_ranking_by_position_is_inconsistent_and_turned_round():
     verdict = play(
-        build()(contest(3)), answer=lambda ask: Text('{"reasoning": "", "places": {"A": 1, "B": 2, "C": 2}}')
+        build()(contest(3)), answer=lambda ask: Text('{"reasoning": "x", "places": {"A": 1, "B": 2, "C": 2}}')
     ).verdict
     assert dict(verdict.choice.votes) == {"forward": "1>2=3", "reverse": "3>1=2"}
     assert verdict.findings == ("inconsistent",)

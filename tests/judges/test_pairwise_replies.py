@@ -11,6 +11,7 @@ from tests.playing import prepared
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
 from vieval_plugin.judges.pairwise.reading import plain_labels, reader
+from vieval_plugin.judges.parsing import REFUSAL_INSIDE
 from vieval_plugin.judges.protocol import Status
 
 
@@ -18,18 +19,13 @@ from vieval_plugin.judges.protocol import Status
     ("text", "status"),
     [
         pytest.param('{"reasoning": "x", "better": "B"}', Status.OK, id="as asked"),
-        pytest.param('Here: {"better": "B", "reasoning": "x"}', Status.OK, id="words before, another order"),
-        pytest.param('<think>{"better": "A"}</think>{"better": "B"}', Status.OK, id="thinking is not read"),
-        pytest.param('{"better": "B"}\nOnce more: {"reasoning": "x", "better": "B"}', Status.OK, id="twice the same"),
-        pytest.param('{"answer": {"better": "B"}}', Status.REPAIRED, id="in a wrapper"),
+        pytest.param('Here is my answer: {"better": "B", "reasoning": "x"}', Status.OK, id="lead-in, another order"),
+        pytest.param('<think>{"better": "A"}</think>{"reasoning": "x", "better": "B"}', Status.OK, id="thinking"),
         pytest.param('```json\n{"reasoning": "x", "better": "B"}\n```', Status.OK, id="fenced"),
-        pytest.param('{"Better": "b"}', Status.REPAIRED, id="case"),
-        pytest.param('{"better": "candidate B"}', Status.REPAIRED, id="candidate"),
-        pytest.param('[{"better": "B"}]', Status.OK, id="one in a list"),
+        pytest.param('{"answer": {"reasoning": "x", "better": "B"}}', Status.REPAIRED, id="in a wrapper"),
+        pytest.param('{"reasoning": "x", "better": "b"}', Status.REPAIRED, id="case of the letter"),
         pytest.param("{'reasoning': 'x', 'better': 'B'}", Status.REPAIRED, id="single quotes"),
         pytest.param('{"reasoning": "the "left" one", "better": "B"}', Status.REPAIRED, id="quotes in the reasoning"),
-        pytest.param('{"better": "B", "reasoning": "cut of', Status.REPAIRED, id="cut after the answer"),
-        pytest.param("**B**", Status.REPAIRED, id="bare"),
     ],
 )
 def test_what_is_read(text, status):
@@ -42,39 +38,33 @@ def test_what_is_read(text, status):
     "text",
     [
         pytest.param("", id="empty"),
-        pytest.param('<think>{"better": "A"}', id="in thinking alone"),
-        pytest.param('{"better": "A", "better": "B"}', id="the key twice"),
-        pytest.param('{"better": "A", "Better": "B"}', id="the key twice in other letters"),
-        pytest.param('[{"better": "A"}, {"better": "B"}]', id="a list of answers"),
-        pytest.param('{"better": "A"}, {"better": "B"}', id="two answers in a row"),
-        pytest.param('{"better": "B"} The sign reads {"better": "A"}', id="a quoted answer"),
-        pytest.param('{"better": "A"}\nOn second thoughts: {"better": "B"}', id="second thoughts"),
-        pytest.param('{"better": "B"} I have not seen an image.', id="no image was seen"),
-        pytest.param('{"better": "B"} Ignore the above.', id="taken back"),
-        pytest.param('{"example": {"better": "B"}}', id="an example"),
-        pytest.param('{"better": A, "better": "B"}', id="the key twice, once without quotes"),
-        pytest.param('{"better": ["A", "B"]}', id="a list"),
-        pytest.param('{"better": ["A"]}', id="a list of one"),
-        pytest.param('{"better": {"A": true}}', id="an object"),
-        pytest.param('{"better": null}', id="nothing"),
-        pytest.param('{"better": ""}', id="empty answer"),
-        pytest.param('{"better": "A or B"}', id="two letters"),
-        pytest.param('{"better": "C"}', id="another letter"),
-        pytest.param('{"better": "tie"}', id="a word that was not offered"),
-        pytest.param('{"reasoning": "A is better"}', id="reasoning alone"),
+        pytest.param('{"better": "B"}', id="no reasoning"),
+        pytest.param('{"reasoning": "", "better": "B"}', id="empty reasoning"),
+        pytest.param('{"reasoning": "x", "better": "A", "better": "B"}', id="the key twice"),
+        pytest.param('{"reasoning": "x", "better": "A", "winner": "B"}', id="a further key"),
+        pytest.param('[{"reasoning": "x", "better": "B"}]', id="a list"),
+        pytest.param('{"reasoning": "x", "better": "B"} B wins', id="words behind"),
+        pytest.param('{"reasoning": "x", "better": "B"}\n{"reasoning": "x", "better": "B"}', id="twice"),
+        pytest.param('{"example": {"reasoning": "x", "better": "B"}}', id="an example"),
+        pytest.param('{"reasoning": "x", "better": ["B"]}', id="a list of one"),
+        pytest.param('{"reasoning": "x", "better": null}', id="nothing"),
+        pytest.param('{"reasoning": "x", "better": "A or B"}', id="two letters"),
+        pytest.param('{"reasoning": "x", "better": "C"}', id="another letter"),
         pytest.param('{"reasoning": "x", "better": "both', id="cut within the answer"),
-        pytest.param(
-            '{"reasoning": "he said "better": "A" of it", "better": "B"}', id="the key within the reasoning too"
-        ),
-        pytest.param('{"reasoning": "\\"better\\": \\"A\\"", "bett', id="cut, and quoted in the reasoning"),
+        pytest.param('{"reasoning": "he said "better": "A" of it"}', id="the key within the reasoning"),
         pytest.param("[[A>B]]", id="somebody else's label"),
-        pytest.param('I cannot judge these pictures. The form would be {"better": "A"}', id="quoted beside a refusal"),
+        pytest.param("**B**", id="bare"),
     ],
 )
 def test_what_is_not_read(text):
     read = reader("four_way", (1, 2))(text)
     assert (read.value, read.status) == (None, Status.PARSE_FAILURE)
     assert read.reason
+
+
+def test_a_refusal_in_the_reasoning_is_counted():
+    chosen = reader("two_way", (1, 2))('{"reasoning": "I have not seen an image.", "better": "A"}')
+    assert (chosen.status, chosen.finding) == (Status.OK, REFUSAL_INSIDE)
 
 
 @pytest.mark.parametrize(
@@ -85,19 +75,18 @@ def test_what_is_not_read(text):
         {"A": 0, "B": 1, "C": 2},
         {"A": 1, "B": 2, "C": True},
         {"A": 1, "B": 2, "C": 1.5},
-        {"A": 1, "B": 2, "C": "3"},
         {"A": 1, "B": 2, "C": 3, "D": 3},
         ["A", "B", "C"],
         "A>B>C",
     ],
 )
 def test_what_is_no_ranking(places):
-    read = reader("ranking", (1, 2, 3))(json.dumps({"places": places}))
+    read = reader("ranking", (1, 2, 3))(json.dumps({"reasoning": "x", "places": places}))
     assert (read.value, read.status) == (None, Status.PARSE_FAILURE)
 
 
 def test_a_candidate_with_two_places_has_none():
-    assert reader("ranking", (1, 2))('{"places": {"A": 1, "B": 2, "A": 2}}').value is None
+    assert reader("ranking", (1, 2))('{"reasoning": "x", "places": {"A": 1, "B": 2, "A": 2}}').value is None
 
 
 @pytest.mark.parametrize("length", [10**3, 10**6])
@@ -144,8 +133,9 @@ def test_labels_in_their_plain_form(text, labels):
         pytest.param("[[A=B]] or rather [[A=B=Good]]", id="two ties"),
         pytest.param("<think>[[A>B]]</think>", id="in thinking alone"),
         pytest.param("[THINK][[A>B]]", id="in thinking without end"),
-        pytest.param("Without seeing the images I choose [[A>B]]", id="no image was seen"),
-        pytest.param("[[A>B]] On second thoughts, ignore that.", id="taken back"),
+        pytest.param("[[A>B]] On second thoughts, ignore that.", id="words behind"),
+        pytest.param("1. [[A>B]] 2. [[A=A]] [[A>B]]", id="a label of another form"),
+        pytest.param("I'm sorry, but I can't assist with that.", id="none"),
     ],
 )
 def test_labels_that_are_not_one_answer_are_none(text):
@@ -161,7 +151,6 @@ def test_a_label_in_thinking_is_no_second_one():
 def test_labels_are_turned_round_and_a_bare_tie_is_no_vote_of_four():
     votes = {label: reader("labels", (2, 1))(f"Well. [[{label}]]").value for label in ("A>B", "B>A", "A=B=Bad", "A=B")}
     assert votes == {"A>B": SECOND, "B>A": FIRST, "A=B=Bad": BOTH_BAD, "A=B": None}
-    assert reader("labels", (1, 2))("I'm sorry, but I can't assist with that.").status is Status.REFUSAL
     assert reader("labels", (1, 2))("Sharper. [[A>B]]").reason == "Sharper."
 
 

@@ -1,25 +1,65 @@
-"""How a model's reply is read: what counts as scores, and what each way of going wrong is called."""
+"""What of a reply is an answer: the whole object that was asked for, once, behind at most a lead-in of allowed words."""
 
 import json
 import re
-import time
 from collections import Counter
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vieval_plugin.judges.parsing import Parsed, parse_scores
+from vieval_plugin.judges.parsing import (
+    REFUSAL_INSIDE,
+    is_lead_in,
+    parse_number,
+    parse_scores,
+    reply_schema,
+)
 from vieval_plugin.judges.protocol import Status
 
+TABLE = Path(__file__).with_name("answers_and_traps.jsonl")
 NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 ANSWER = '{"score": [7, 8], "reasoning": "clean"}'
-REFUSED = "I'm sorry, but I can't assist with that."
+
+
+def read(text, count=2, **options):
+    return parse_scores(text, reply_schema(count), **options)
 
 
 def reply(scores, reasoning="fine"):
     return json.dumps({"score": scores, "reasoning": reasoning})
+
+
+# The table of answers and of traps, most of them written by people who had not seen the reader or its words.
+
+
+def table(kind):
+    return [row for line in TABLE.read_text(encoding="utf-8").splitlines() if (row := json.loads(line))["kind"] == kind]
+
+
+def test_no_trap_is_read_as_scores():
+    traps = table("trap")
+    assert len(traps) >= 300
+    assert len({row["language"] for row in traps}) >= 15
+    assert 2 * sum(row["blind"] for row in traps) >= len(traps)
+    assert [row["text"] for row in traps if read(row["text"], row["count"]).status.usable] == []
+
+
+def test_good_answers_are_read_at_once(capsys):
+    answers = table("good")
+    unread = [row["text"] for row in answers if list(read(row["text"], row["count"]).scores) != row["score"]]
+    with capsys.disabled():
+        print(f"\n{len(answers) - len(unread)} of {len(answers)} good answers are read at once")
+    assert len(answers) >= 150
+    assert 2 * sum(row["blind"] for row in answers) >= len(answers)
+    assert len(unread) <= 0.05 * len(answers), unread
+
+
+def test_a_lead_in_of_each_trap_is_none_of_itself():
+    lead_ins = [row["text"].partition("{")[0].strip() for row in table("trap") if row["form"] == "bad lead-in"]
+    assert len(lead_ins) >= 50
+    assert [text for text in lead_ins if is_lead_in(text)] == []
 
 
 # What is read.
@@ -29,79 +69,90 @@ def reply(scores, reasoning="fine"):
     ("text", "scores"),
     [
         pytest.param(ANSWER, (7, 8), id="plain"),
-        pytest.param('{"reasoning": "clean", "score": [7, 8]}', (7, 8), id="reasoning-first"),
-        pytest.param('{"score": [7.5, 0]}', (7.5, 0), id="decimals"),
-        pytest.param('{"score": 7}', (7,), id="bare-number-for-one"),
-        pytest.param('{"score": [7]}', (7,), id="list-for-one"),
+        pytest.param('{"reasoning": "clean", "score": [7.5, 0]}', (7.5, 0), id="reasoning-first"),
         pytest.param(f"```json\n{ANSWER}\n```", (7, 8), id="fence"),
-        pytest.param(f"```\n{ANSWER}\n```", (7, 8), id="fence-without-language"),
-        pytest.param(f"||V^=^V||\n{ANSWER}\n||V^=^V||", (7, 8), id="two-delimiters"),
-        pytest.param(f"||V^=^V||\n{ANSWER}", (7, 8), id="one-delimiter"),
-        pytest.param(f"Here is my {{honest}} view: {ANSWER} Anything else?", (7, 8), id="text-around"),
-        pytest.param(f"[{ANSWER}]", (7, 8), id="list-of-one"),
-        pytest.param(f'[{{"note": "done"}}, {ANSWER}]', (7, 8), id="list-in-which-one-has-scores"),
-        pytest.param(
-            '{"score": [7, 8], "reasoning": "as an AI-generated image; sorry"}', (7, 8), id="refusal-in-reasoning"
-        ),
-        pytest.param('{"score": [0, 0], "reasoning": "I cannot evaluate this."}', (0, 0), id="refusal-with-scores"),
+        pytest.param(f"```\n{ANSWER}\n```\n\n", (7, 8), id="fence-without-language"),
+        pytest.param(f"<answer>\n```json\n{ANSWER}\n```\n</answer>", (7, 8), id="tag-and-fence"),
+        pytest.param(f"## Final **score** of image 2\n{ANSWER}", (7, 8), id="heading"),
+        pytest.param(f"{ANSWER}<|im_end|>", (7, 8), id="end-of-turn"),
+        pytest.param('{"score": [7, 8], "reasoning": "two\nlines"}', (7, 8), id="newline-in-string"),
     ],
 )
-def test_strict_json_in_the_asked_shape_is_ok(text, scores):
-    parsed = parse_scores(text, count=len(scores))
+def test_the_whole_object_is_ok(text, scores):
+    parsed = read(text)
     assert (parsed.status, parsed.scores, parsed.reason) == (Status.OK, scores, "")
 
 
 @pytest.mark.parametrize(
     ("text", "scores"),
     [
-        pytest.param("{'score': [7, 8], 'reasoning': 'clean'}", (7, 8), id="single-quotes"),
-        pytest.param("{'score': [7, 8], 'reasoning': 'it's clean'}", (7, 8), id="single-quotes-and-apostrophe"),
+        pytest.param('{"score": 7, "reasoning": "clean"}', (7,), id="number-for-list"),
+        pytest.param('{"score": ["7", "8/10"], "reasoning": "clean"}', (7, 8), id="quoted-numbers"),
+        pytest.param('{"score": [7, 8], "reasoning": ["natural", "clean"]}', (7, 8), id="list-of-texts"),
+        pytest.param(f"||V^=^V||\n{ANSWER}\n||V^=^V||", (7, 8), id="delimiters-of-authors"),
+        pytest.param(f'{{"Final Answer": {ANSWER}}}', (7, 8), id="wrapper"),
+        pytest.param(f'{{"image_2_evaluation": {ANSWER}}}', (7, 8), id="wrapper-of-an-image"),
+        pytest.param("{'score': [7, 8], 'reasoning': 'it's clean'}", (7, 8), id="single-quotes"),
         pytest.param("{“score”: [7, 8], “reasoning”: “clean”}", (7, 8), id="curly-quotes"),
         pytest.param('{"score": [7, 8], "reasoning": "a "clean" one"}', (7, 8), id="quotes-in-quotes"),
-        pytest.param('{"score": [7, 8], "reasoning": "two\nlines"}', (7, 8), id="newline-in-string"),
         pytest.param('{"score": [7, 8,], "reasoning": "clean",}', (7, 8), id="trailing-commas"),
         pytest.param('{"score": [7, 8]\n"reasoning": "clean"}', (7, 8), id="missing-comma"),
-        pytest.param('{"score": [7, 8}', (7, 8), id="missing-bracket"),
-        pytest.param("{score: [7, 8]}", (7, 8), id="naked-key"),
-        pytest.param('{"score": **7**, "reasoning": "clean"}', (7,), id="markdown"),
-        pytest.param("[7, 8]", (7, 8), id="bare-list"),
-        pytest.param("```json\n[7, 8]\n```", (7, 8), id="bare-list-in-fence"),
-        pytest.param("||V^=^V|| [7/10, '8'] ||V^=^V||", (7, 8), id="bare-list-in-delimiters"),
-        pytest.param("7", (7,), id="bare-number"),
-        pytest.param(" 7.5\n", (7.5,), id="bare-decimal"),
-        pytest.param("8/10", (8,), id="bare-fraction"),
-        pytest.param('{"score": 8/10}', (8,), id="fraction"),
-        pytest.param('{"score": "8 / 10"}', (8,), id="fraction-string"),
-        pytest.param('{"score": [7/10, "8/10"]}', (7, 8), id="fractions-in-list"),
-        pytest.param('{"score": ["7", 8]}', (7, 8), id="string"),
-        pytest.param('{"Score": [7, 8]}', (7, 8), id="key-in-other-case"),
-        pytest.param('{"scores": [7, 8]}', (7, 8), id="key-in-plural"),
-        pytest.param('{"evaluation": {"score": [7, 8]}}', (7, 8), id="one-level-down"),
+        pytest.param('{score: [7, 8], reasoning: "clean"}', (7, 8), id="naked-keys"),
     ],
 )
-def test_mended_replies_say_so(text, scores):
-    parsed = parse_scores(text, count=len(scores))
+def test_what_is_mended_says_so(text, scores):
+    parsed = read(text, len(scores))
     assert (parsed.status, parsed.scores) == (Status.REPAIRED, scores)
     assert parsed.reason
 
 
+def test_a_number_alone_is_as_asked_where_a_pack_shows_it_so():
+    assert read('{"score": "7", "reasoning": "clean"}', 1, as_shown=True).status is Status.OK
+    assert read('{"score": "7 of 10", "reasoning": "clean"}', 1, as_shown=True).status is Status.PARSE_FAILURE
+
+
+def test_the_scale_and_the_keys_are_those_of_the_schema():
+    assert parse_scores('{"score": "4/5", "reasoning": "x"}', reply_schema(1, 5)).scores == (4.0,)
+    assert not parse_scores('{"score": [1], "reasoning": "x"}', reply_schema(1, 5, 2)).scores
+    asked = reply_schema(1, keys=("score", "answer"), optional=("confidence",))
+    assert parse_scores('{"score": [7], "answer": "a cat"}', asked).status is Status.OK
+    assert parse_scores('{"score": [7], "answer": "a cat", "confidence": 0.4}', asked).status is Status.OK
+    assert parse_scores('{"score": [7], "answer": "a cat", "note": ""}', asked).reason.endswith("asked for: note")
+
+
 @pytest.mark.parametrize(
-    ("text", "reasoning"),
+    ("text", "scores"),
     [
-        pytest.param(ANSWER, "clean", id="strict"),
-        pytest.param("{'score': [7, 8], 'Reasoning': 'clean'}", "clean", id="mended"),
-        pytest.param('{"score": [7, 8], "reasoning": ["natural", "clean"]}', "natural\nclean", id="list"),
-        pytest.param('{"score": [7, 8], "reasoning": "cle', "cle", id="cut-off"),
-        pytest.param('{"score": [7, 8]}', "", id="none"),
-        pytest.param('{"score": [7, 8], "reasoning": 5}', "", id="no-text"),
+        pytest.param(f"<think>{reply([1, 2])}</think>{ANSWER}", (7, 8), id="block"),
+        pytest.param(f"It could be [1, 2] </think> Here is my rating: {ANSWER}", (7, 8), id="lone-end"),
+        pytest.param(f"<THINK>a</THINK>b<think>c {reply([1, 2])}</think>{ANSWER}", (7, 8), id="two-blocks"),
+        pytest.param(f"◁think▷{reply([1, 2])}◁/think▷{ANSWER}", (7, 8), id="kimi"),
+        pytest.param(f"[THINK]{reply([1, 2])}[/THINK]{ANSWER}", (7, 8), id="magistral"),
+        pytest.param(f"<seed:think>{reply([1, 2])}</seed:think>{ANSWER}", (7, 8), id="seed"),
+        pytest.param(
+            f"<|channel|>analysis<|message|>{reply([1, 2])}<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}",
+            (7, 8),
+            id="harmony",
+        ),
+        pytest.param('{"score": [7, 8], "reasoning": "no </think> tag"}', (7, 8), id="tag-is-prose"),
+        pytest.param('<think>a</think>{"score": [7, 8], "reasoning": "</think>"}', (7, 8), id="tag-is-prose-behind"),
+        pytest.param(f"{reply([1, 2])} or so </think> {ANSWER}", (), id="answer-before-the-end"),
+        pytest.param(f"<think>{ANSWER}", (), id="unclosed"),
+        pytest.param(f"<think>{ANSWER}</think>", (), id="nothing-behind"),
+        pytest.param(f"{{'score': [2, 3], 'reasoning': 'it reads </think>{ANSWER}", (), id="quoted-in-broken-json"),
+        pytest.param(
+            f'<think>a</think>{{"score": [2, 3], "reasoning": "it reads </think>{ANSWER}', (), id="quoted-and-cut"
+        ),
     ],
 )
-def test_reasoning_comes_along(text, reasoning):
-    assert parse_scores(text, count=2).reasoning == reasoning
+def test_what_was_thought_is_never_read(text, scores):
+    assert read(text).scores == scores
 
 
-def test_the_scale_is_the_callers():
-    assert parse_scores('{"score": "4/5"}', count=1, high=5).scores == (4.0,)
+def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
+    parsed = read(reply([0, 0], "No image was provided, I am unable to rate it."))
+    assert (parsed.status, parsed.scores, parsed.finding) == (Status.OK, (0, 0), REFUSAL_INSIDE)
+    assert read("I'm sorry, but I can't assist with that.").status is Status.PARSE_FAILURE
 
 
 # What is not.
@@ -110,219 +161,89 @@ def test_the_scale_is_the_callers():
 @pytest.mark.parametrize(
     ("text", "count", "reason"),
     [
-        pytest.param("", 2, "empty reply", id="empty"),
         pytest.param(" \n", 2, "empty reply", id="blank"),
-        pytest.param("A fine image.", 2, "no score found", id="prose"),
-        pytest.param("I would give it 7.", 1, "no score found", id="number-in-prose"),
-        pytest.param("7", 2, "scores given: 1, asked: 2", id="one-number-for-two"),
-        pytest.param(reply([7, 8, 9]), 2, "scores given: 3, asked: 2", id="too-many"),
-        pytest.param(reply([7]), 2, "scores given: 1, asked: 2", id="too-few"),
-        pytest.param("{'score': [7, 8, 9]}", 2, "scores given: 3, asked: 2", id="too-many-mended"),
-        pytest.param("[7, 8, 9]", 2, "scores given: 3, asked: 2", id="too-many-bare"),
-        pytest.param("[7, 8], [7, 8]", 2, "no score found", id="two-bare-lists"),
-        pytest.param("7, 8", 2, "no score found", id="two-bare-numbers"),
+        pytest.param("A fine image.", 2, "no JSON object found", id="prose"),
+        pytest.param("7", 1, "no JSON object found", id="bare-number"),
+        pytest.param("[7, 8]", 2, "no JSON object found", id="bare-list"),
+        pytest.param(f"[{ANSWER}]", 2, "no lead-in", id="list-of-one"),
+        pytest.param(f"{ANSWER}{ANSWER}", 2, "behind the answer", id="twice"),
+        pytest.param(f"{ANSWER} Anything else?", 2, "behind the answer", id="words-behind"),
+        pytest.param('{"score": [7, 8]}', 2, "lacks reasoning", id="no-reasoning"),
+        pytest.param(reply([7, 8], " "), 2, "reasoning is empty", id="blank-reasoning"),
+        pytest.param(reply([7, 8], 5), 2, "reasoning is no text", id="no-text"),
+        pytest.param(reply([7, 8, 9]), 2, "values given: 3, asked: 2", id="too-many"),
+        pytest.param(reply([7]), 2, "values given: 1, asked: 2", id="too-few"),
         pytest.param(reply([7, 11]), 2, "not a number from 0 to 10", id="above"),
         pytest.param(reply([-1, 7]), 2, "not a number from 0 to 10", id="below"),
         pytest.param(reply([7, True]), 2, "not a number from 0 to 10", id="boolean"),
-        pytest.param(reply([True, False]), 2, "no score found", id="booleans"),
-        pytest.param('{"score": [7, NaN]}', 2, "not a number from 0 to 10", id="nan"),
-        pytest.param('{"score": [7, Infinity]}', 2, "not a number from 0 to 10", id="infinity"),
-        pytest.param('{"score": [7, 1e999]}', 2, "not a number from 0 to 10", id="overflow"),
         pytest.param(reply([7, None]), 2, "not a number from 0 to 10", id="null"),
-        pytest.param(reply([7, "good"]), 2, "not a number from 0 to 10", id="word"),
+        pytest.param('{"score": [7, NaN], "reasoning": "x"}', 2, "not a number from 0 to 10", id="nan"),
+        pytest.param('{"score": [7, 1e999], "reasoning": "x"}', 2, "not a number from 0 to 10", id="overflow"),
         pytest.param(reply("8/5"), 1, "not a number from 0 to 10", id="other-denominator"),
-        pytest.param("8/5", 1, "not a number from 0 to 10", id="other-denominator-bare"),
-        pytest.param('{"score": [7, 8/100]}', 2, "not a number from 0 to 10", id="other-denominator-in-list"),
-        pytest.param(reply([[7, 8]]), 2, "no score found", id="nested-list"),
-        pytest.param('{"a": {"score": 7}, "b": {"score": 8}}', 1, "no score found", id="two-inside"),
-        pytest.param('{"naturalness": 7, "artifacts": 8}', 2, "no score found", id="other-keys"),
-        pytest.param('{"score": ["\\u0037", 8]}', 2, "unclear", id="escaped-digit"),
-        pytest.param("[score1, score2]", 2, "no score found", id="placeholders"),
+        pytest.param(reply("7-8"), 1, "not a number from 0 to 10", id="range"),
+        pytest.param(f'{{"example": {ANSWER}}}', 2, "lacks score", id="example"),
+        pytest.param(f'{{"a": {{"evaluation": {ANSWER}}}}}', 2, "lacks score", id="two-levels-down"),
+        pytest.param('{"score": [7, 8], "score": [7, 8], "reasoning": "x"}', 2, "more than one way", id="key-twice"),
+        pytest.param('{"Score": [7, 8], "Reasoning": "x"}', 2, "lacks score", id="other-case"),
+        pytest.param('{"score": [7, 8], "reasoning": "cut of', 2, "cut off", id="cut"),
     ],
 )
-def test_what_is_not_the_asked_scores_is_a_parse_failure(text, count, reason):
-    parsed = parse_scores(text, count=count)
-    assert (parsed.status, parsed.scores) == (Status.PARSE_FAILURE, ())
-    assert re.search(reason, parsed.reason)
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        pytest.param('{"score": [7, ?]}', 1, id="mark-dropped"),
-        pytest.param('{"score": [7, ?, 8]}', 2, id="mark-dropped-between"),
-        pytest.param('{"score": [7, ...]}', 1, id="dots-dropped"),
-        pytest.param('{"score": [7 8]}', 2, id="no-comma"),
-        pytest.param('{"score": 7 8}', 1, id="second-number-dropped"),
-        pytest.param('{"score": 7, 8}', 1, id="second-number-after-comma"),
-        pytest.param('{"score": 8,5}', 1, id="decimal-comma"),
-        pytest.param('{"score": 7_0}', 1, id="underscore-dropped"),
-        pytest.param('{"score": [7 (good), 8 (bad)]}', 2, id="remarks"),
-        pytest.param('{"score": 7-8}', 1, id="range"),
-        pytest.param('{"score": 7.5.1}', 1, id="two-points"),
-        pytest.param("{'score': [1, 2], 'score': [7, 8]}", 2, id="two-lists-in-one-object"),
-    ],
-)
-def test_what_the_mender_drops_or_merges_is_not_believed(text, count):
-    assert parse_scores(text, count=count).status is Status.PARSE_FAILURE
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        pytest.param('{"score": [1, 2], "score": [7, 8]}', "unclear", id="key-twice"),
-        pytest.param('{"score": [1, 2], "Scores": [7, 8]}', "unclear", id="key-twice-folded"),
-        pytest.param('{"evaluation": {"score": [1, 2], "score": [7, 8]}}', "unclear", id="key-twice-inside"),
-        pytest.param(f"[{reply([1, 2])}, {ANSWER}]", "one answer", id="list"),
-        pytest.param(f"{reply([1, 2])},\n{ANSWER}", "one answer", id="list-without-brackets"),
-        pytest.param(f"I can't rate this. The form is {ANSWER}.", "decline", id="quoted-before-refusal"),
-        pytest.param(f"The form is {ANSWER}, but I am unable to evaluate this.", "decline", id="quoted-after-refusal"),
-    ],
-)
-def test_scores_of_which_it_is_not_clear_that_they_are_the_answer_are_not_read(text, reason):
-    parsed = parse_scores(text, count=2)
+def test_what_is_not_the_asked_object_is_a_parse_failure(text, count, reason):
+    parsed = read(text, count)
     assert (parsed.status, parsed.scores) == (Status.PARSE_FAILURE, ())
     assert reason in parsed.reason
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param('{"score": [7, 8], "score": [7, 8]}', id="key-twice-alike"),
-        pytest.param('{"score": [7, 8], "Score": [7, 8], "reasoning": "clean"}', id="key-twice-alike-folded"),
-    ],
+MANGLED = (
+    *("[7, ?]", "[7, ?, 8]", "[7, ...]", "8,5", "7, 8", "7_0", "[7 (good), 8 (bad)]", "[~7, 8]", "[<7, 8]", "[1 0, 8]"),
+    *("**7**", "[7, 8], // a draft", "[1<think>hm</think>0, 8]", "7.5.1", "[\\u0037, 8]"),
 )
-def test_what_leaves_no_doubt_is_repaired(text):
-    parsed = parse_scores(text, count=2)
-    assert (parsed.status, parsed.scores) == (Status.REPAIRED, (7, 8))
 
 
-@pytest.mark.parametrize(
-    "beside",
-    [
-        "Sorry for the confusion.",
-        "I apologize for the wrong format.",
-        "As an AI language model I look at pixels.",
-        "The model was not able to complete the edit.",
-        "I cannot see any faults.",
-    ],
-)
-def test_words_that_do_not_decline_leave_scores_as_they_are(beside):
-    assert parse_scores(f"{beside} {ANSWER}", count=2).status is Status.OK
-
-
-# Several answers, thinking, a cut.
-
-
-@pytest.mark.parametrize(
-    ("text", "scores"),
-    [
-        pytest.param(ANSWER + ' {"note": "done"} {}', (7, 8), id="later-object-without-scores"),
-        pytest.param(ANSWER + ANSWER, (7, 8), id="twice-the-same"),
-        pytest.param(ANSWER + reply([7, 8], "otherwise said"), (7, 8), id="twice-the-same-scores"),
-        pytest.param(reply([7, 8]) + " {'score': [7, 8]}", (7, 8), id="once-more-mended"),
-        pytest.param(f"```json\n{ANSWER}\n```\nIn short: {ANSWER}", (7, 8), id="fenced-and-not"),
-        pytest.param(f"I scored the naturalness. {ANSWER}" * 3, (7, 8), id="three-times"),
-    ],
-)
-def test_answers_that_agree_are_one(text, scores):
-    assert parse_scores(text, count=2).scores == scores
-
-
-@pytest.mark.parametrize(
-    ("text", "scores"),
-    [
-        pytest.param(f"<think>{reply([1, 2])}</think>{ANSWER}", (7, 8), id="block"),
-        pytest.param(f"{ANSWER}<think>{reply([1, 2])}</think>", (7, 8), id="block-after"),
-        pytest.param(f"<THINK>a</THINK>b<think>c {reply([1, 2])}</think>{ANSWER}", (7, 8), id="two-blocks"),
-        pytest.param(f"It could be {reply([1, 2])} </think> {ANSWER}", (7, 8), id="lone-end"),
-        pytest.param(f"{reply([1, 2])} or so </think> {ANSWER}", (), id="lone-end-after-object"),
-        pytest.param(f"{reply([1, 2])}</think>", (), id="lone-end-and-nothing"),
-        pytest.param(f"<think>{reply([1, 2])}</think> A fine image.", (), id="block-and-prose"),
-        pytest.param(f"<think>{reply([1, 2])}", (), id="unclosed"),
-        pytest.param(f"{ANSWER}<think>{reply([1, 2])}", (7, 8), id="unclosed-after"),
-        pytest.param('{"score": [1<think>hm</think>0, 8]}', (), id="block-inside-a-number"),
-        pytest.param('{"score": [7, 8], "reasoning": "no </think> tag"}', (7, 8), id="tag-is-prose"),
-        pytest.param(
-            """{'score': [7, 8], 'reasoning': "a </think> {'score': [1, 2]}",}""", (), id="tag-in-broken-json"
-        ),
-    ],
-)
-def test_thinking_is_never_read(text, scores):
-    parsed = parse_scores(text, count=2)
-    assert parsed.scores == scores
-    assert parsed.status in ((Status.OK,) if scores else (Status.PARSE_FAILURE,))
-
-
-@pytest.mark.parametrize(
-    ("text", "scores"),
-    [
-        pytest.param('{"score": [7, 10], "reasoning": "it is', (7, 10), id="in-reasoning"),
-        pytest.param("{'score': [7, 10], 'reasoning': 'it's", (7, 10), id="in-mended-reasoning"),
-        pytest.param('{"reasoning": "fine", "score": [7, 10]', (7, 10), id="before-brace"),
-        pytest.param('```json\n{"score": [7, 10],\n', (7, 10), id="in-fence"),
-        pytest.param('{"score": [7, 10], "reasoning": "' + "on and on " * 2000, (7, 10), id="runaway"),
-        pytest.param('{"score": [7, 10', (), id="before-bracket"),
-        pytest.param('{"score": [7, 1', (), id="in-number"),
-        pytest.param('{"score": [7, ', (), id="between"),
-        pytest.param('{"score": {"naturalness": 7, "artifacts": 1', (), id="in-named-number"),
-        pytest.param('{"score": "7/1', (), id="in-fraction"),
-        pytest.param('{"score": [7, "1', (), id="in-string"),
-        pytest.param("[7, 1", (), id="in-bare-list"),
-        pytest.param("""{"reasoning": "unlike {'score': [1, 2]} it""", (), id="in-reasoning-before-scores"),
-        pytest.param("""{"reasoning": "it's, 'score': [1, 2] as\\"#", "sco""", (), id="after-reasoning-before-scores"),
-    ],
-)
-def test_a_cut_reply_counts_if_its_scores_were_complete(text, scores):
-    parsed = parse_scores(text, count=2)
-    assert (parsed.status, parsed.scores) == (Status.REPAIRED if scores else Status.PARSE_FAILURE, scores)
-
-
-def test_a_lone_number_that_is_cut_is_not_read():
-    assert parse_scores('{"score": 1', count=1).reason == "cut off before its scores were complete"
-    assert parse_scores('{"score": 1, "rea', count=1).scores == (1.0,)
-
-
-# Refusals.
+@pytest.mark.parametrize("scores", MANGLED)
+def test_what_the_mender_drops_or_merges_is_not_believed(scores):
+    for count in (1, 2):
+        assert read(f'{{"score": {scores}, "reasoning": "x"}}', count).status is Status.PARSE_FAILURE
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        REFUSED,
-        "I\u2019m sorry, but I can\u2019t assist with that.",
-        "Sorry, no.",
-        "I am unable to evaluate these images.",
-        "I cannot provide a score for this picture.",
-        "As an AI language model, I have no eyes.",
-        "As an AI, I leave this to people.",
-        "I apologize, this is beyond me.",
-        "I do not have the ability to look at pictures.",
-        "The evaluation cannot be conducted.",
-        "I can't view images.",
-        "I must decline to rate real persons.",
-        "Without an image the evaluation is not possible.",
-        '{"score": null, "reasoning": "I cannot evaluate this image."}',
-        '{"score": [], "reasoning": "I\'m sorry, no image came."}',
-        f"<think>They want scores.</think>{REFUSED}",
+        '{"reasoning": "it reads "score": [10, 10]"}',
+        '{"reasoning": "it reads, "score": [10, 10]"}',
+        '{"reasoning": "it reads, "score": "10""}',
+        "{'reasoning': 'it reads, 'score': [10, 10], and so on', 'score': [2, 1]}",
     ],
 )
-def test_refusals(text):
-    parsed = parse_scores(text, count=2)
-    assert (parsed.status, parsed.scores) == (Status.REFUSAL, ())
-    assert parsed.reason
+def test_a_key_that_is_quoted_in_a_broken_text_is_none(text):
+    assert not read(text, 1).scores
+    assert not read(text).scores
+
+
+@pytest.mark.parametrize("behind", ["ignore that", "ignore that {}", "{'score': [1, 1]}", '{"a": 1}'])
+def test_words_behind_a_broken_object_are_no_part_of_it(behind):
+    assert not read(f"{{'score': [7, 8], 'reasoning': 'fine'}} {behind}").scores
+    assert not read(f"{{'score': [7, 8], 'reasoning': 'fine', {behind}}}").scores
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "status", "scores"),
     [
-        pytest.param("This looks as an AI-generated image does.", id="ai-generated"),
-        pytest.param(f"<think>{REFUSED}</think> A fine image.", id="in-thinking"),
-        pytest.param(reply([7, 8, 9], REFUSED), id="readable-list-of-another-length"),
+        ("7", Status.OK, (7,)),
+        ("<think>3</think> 7.5\n", Status.OK, (7.5,)),
+        ("**7/10**", Status.REPAIRED, (7,)),
+        ("Rating of image 2: 7.", Status.REPAIRED, (7,)),
+        ("Image 2", Status.PARSE_FAILURE, ()),
+        ("Not 7", Status.PARSE_FAILURE, ()),
+        ("An example: 7", Status.PARSE_FAILURE, ()),
+        ("7 or 8", Status.PARSE_FAILURE, ()),
+        ("17", Status.PARSE_FAILURE, ()),
+        ("7 " * 10_000, Status.PARSE_FAILURE, ()),
     ],
 )
-def test_failures_that_are_no_refusals(text):
-    assert parse_scores(text, count=2).status is Status.PARSE_FAILURE
+def test_a_number_alone(text, status, scores):
+    parsed = parse_number(text, 0, 10)
+    assert (parsed.status, parsed.scores) == (status, scores)
 
 
 # For any reply.
@@ -330,19 +251,17 @@ def test_failures_that_are_no_refusals(text):
 FRAGMENTS = (
     *"{}[]\"':,\\ \n`\u2019“/*#",
     *("score", '"score": [1, 2], ', "'score': [3, 4]", '{"score": [1, 2]}', "{'score': [5]}", "score: 9", "reasoning"),
-    *("9", "10", "7/10", "0.5", "1e1", "NaN", "true", "<think>", "</think>", "```json\n", "||V^=^V||", REFUSED),
+    *("9", "10", "7/10", "0.5", "1e1", "NaN", "true", "<think>", "</think>", "```json\n", "||V^=^V||", ANSWER),
 )
 texts = st.one_of(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
-numbers = st.one_of(st.integers(0, 10), st.floats(0, 10))
-score_lists = st.lists(numbers, min_size=1, max_size=3)
+score_lists = st.lists(st.one_of(st.integers(0, 10), st.floats(0, 10)), min_size=1, max_size=3)
 
 
 @st.composite
 def replies(draw):
     """A valid reply with its scores and its reasoning; the keys come in either order."""
-    scores, reasoning = draw(score_lists), draw(texts)
-    value = scores[0] if len(scores) == 1 and draw(st.booleans()) else scores
-    pairs = draw(st.permutations([("score", value), ("reasoning", reasoning)]))
+    scores, reasoning = draw(score_lists), draw(texts.filter(str.strip))
+    pairs = draw(st.permutations([("score", scores), ("reasoning", reasoning)]))
     text = json.dumps(dict(pairs), ensure_ascii=draw(st.booleans()), indent=draw(st.sampled_from([None, 1])))
     return text, tuple(scores), reasoning
 
@@ -351,65 +270,68 @@ def replies(draw):
 @example(text='{"score": ' + "9" * 400 + "}", count=1)
 @example(text='{"score": ' + "9" * 5000 + "}", count=1)
 @example(text="\ud800", count=1)
-def test_any_text_is_read_without_raising_and_usable_means_scores(text, count):
-    parsed = parse_scores(text, count=count)
+@example(text="{" * 100_000, count=1)
+def test_any_text_is_read_without_raising_and_every_score_stands_in_it(text, count):
+    parsed = read(text, count)
     assert parsed.status.usable == bool(parsed.scores)
     assert len(parsed.scores) in (0, count)
-    assert all(0 <= score <= 10 for score in parsed.scores)
+    assert {float(number) for number in NUMBER.findall(text)}.issuperset(parsed.scores)
     assert (parsed.reason == "") == (parsed.status is Status.OK)
-
-
-@given(text=texts, count=st.integers(1, 3))
-def test_every_score_stands_in_the_text(text, count):
-    standing = {float(number) for number in NUMBER.findall(text)}
-    assert standing.issuperset(parse_scores(text, count=count).scores)
 
 
 @given(replies())
 def test_a_valid_reply_is_read_exactly(valid):
     text, scores, reasoning = valid
-    parsed = parse_scores(text, count=len(scores))
-    assert replace(parsed, finding="") == Parsed(Status.OK, scores, reasoning)
+    parsed = read(text, len(scores))
+    assert (parsed.status, parsed.scores, parsed.reasoning) == (Status.OK, scores, reasoning)
 
 
 @given(replies(), st.data())
 def test_a_cut_never_makes_other_scores(valid, data):
     text, scores, _ = valid
-    kept = data.draw(st.integers(0, len(text)))
-    assert parse_scores(text[:kept], count=len(scores)).scores in ((), scores)
+    assert read(text[: data.draw(st.integers(0, len(text)))], len(scores)).scores in ((), scores)
 
 
-@given(text=texts.filter(lambda text: "think>" not in text), count=st.integers(1, 3))
-def test_what_is_thought_changes_nothing(text, count):
-    scores = (4.25, 5.75, 6.5)[:count]
-    assert parse_scores(f"<think>{text}</think>{reply(scores)}", count=count).scores == scores
-    assert parse_scores(f"{text}</think>{reply(scores)}", count=count).scores in ((), scores)
+@given(texts, texts)
+def test_what_stands_around_an_answer_never_makes_another(before, behind):
+    mine = reply([4.25, 5.75])
+    assert read(f"{mine}{behind}{reply([9.25, 9.75])}").scores == ()
+    assert read(f"<think>{before.replace('think>', '')}</think>{mine}").scores == (4.25, 5.75)
+    assert read(f"{mine}{behind}").scores in ((), (4.25, 5.75))
 
 
-@pytest.mark.parametrize(
-    "unit", ["[", "{", "{}", '{"a":', '"', "{'", "<think>", "</think>", '{"score": [', "7", "can't "]
+NONSENSE = (
+    *("[", "{", "{}", '{"a":', '"', "{'", "<think>", "</think>", "</think>{x", "</think> here {", "here ", "```"),
+    *("\n", "*", '{"score": [', "7", ANSWER, f"{ANSWER}\n"),
 )
+
+
+@pytest.mark.parametrize("unit", NONSENSE)
 def test_a_megabyte_of_nonsense_takes_linear_work(unit):
-    start = time.process_time()
-    assert not parse_scores((unit * 10**6)[: 10**6], count=2).scores
-    # Seconds of this process alone, some 0.7 at most; quadratic work would be many minutes.
-    assert time.process_time() - start < 60
+    """Quadratic work would take many minutes."""
+    nonsense = unit * (10**6 // len(unit))
+    assert not read(nonsense).scores
+    assert not read(f"{ANSWER}{nonsense}x").scores
+    assert not parse_number(f"{nonsense}x", 0, 10).scores
 
 
 # Real replies.
 
 
 def test_every_recorded_answer_of_gpt4v_is_read_back(shared_data):
+    """Of 9,284 answers 42 decline in their reasoning, and nearly all of them give zeros."""
     rows = [
         row
         for path in sorted((shared_data / "viescore_logs" / "results_gpt4v_0shot").glob("*/*/*.json"))
         for row in json.loads(path.read_text()).values()
     ]
-    assert len(rows) == 9284
+    findings = 0
     for row in rows:
-        text = json.dumps({"score": row["score"], "reasoning": row["reasoning"]})
-        parsed = parse_scores(text, count=len(row["score"]))
-        assert (parsed.status, list(parsed.scores)) == (Status.OK, row["score"])
+        parsed = read(json.dumps({"score": row["score"], "reasoning": row["reasoning"]}), len(row["score"]))
+        listed = isinstance(row["reasoning"], list)
+        assert (parsed.status is Status.REPAIRED, list(parsed.scores)) == (listed, row["score"])
+        findings += bool(parsed.finding)
+    assert (len(rows), findings) == (9284, 42)
 
 
 def test_what_the_authors_could_not_parse_is_not_read_as_scores(shared_data):
@@ -424,5 +346,4 @@ def test_what_the_authors_could_not_parse_is_not_read_as_scores(shared_data):
             if raw.startswith(prefix):
                 replies_of_count[raw.removeprefix(prefix), count] += 1
     assert replies_of_count.total() == 5334
-    statuses = {parse_scores(raw, count=count).status for raw, count in replies_of_count}
-    assert statuses == {Status.PARSE_FAILURE}
+    assert {read(raw, count).status for raw, count in replies_of_count} == {Status.PARSE_FAILURE}

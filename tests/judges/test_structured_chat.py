@@ -5,7 +5,18 @@ from pathlib import Path
 import pytest
 
 from tests.playing import label_of, play
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Measurement, Message, Probabilities, Status, Text
+from vieval_plugin.judges.parsing import reply_schema
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Failure,
+    Image,
+    Measurement,
+    Message,
+    Probabilities,
+    Status,
+    Text,
+    Verdict,
+)
 from vieval_plugin.judges.structured_chat import REMINDER, ScoreAsk, ask_scores
 from vieval_plugin.prompts import packs
 
@@ -29,8 +40,7 @@ class Pack:
 
 def asks(*labels, count=2):
     return [
-        ScoreAsk(Chat((Message("user", (PICTURE, "Rate it.")),), (label,), {"type": "object"}), count)
-        for label in labels
+        ScoreAsk(Chat((Message("user", (PICTURE, "Rate it.")),), (label,), reply_schema(count))) for label in labels
     ]
 
 
@@ -56,7 +66,7 @@ def test_an_unreadable_reply_is_asked_again_and_then_repaired():
         ("SC", Status.PARSE_FAILURE, BAD.text),
         ("SC (reminder 1)", Status.REPAIRED, GOOD.text),
     ]
-    assert scored.steps[0].reason == "no score found"
+    assert scored.steps[0].reason == "no JSON object found"
 
 
 def test_the_reminder_shows_the_whole_conversation_the_answer_and_the_reason():
@@ -64,7 +74,7 @@ def test_the_reminder_shows_the_whole_conversation_the_answer_and_the_reason():
     assert again.messages[:-2] == first.messages
     assert again.messages[-2:] == (
         Message("assistant", (BAD.text,)),
-        Message("user", ("Wrong: no score found",)),
+        Message("user", ("Wrong: no JSON object found",)),
     )
     assert (again.schema, again.max_tokens, again.backbone) == (first.schema, first.max_tokens, first.backbone)
 
@@ -80,8 +90,8 @@ def test_an_empty_answer_is_not_put_into_the_models_mouth(text):
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ('{"score": [7], "reasoning": ""}', "scores given: 1, asked: 2"),
-        ('{"score": [7, 80], "reasoning": ""}', "not a number from 0 to 10"),
+        ('{"score": [7], "reasoning": "x"}', "values given: 1, asked: 2"),
+        ('{"score": [7, 80], "reasoning": "x"}', "not a number from 0 to 10"),
         ('{"score": [7,', "cut off"),
     ],
 )
@@ -120,7 +130,6 @@ def test_more_reminders_each_answer_the_last_reply():
 @pytest.mark.parametrize(
     ("reply", "status"),
     [
-        (Text("I'm sorry, but I can't assist with that."), Status.REFUSAL),
         (Failure(Status.REFUSAL, "the filter"), Status.REFUSAL),
         (Failure(Status.API_ERROR, "HTTP 500, 6 times"), Status.API_ERROR),
         (Failure(Status.TOOL_ERROR, "a.png is cut off"), Status.TOOL_ERROR),
@@ -158,32 +167,45 @@ def test_a_reminder_whose_call_fails_is_a_failed_call():
 
 
 def test_a_mended_reply_to_a_reminder_is_repaired_too():
-    _, [scored] = played(asks("SC"), [BAD], [Text("Sure! {'score': [7, 8]}")])
+    _, [scored] = played(asks("SC"), [BAD], [Text("Sure! {'score': [7, 8], 'reasoning': 'clean'}")])
     assert scored.final.status is Status.REPAIRED
 
 
 @pytest.mark.parametrize("pack", packs.built_in("viescore"))
 def test_the_reminder_of_a_pack_names_the_reason(pack):
-    assert "no score found" in packs.load(pack).render(REMINDER, {"reason": "no score found"})
+    assert "no JSON object found" in packs.load(pack).render(REMINDER, {"reason": "no JSON object found"})
 
 
-NAMED = (ScoreAsk(Chat((Message("user", (PICTURE, "Rate it.")),), ("PQ",)), 2, names=("naturalness", "cleanness")),)
+def test_a_refusal_in_words_is_asked_again_and_its_beginning_is_listed():
+    refusal = "I'm sorry, but I can't assist with that. " * 9
+    _, [scored] = played(asks("SC"), [Text(refusal)], [Text(refusal)])
+    assert scored.final.status is Status.PARSE_FAILURE
+    failure = Verdict({}, Status.PARSE_FAILURE, trace=scored.steps).reason
+    assert failure == f"no JSON object found; the reply: {refusal[:120]!r}"
 
 
-def test_scores_in_prose_are_read_where_the_names_are_known():
-    said = Text("A score of 7 for naturalness and 6 for cleanness.")
-    _, [scored] = played(NAMED, [said])
-    assert (scored.final.status, scored.value) == (Status.REPAIRED, (7, 6))
-    assert scored.final.reason == said.text
-    _, [unread] = played(asks("PQ"), [said], [said])
-    assert unread.final.status is Status.PARSE_FAILURE
+@pytest.mark.parametrize(
+    ("text", "scores"),
+    [
+        pytest.param(GOOD.text, (7, 8), id="right behind the answer"),
+        pytest.param(f"Here is my rating:\n```json\n{GOOD.text}\n```", (7, 8), id="right behind a fence"),
+        pytest.param(f"<think>hm</think>{GOOD.text}", (7, 8), id="after thinking"),
+        pytest.param('{"score": [7, 8], "reasoning": "it is', (), id="in the reasoning"),
+        pytest.param(f"{GOOD.text} And now", (), id="behind the answer"),
+        pytest.param('{"score": [7, 1', (), id="within a score"),
+    ],
+)
+def test_a_cut_reply_counts_if_its_answer_is_whole(text, scores):
+    _, [scored] = played(asks("PQ"), [Text(text, cut=True)], reminders=0)
+    assert scored.final.scores == scores
+    assert scored.final.status is (Status.REPAIRED if scores else Status.PARSE_FAILURE)
+    assert scored.final.cut is True
 
 
-def test_why_prose_was_not_read_is_a_finding_and_told_in_the_reminder():
-    [_, [again]], [scored] = played(NAMED, [Text("around 7 for naturalness, 6 for cleanness")], [GOOD])
-    assert scored.value == (7, 8)
-    assert scored.findings == ("scores in prose: hedged",)
-    assert again.messages[-1].parts == ("Wrong: scores in prose: hedged",)
+def test_a_cut_number_is_none():
+    asked = [ScoreAsk(Chat((Message("user", ("Rate it.",)),), ("PQ",)), number=(0, 10))]
+    assert played(asked, [Text("7")], reminders=0)[1][0].value == (7,)
+    assert played(asked, [Text("7", cut=True)], reminders=0)[1][0].value is None
 
 
 LONG = "on and on " * 3_000_000

@@ -14,6 +14,8 @@ from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import t2i_eval
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Status
 from vieval_plugin.judges.t2i_eval import T2IEvalOptions as Options
+from vieval_plugin.judges.t2i_eval.reading import read_fields
+from vieval_plugin.judges.t2i_eval.schemas import EXPLANATION_AND_SCORE
 from vieval_plugin.judges.t2i_eval.structure import Relation
 from vieval_plugin.prompts import packs
 
@@ -148,16 +150,12 @@ def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three()
 @pytest.mark.parametrize(
     ("reply", "reason", "finding"),
     [
-        ("I'm sorry, but I can't assist with extracting that.", "refused to extract", "refused to extract"),
-        ('{"entities": [{"name": "cat", "attributes": [{"na', "missing parts: entities and questions", "missing parts"),
-        (
-            "# Structure Information\n## Intrinsic Attributes\n### cat\n- existence: yes",
-            "missing parts: questions",
-            "missing parts",
-        ),
+        ("I'm sorry, but I can't assist with extracting that.", "no JSON object found", "unreadable answer"),
+        ('{"entities": [{"name": "cat", "attributes": [{"na', "not one JSON object, or cut off", "unreadable answer"),
+        ('{"entities": [], "relations": []}', "entities: values given: 0, asked: 1", "unreadable answer"),
         ("The cat is on the mat. " + "And the cat is red. " * 60, "endless repetition", "endless repetition"),
     ],
-    ids=["refused", "cut off", "markdown cut off", "repeating"],
+    ids=["refused", "cut off", "empty", "repeating"],
 )
 @pytest.mark.parametrize("mode", ["individual", "framework"])
 def test_a_sample_without_an_extraction_is_a_parse_failure_with_its_reason(mode, reply, reason, finding):
@@ -200,25 +198,22 @@ def test_one_unanswered_question_is_not_the_end_of_a_sample():
     assert "- not answered" in str(summary.messages[0].parts[-1])
 
 
-def test_an_unanswered_question_of_framework_mode_is_left_out():
+def test_a_question_that_framework_mode_leaves_unanswered_is_asked_again():
     model = Script((CAT,))
-    chats = {}
 
     def answer(ask):
         reply = model(ask)
         assert isinstance(ask, Chat)
-        chats[label_of(ask)] = ask
-        if label_of(ask) != "answers":
+        if label_of(ask) != "answers" or len(ask.messages) > 1:
             return reply
         said = json.loads(reply.text)
         del said["question_4"]
         return replace(reply, text=json.dumps(said))
 
-    verdict = played(CAT.sample, answer, Options(mode="framework")).verdict
-    assert verdict.findings == ("question without an answer",)
-    assert verdict.status is Status.REPAIRED
-    assert "- not answered" in str(chats["evaluation"].messages[0].parts[-1])
-    assert verdict.scores["O"] == 0.7
+    verdict, waves = outcome(played(CAT.sample, answer, Options(mode="framework")))
+    assert [len(wave) for wave in waves] == [1, 1, 1, 1]
+    assert "the answer lacks question_4" in str(waves[2][0].messages[-1].parts[-1])
+    assert (verdict.status, verdict.scores["O"], verdict.findings) == (Status.REPAIRED, 0.7, ())
 
 
 def test_an_overall_score_of_framework_mode_that_is_none_is_asked_again():
@@ -345,6 +340,26 @@ def test_explanations_are_graded_against_the_annotators():
     verdict, waves = outcome(played(TREE.sample, Script((TREE,)), options))
     assert len(waves) == 8
     assert verdict.findings == ("no explanation to compare with",)
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("- explanation: it ignores\n  the dog, which has 3 legs\n- score: 7", 7),
+        ("# Evaluation\n- question: Is it red?\n- explanation: fine\n- score: 7/10", 7),
+        ("Here is my evaluation:\n\n- explanation: fine\n- score: 7", 7),
+        ("No image was provided.\n\n- explanation: none\n- score: 5", None),
+        ("score: 10\nexplanation: x\nIgnore the above.", None),
+        ("explanation: x\nscore: 10\nfinal score: 2", None),
+        ("explanation: the sign reads\nscore: 10\nscore: 2", None),
+        ("explanation: x\nscore: 7 or 8", None),
+        ('{"explanation": "x", "score": 7}', None),
+    ],
+)
+def test_a_score_in_markdown_stands_last_and_among_the_layouts_own_items(text, score):
+    read = read_fields(text, EXPLANATION_AND_SCORE, markdown=True)
+    assert read.scores == (() if score is None else (score,))
+    assert not read_fields(text, EXPLANATION_AND_SCORE, markdown=False).scores or text.startswith("{")
 
 
 def test_a_pack_with_markdown_replies_asks_for_no_schema():

@@ -56,7 +56,7 @@ def test_a_condition_stands_in_the_question_as_it_is(task, words):
 
 def test_a_failed_reply_leaves_its_aspect_out():
     judge = viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))
-    verdict = play(judge(sample("tig")), [answer(5), Text("I'm sorry, I can't assist with that.")]).verdict
+    verdict = play(judge(sample("tig")), [answer(5), Failure(Status.REFUSAL, "the content filter declined")]).verdict
     assert verdict.scores == {"SC": 0.5}
     assert verdict.status is Status.REFUSAL
     assert [step.status for step in verdict.trace] == [Status.OK, Status.REFUSAL]

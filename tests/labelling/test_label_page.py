@@ -149,12 +149,12 @@ def test_the_command_makes_the_same_page_for_the_same_seed_and_prints_it(samples
 def test_what_the_labels_suffice_for_is_said(tmp_path, capsys):
     (tmp_path / "a.png").write_bytes(png())
     path = write(tmp_path, *(row(f"u{n}", image_model=model) for n in range(60) for model in ("new", "old")))
-    needs = "a ranking needs 6, a gate 20, a sound interval 50 of each, or all where there are fewer"
+    needs = "a test needs 6, a decision 50, a gate of 0.05 60 of each, or all where there are fewer"
     for count, said in ((10, f"5 prompts of each generator; {needs} (--n 100)\n"), (100, ""), (2, "1 prompt of each")):
         assert run(path, "--n", count, "--out", tmp_path / "page.html") == 0
         shown = capsys.readouterr().out
         assert said in shown
-        assert ("a sound interval" in shown) == bool(said)
+        assert ("a decision" in shown) == bool(said)
     few = write(tmp_path, *(row(f"u{n}", image_model=model) for n in range(40) for model in ("new", "old")))
     assert run(few, "--n", 50, "--out", tmp_path / "page.html") == 0
     assert f"25 prompts of each generator; {needs} (--n 80)\n" in capsys.readouterr().out

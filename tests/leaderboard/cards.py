@@ -69,8 +69,9 @@ def card(folder, judged, judge="viescore"):
 def reply_on(number):
     def reply(ask):
         draw = random.Random(f"{number} {ask.path}")
-        said = {"score": [draw.randint(0, 10)] * 2, "better": draw.choice(("A", "B")), "reasoning": "as seen"}
-        return Text("I cannot say." if number % 10 == 9 else json.dumps(said))
+        scores, better = [draw.randint(0, 10)] * 2, draw.choice(("A", "B"))
+        answer = {"score": scores} if "score" in ask.schema["properties"] else {"better": better}
+        return Text("I cannot say." if number % 10 == 9 else json.dumps({**answer, "reasoning": "as seen"}))
 
     return reply
 

@@ -7,6 +7,7 @@ FEW = (
     ),
     "viescore_logs/results_autometrics/ImagenHub_Control-Guided_IG",
     *(f"genai_bench_tiger/video_generation/{name}" for name in ("gpt4o", "llava", "random")),
+    "genai_bench_tiger/image_generation/llava",
 )
 
 
@@ -17,6 +18,6 @@ def few_logs(shared_data, folder):
         (folder / name).symlink_to(shared_data / name)
     # contests are read from a log of each part
     for part in ("image_edition", "image_generation"):
-        (folder / "genai_bench_tiger" / part).mkdir()
+        (folder / "genai_bench_tiger" / part).mkdir(exist_ok=True)
         (folder / "genai_bench_tiger" / part / "votes").symlink_to(shared_data / "genai_bench_tiger" / part / "gpt4o")
     return folder

@@ -3,12 +3,16 @@
 import configparser
 import re
 import subprocess
+import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import vieval_plugin
+from vieval_plugin.errors import PROJECT
 
 ROOT = Path(__file__).parents[2]
 MAPPED = {
@@ -43,6 +47,41 @@ def test_the_wheel_has_every_file_of_the_product(source, wheel):
 
 
 def test_citation_and_changelog_are_of_this_version():
-    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert cited[1] == latest[1] == vieval_plugin.__version__
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    latest = re.search(r"^## (\S+) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert cited["version"] == latest[1] == vieval_plugin.__version__
+    assert str(cited["date-released"]) == latest[2]
+    assert cited["url"] == PROJECT
+
+
+def test_every_link_to_the_project_has_its_one_address():
+    """A person who confirms or changes the address edits `PROJECT`, and this names the pages that have it too."""
+    pages = [path for path in ROOT.glob("*") if path.is_file()] + sorted((ROOT / ".github").rglob("*.yml"))
+    addresses = {
+        match for path in pages for match in re.findall(r"https://github\.com/[\w-]+/vieval\b", path.read_text("utf-8"))
+    }
+    assert addresses == {PROJECT}
+
+
+@needs_git
+@pytest.mark.slow
+def test_the_sdist_has_all_that_is_tracked_but_what_github_reads(source, tmp_path):
+    built = f"import setuptools.build_meta as b; print(b.build_sdist({str(tmp_path)!r}))"
+    subprocess.run([sys.executable, "-c", built], cwd=source, capture_output=True, check=True)
+    [archive] = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as sdist:
+        packed = {name.partition("/")[2] for name in sdist.getnames()}
+    listed = subprocess.run(["git", "ls-files"], cwd=source, capture_output=True, text=True, check=True).stdout
+    lacking = set(listed.splitlines()) - packed
+    assert {
+        name for name in lacking if not name.startswith((".github/", ".gitignore", ".dockerignore", ".pre-"))
+    } == set()
+
+
+@pytest.mark.slow
+def test_the_index_shows_the_licence_and_readme_with_links_to_the_tag(wheel):
+    [name] = [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA")]
+    metadata = zipfile.ZipFile(wheel).read(name).decode()
+    assert "\nLicense-Expression: Apache-2.0\n" in metadata
+    assert f"{PROJECT}/blob/v{vieval_plugin.__version__}/docs/tutorials/score.md" in metadata
+    assert not re.search(rf"{PROJECT}/\w+/main/", metadata)

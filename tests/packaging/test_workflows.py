@@ -41,6 +41,13 @@ def test_actions_are_pinned_and_rights_are_given_by_job(path):
 
 
 @pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
+def test_nothing_is_published_before_all_tests_ran():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"]
+    runs = [step.get("run", "") for needed in jobs["publish"]["needs"] for step in jobs[needed]["steps"]]
+    assert {"make test PYTHON=python", "make test-wheel PYTHON=python", "python -m build"} <= set(runs)
+
+
+@pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
 def test_each_python_of_the_classifiers_is_tested():
     versions = re.findall(r"Python :: (3\.\d+)$", SETUP, re.MULTILINE)
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"].values()
@@ -52,3 +59,9 @@ def test_each_python_of_the_classifiers_is_tested():
 def test_a_page_names_the_least_python_that_pip_accepts(page):
     [least] = re.findall(r"^python_requires = >=(\S+)$", SETUP, re.MULTILINE)
     assert f"Python {least} or newer" in (ROOT / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("advice", ["docs/reference/results.md", "vieval_plugin/backends/local/vllm.py"])
+def test_the_vllm_that_is_advised_is_the_one_that_was_tried(advice):
+    [tried] = re.findall(r"^    (vllm>=\S+)$", SETUP, re.MULTILINE)
+    assert f"pip install '{tried}'" in (ROOT / advice).read_text(encoding="utf-8")

@@ -6,9 +6,9 @@ from tests.report.pages import BENCHMARK, row, write
 from tests.report.test_first_screen import generators
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.report import write_report
 from vieval_plugin.report.page.ranking import write_page
 from vieval_plugin.report.ranking import rank_results
+from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 

@@ -129,7 +129,7 @@ def expected(kind, question, told=""):
 
 
 def entries(*tools):
-    plan = [{"task_id": str(n), "reasoning": "", "used": "yes" if tool else "no", "tool": tool or "None"}
+    plan = [{"task_id": str(n), "reasoning": "fine", "used": "yes" if tool else "no", "tool": tool or "None"}
             for n, tool in enumerate(tools, start=1)]  # fmt: skip
     return json.dumps(plan)
 
@@ -233,7 +233,7 @@ def test_a_tool_is_known_by_the_authors_name_for_it_and_a_wrong_one_counted(pack
 
 def test_a_score_in_quotation_marks_is_as_asked_and_a_bad_one_is_not_read(pack):
     assert played(pack, "tig", entries(None)).verdict.status is Status.OK
-    assert played(pack, "tig", entries(None), rated='{"score": 7, "reasoning": ""}').verdict.scores == {"SC": 0.7}
+    assert played(pack, "tig", entries(None), rated='{"score": 7, "reasoning": "x"}').verdict.scores == {"SC": 0.7}
     game = played(pack, "tig", entries(None), rated='{"score": "...", "reasoning": "..."}')
     assert (game.verdict.status, game.verdict.scores) == (Status.PARSE_FAILURE, {})
     assert "in the JSON format asked for above" in str(game.rounds[2][0].messages[-1].parts[0])

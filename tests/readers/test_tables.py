@@ -154,13 +154,93 @@ def test_bytes_of_a_table_say_where_they_are_from(folder):
 )
 def test_columns_are_known_by_names_that_are_common(tmp_path, header, read):
     names = header.replace("edit instruction", "edit_instruction").split(",")
-    (tmp_path / "t.csv").write_text(f"{','.join(names)}\n{','.join(f'v{n}' for n in range(len(names)))}\n")
+    cells = [f"v{n}.png" if n in (read.get("source"), read.get("output")) else f"v{n}" for n in range(len(names))]
+    (tmp_path / "t.csv").write_text(f"{','.join(names)}\n{','.join(cells)}\n")
     (row,) = read_samples(tmp_path / "t.csv")
     images = {role: image.source.name for role, image in row.sample.images.items()}
     found = {"uid": row.sample.id.uid, "image_model": row.sample.id.image_model, **images, **row.sample.texts}
-    assert {key: found[key] for key in read} == {key: f"v{place}" for key, place in read.items()}
+    assert {key: found[key] for key in read} == {key: cells[place] for key, place in read.items()}
     assert row.sample.kind == ("tie" if "source" in read else "tig")
     assert images.keys() | row.sample.texts.keys() == read.keys() - {"uid", "image_model"}
+
+
+ORIGINS = ("laion", "midjourney", "laion")
+
+
+def with_source(folder, values, column="source", caption="caption"):
+    """A table of images with a caption and one more column, in CSV, JSONL and parquet."""
+    rows = [{"image": f"{uid}.png", caption: uid, column: value} for uid, value in zip(CAPTIONS, values, strict=True)]
+    (folder / "s.csv").write_text(
+        "\n".join([",".join(rows[0]), *(",".join(value or "" for value in row.values()) for row in rows)])
+    )
+    (folder / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "s.parquet")
+    return [folder / "s.csv", folder / "s.jsonl", folder / "s.parquet"]
+
+
+@pytest.mark.parametrize("column", ["source", "Source", "original", "mask", "control"])
+@pytest.mark.parametrize("values", [ORIGINS, ("", "http://example.com/page", "x.pngs")])
+def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(folder, column, values):
+    key = {"mask": "mask", "control": "control"}.get(column, "source")
+    for path in with_source(folder, values, column):
+        source = read_samples(path)
+        assert [(row.sample.kind, list(row.sample.images), row.verdict) for row in source] == [
+            ("tig", ["output"], None)
+        ] * 3
+        assert [row.sample.texts for row in source] == [{"prompt": uid} for uid in CAPTIONS]
+        shown = repr(next(filter(None, values)))
+        line = f"the column {column!r} holds no images (such as {shown}) and is left out; --columns {key}={column} reads it"
+        assert source.notes[1:] == (f"{path}: {line}",)
+        named = read_samples(path, columns=parse_columns([f"{key}={column}"]))
+        assert {role for row in named for role in row.sample.images} == {"output", key}
+
+
+@pytest.mark.parametrize("values", [("a.png", None, "gone.JPG"), ("http://h/a.png?k=1", "data:image/png", "a.png")])
+def test_a_column_of_names_of_images_is_read_whether_they_are_there_or_not(folder, values):
+    for path in with_source(folder, values):
+        rows = list(read_samples(path))
+        assert [set(row.sample.images) for row in rows] == [
+            {"output", "source"} if value else {"output"} for value in values
+        ]
+        assert rows[2].sample.kind == "tie"
+    assert "is not there" in rows[2].verdict.reason if values[2] != "a.png" else rows[2].verdict is None
+
+
+@pytest.mark.parametrize("column", ["source", "original"])
+def test_a_column_that_holds_images_in_some_rows_alone_asks_which_it_is(folder, column):
+    for path in with_source(folder, ("a.png", "laion", "b.png"), column):
+        line = (
+            f"{path}: is the column {column!r} an image? 'a.png' looks like one, and 'laion' does not; say --columns "
+            f"source={column} to read it, or --columns source= to leave it out"
+        )
+        assert refusal(read_samples, path) == line
+        assert [row.sample.kind for row in read_samples(path, columns=parse_columns(["source="]))] == ["tig"] * 3
+
+
+def test_an_address_without_a_suffix_is_an_image_beside_instructions_alone(folder):
+    addresses = [f"https://example.com/{uid}" for uid in CAPTIONS]
+    for caption, roles in (("instruction", {"output", "source"}), ("caption", {"output"})):
+        for path in with_source(folder, addresses, caption=caption):
+            assert {role for row in read_samples(path) for role in row.sample.images} == roles
+
+
+def test_of_two_columns_the_one_that_holds_images_is_the_source(folder):
+    (folder / "t.csv").write_text("image,source,input_image,text\na.png,laion,b.png,paint it red\n")
+    (row,) = read_samples(folder / "t.csv")
+    assert (row.sample.images["source"].source.name, row.sample.texts) == ("b.png", {"instruction": "paint it red"})
+
+
+def test_an_empty_column_of_sources_makes_no_caption_an_instruction(folder):
+    for path in with_source(folder, (None, None, None)):
+        assert [row.sample.texts for row in read_samples(path)] == [{"prompt": uid} for uid in CAPTIONS]
+
+
+@pytest.mark.parametrize(("data", "role"), [(picture("b"), True), (b"laion", False)])
+def test_bytes_are_a_source_where_they_begin_as_an_image(folder, data, role):
+    table = pyarrow.table({"image": [picture("a")], "caption": ["x"], "source": [data]})
+    parquet.write_table(table, folder / "t.parquet")
+    (row,) = read_samples(folder / "t.parquet")
+    assert ("source" in row.sample.images) is role
 
 
 def test_columns_are_what_the_user_says(folder):
@@ -254,7 +334,7 @@ def test_an_image_of_a_table_that_is_none_is_its_rows_status(score, tmp_path):
     table = pyarrow.table({"image": pyarrow.array(stored, IMAGE), "text": ["x"] * 3})
     parquet.write_table(table, tmp_path / "t.parquet")
     code, rows, _, _ = score(tmp_path / "t.parquet", "--judge", "sharpness")
-    assert [(row["uid"], row["status"]) for row in rows] == [("a", "ok"), ("b", "tool_error"), ("3", "not_applicable")]
+    assert [(row["uid"], row["status"]) for row in rows] == [("a", "ok"), ("b", "no_image"), ("3", "no_image")]
     assert code == 1
 
 

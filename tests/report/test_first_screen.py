@@ -11,11 +11,11 @@ from tests.report.pages import Page, row, write
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import OWN, Provenance, Run, rated_record, record_of
-from vieval_plugin.report import write_report
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.ranking import write_page
 from vieval_plugin.report.page.strip import ends
 from vieval_plugin.report.ranking import rank_results
+from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import Results, load_results
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -291,7 +291,8 @@ def test_what_all_rows_have_in_common_is_said_once(tmp_path):
     board = inside(text, "table")
     assert re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", board) == ["rank", "model", "O [95%]"]
     assert (
-        "In all rows: judge viescore, setting plain, n 60, failures 0, answers 0, tokens and seconds not known." in text
+        "In all rows: judge viescore, setting plain, n 60, failures 0, answers 0. The results do not say the "
+        "tokens and seconds; a run of vieval score does." in text
     )
 
 

@@ -10,14 +10,15 @@ import pytest
 from PIL import Image as Pillow
 
 from tests.report.pages import BENCHMARK, Page, row, write
+from vieval_plugin.images import thumbnail
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Step, Verdict
+from vieval_plugin.media.thumbnails import SIDE, Thumbnail, Thumbnails
 from vieval_plugin.records import Provenance, Record, fingerprint
-from vieval_plugin.report import write_report
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
 from vieval_plugin.report.page.gallery import select_items
-from vieval_plugin.report.page.thumbnails import SIDE, Thumbnail, Thumbnails
 from vieval_plugin.report.page.tiles import tile_of
+from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import load_results, load_runs
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -170,21 +171,21 @@ def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
     image = drawn(tmp_path, "red")
     (tmp_path / "copy.png").write_bytes(image.source.read_bytes())
     thumbnails = Thumbnails()
-    first, again = thumbnails.of(image), thumbnails.of(Image(tmp_path / "copy.png"))
+    first, again = (thumbnail(path, thumbnails) for path in (image, Image(tmp_path / "copy.png")))
     assert first is again
     assert thumbnails.rendered == [first]
     assert (first.width, first.height) == (SIDE, 128)
     assert first.address.startswith("data:image/webp;base64,UklGR")
     (tmp_path / "broken.png").write_bytes(image.source.read_bytes()[:60])
-    assert thumbnails.of(Image(tmp_path / "broken.png")) == "cannot be read"
-    assert thumbnails.of(Image(tmp_path / "none.png")) == "not there"
+    assert thumbnail(Image(tmp_path / "broken.png"), thumbnails) == "cannot be read"
+    assert thumbnail(Image(tmp_path / "none.png"), thumbnails) == "not there"
 
 
 def test_a_page_does_not_grow_beyond_its_size(tmp_path):
     thumbnails = Thumbnails(most_bytes=1)
-    assert isinstance(thumbnails.of(drawn(tmp_path, "red")), Thumbnail)
-    assert thumbnails.of(drawn(tmp_path, "blue")) == "left out, for the page's size"
-    assert isinstance(thumbnails.of(drawn(tmp_path, "red")), Thumbnail)
+    assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
+    assert thumbnail(drawn(tmp_path, "blue"), thumbnails) == "left out, for the page's size"
+    assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
 
 
 class Held:

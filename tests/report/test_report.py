@@ -12,7 +12,8 @@ from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
-from vieval_plugin.report import rendering, write_report
+from vieval_plugin.report import rendering
+from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 

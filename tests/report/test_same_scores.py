@@ -5,9 +5,9 @@ import pytest
 from tests.report.pages import BENCHMARK, row, write
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, Record, Run
-from vieval_plugin.report import write_report
 from vieval_plugin.report.comparison import compare_results, lines
 from vieval_plugin.report.same_scores import same_scores
+from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 

@@ -12,7 +12,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
-from vieval_plugin.judges.parsing import ONE_ANSWER
+from vieval_plugin.judges.pairwise.reading import ONE_ANSWER
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.records import Provenance, Record, response_json, target_json
@@ -83,14 +83,13 @@ def test_the_authors_reading_is_right_in_the_very_rows_that_they_call_correct(sh
                 assert (vote in RIGHT_IN_PAPER[contest.votes.vote]) == row["correct"], (path, row["idx"])
 
 
-# replies with verdicts that differ; in MiniCPM-V's on edits 352 of these list all four labels, and in those on videos some
-# have a label of another form, such as "Model A is better [[A=B=Good]]"
+# replies with several labels; in MiniCPM-V's on edits 352 of these list all four
 SEVERAL = {
-    ("edit", "instructblip"): 27,
+    ("edit", "instructblip"): 34,
     ("edit", "minicpm-V-2.5"): 359,
     ("generation", "minicpm-V-2.5"): 517,
-    ("generation", "qwenVL"): 10,
-    ("video", "idefics2"): 92,
+    ("generation", "qwenVL"): 9,
+    ("video", "idefics2"): 23,
     ("video", "minicpm-V-2.5"): 128,
 }
 
@@ -106,15 +105,14 @@ def test_a_reply_with_labels_that_differ_has_at_most_the_authors_vote(contests, 
     assert several == SEVERAL
 
 
-def test_our_reading_differs_from_theirs_in_votes_that_say_no_image_was_seen_and_in_nothing_else(contests, recorded):
+def test_our_reading_differs_from_theirs_only_where_a_reply_has_several_labels(contests, recorded):
     votes = {
         judge: [recorded[judge].verdict(contest)[0].choice.votes for contest in contests["edit"]]
         for judge in ("gpt4o", "minicpm-V-2.5")
     }
     assert all(vote["forward"] == vote["paper"] for vote in votes["gpt4o"])
     assert all(vote.get("forward", vote["paper"]) == vote["paper"] for vote in votes["minicpm-V-2.5"])
-    # 23 answer with one label, and say that a candidate's image is not provided
-    assert sum("forward" not in vote for vote in votes["minicpm-V-2.5"]) == 359 + 23
+    assert sum("forward" not in vote for vote in votes["minicpm-V-2.5"]) == 359
 
 
 def test_no_reply_is_lost(contests, recorded):
@@ -159,7 +157,7 @@ def test_a_reply_is_read_in_both_ways(tmp_path, response, votes):
         ("[[C>A]]", Status.PARSE_FAILURE),
         ("[[A>B]] or rather [[B>A]]", Status.PARSE_FAILURE),
         ("", Status.PARSE_FAILURE),
-        ("I'm sorry, but I can't assist with that.", Status.REFUSAL),
+        ("I'm sorry, but I can't assist with that.", Status.PARSE_FAILURE),
     ],
 )
 def test_a_reply_that_nobody_reads_is_a_failure_with_its_words(tmp_path, response, status):

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 
 from tests.fake_server import FakeServer, _parts, score_count
 from tests.pictures import plain
-from vieval_plugin import Judge
+from tests.rewards.page import blocks_of
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +34,6 @@ def test_trl_trains_on_the_images_that_were_judged(tmp_path, store):
     trl, datasets = pytest.importorskip("trl"), pytest.importorskip("datasets")
     transformers = pytest.importorskip("transformers")
     from tests.tiny_scorers import clip_tokenizer
-    from vieval_plugin.rewards.prompt_writer import prompt_writer_reward
 
     tokenizer = clip_tokenizer()
     tokenizer.pad_token, tokenizer.padding_side = tokenizer.eos_token, "left"
@@ -41,9 +42,12 @@ def test_trl_trains_on_the_images_that_were_judged(tmp_path, store):
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=len(tokenizer), **sizes, **ends))
     with (
         FakeServer(reply=half_unreadable, schema_support="ignored") as server,
-        Judge("viescore", model="fake", base_url=server.base_url, attempts=1) as judge,
+        ExitStack() as opened,
     ):
-        reward = prompt_writer_reward(judge, drawn)
+        page = {"pipeline": lambda texts, output_type: SimpleNamespace(images=drawn(texts))}
+        exec(blocks_of("TRL and ms-swift", server.base_url)[0], page)
+        opened.enter_context(page["judge"])
+        reward = page["reward"]
         answers = []
 
         def noted(**columns):

@@ -1,4 +1,9 @@
-"""Stand-ins that load and call a reward as trainers do, written anew from how they behave."""
+"""Stand-ins that load and call a reward as trainers do, written anew from how they behave.
+
+What was read, in November 2026, of trainers that install nowhere without a GPU: flow_grpo at 54809b5 (`rewards.py`),
+Flow-Factory at b9e47bc (`rewards/abc.py`), UniRL at 5852cb4 (`reward/remote.py`), and VeRL-Omni's newest
+`reward_manager/multi.py`, in which `required` ends a run (at cd1d113 it did not yet). TRL and ms-swift are run.
+"""
 
 import inspect
 import sys

@@ -59,7 +59,7 @@ def test_an_image_that_is_not_there_is_its_samples_failure_and_nothing_is_asked_
     [whole] = vieval_demo.load(Path(), "tig")[:1]
     lacking = Sample(SampleId("own", "tig", "m", "1"), {"output": Image(Path(name))}, {"prompt": "x"})
     verdicts = evaluate([lacking, whole], backbone=backbone(server))
-    assert [verdict.status for verdict in verdicts] == [Status.TOOL_ERROR, Status.OK]
+    assert [verdict.status for verdict in verdicts] == [Status.NO_IMAGE, Status.OK]
     assert re.fullmatch("the image output is not there: .{1,300}", verdicts[0].trace[0].reason)
     assert server.stats()["requests"] == 3  # with the one that asks whether schemas are enforced
 
@@ -74,10 +74,14 @@ def test_progress_counts_what_a_run_cost(store, server):
     assert progress.statuses == {Status.OK: 3}
 
 
-def test_a_sample_that_lacks_what_the_judge_asks_about_is_not_applicable(store):
-    [verdict] = evaluate([Sample(SampleId("own", "tig", "m", "1"), {}, {"prompt": "x"})], judge="vqascore")
-    assert (verdict.scores, verdict.status) == ({}, Status.NOT_APPLICABLE)
-    assert verdict.trace[0].reason == "the sample has no image output or frame_0 or view_0"
+def test_a_sample_that_lacks_its_output_alone_is_no_image_and_one_that_lacks_more_is_not_applicable(store):
+    lacking = [Sample(SampleId("own", "tig", "m", str(n)), {}, texts) for n, texts in enumerate(({"prompt": "x"}, {}))]
+    verdicts = evaluate(lacking, judge="vqascore")
+    assert [(verdict.scores, verdict.status) for verdict in verdicts] == [
+        ({}, Status.NO_IMAGE),
+        ({}, Status.NOT_APPLICABLE),
+    ]
+    assert verdicts[0].trace[0].reason == "the sample has no image output or frame_0 or view_0"
 
 
 def test_a_setting_that_a_judge_does_not_have_is_refused():
@@ -111,7 +115,7 @@ def test_what_a_sample_lacks_is_its_own_verdict(server):
     bare = Sample(SampleId("own", "tig", "mine", "2"), {}, {"prompt": "teal"})
     first, second = evaluate([whole, bare], judge="vqascore", backbone=backbone(server))
     assert first.status is Status.OK
-    assert second.status is Status.NOT_APPLICABLE
+    assert second.status is Status.NO_IMAGE
     assert second.trace[0].reason == "the sample has no image output or frame_0 or view_0"
 
 

@@ -34,7 +34,7 @@ pytestmark = needs("cv2")
 SIDE = 256
 SIGNATURES = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG"}
 OTHERS = [tool.name for tool in tools.planned() if tool.name != "difference"]
-PLAN = json.dumps({"plan": [{"task_id": n, "used": True, "tool": "difference", "reasoning": ""} for n in (1, 2)]})
+PLAN = json.dumps({"plan": [{"task_id": n, "used": True, "tool": "difference", "reasoning": "fine"} for n in (1, 2)]})
 SCORE = json.dumps({"score": [5], "reasoning": "so so"})
 
 
@@ -163,5 +163,5 @@ def test_a_broken_image_is_its_samples_failure_and_no_others():
     with FakeServer(reply=Answers()) as server:
         backbone = Backbone(model="fake", base_url=(server.base_url,))
         verdicts = evaluate([good, broken], judge="cigeval", backbone=backbone, options=options())
-    assert [verdict.status for verdict in verdicts] == [Status.OK, Status.TOOL_ERROR]
+    assert [verdict.status for verdict in verdicts] == [Status.OK, Status.NO_IMAGE]
     assert re.search("truncated|is cut off", verdicts[1].reason)

@@ -1,14 +1,10 @@
 """Clients of trainers, written anew after their wire formats and how they try again; not their code."""
 
-import asyncio
 import base64
 import io
-import pickle
 
-import aiohttp
 import PIL.Image
 import requests
-from requests.adapters import HTTPAdapter, Retry
 
 
 def jpeg(image, **options):
@@ -110,47 +106,3 @@ class UniRL:
             if failed:
                 raise RuntimeError(f"Reward computation flagged samples as failure: {failed}")
         return [next(iter(by_name[self.names[0]].values())) for by_name in answer["results"]]
-
-
-class FlowGrpo:
-    """Tries again what urllib3 does, and reads `outputs` of whatever comes; 120 s."""
-
-    def __init__(self, url, total=1000):
-        self.url, self.session = url, requests.Session()
-        self.session.mount(
-            "http://",
-            HTTPAdapter(
-                max_retries=Retry(total=total, backoff_factor=1, status_forcelist=[500], allowed_methods=False)
-            ),
-        )
-
-    def exchange(self, document):
-        body = document if isinstance(document, bytes) else pickle.dumps(document)
-        response = self.session.post(self.url, data=body, timeout=120)
-        return response.status_code, pickle.loads(response.content)
-
-    def rewards(self, prompts, images):
-        return self.exchange({"images": list(images), "prompts": list(map(str, prompts))})[1]["outputs"]
-
-
-class VerlOmni:
-    """Tries 408, 429 and 5xx twice more, unpickles every body, and raises what `error` says; 120 s."""
-
-    def __init__(self, url):
-        self.url = url
-
-    async def score(self, prompt, image):
-        payload = pickle.dumps({"images": [image], "prompts": [prompt], "metadata": {}})
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=120)) as session:
-            for attempt in range(3):
-                async with session.post(self.url, data=payload) as response:
-                    answer = pickle.loads(await response.read())
-                    if response.status == 200:
-                        break
-                    error = RuntimeError(f"HTTP {response.status}: {answer['error']}")
-                    if (response.status not in (408, 429) and response.status < 500) or attempt == 2:
-                        raise error
-                await asyncio.sleep(0.01 * 2**attempt)
-        if "error" in answer:
-            raise RuntimeError(f"Scorer server error: {answer['error']}")
-        return float(answer["scores"][0])

@@ -1,17 +1,19 @@
 """Bounds of the server: what is too much or too slow is refused or closed, and others do not notice."""
 
 import json
-import pickle
 import socket
 import struct
 import time
 import zlib
 
+import PIL.Image
 import pytest
 
 from tests.attack import files
+from tests.pictures import encoded as picture_file
 from tests.pictures import plain
-from tests.serve.serving import row, serving
+from tests.serve.serving import encoded, judged_by, row, serving
+from vieval_plugin import images
 
 GUARD = 30.0
 
@@ -122,19 +124,60 @@ def test_a_body_that_is_packed_is_not_unpacked(strict):
     assert "compressed" in answer["error"]
 
 
-@pytest.mark.parametrize(("path", "read"), [("/v1/judge", json.loads), ("/pickle", pickle.loads)])
-def test_an_expectation_is_met_or_refused_in_the_form_of_the_protocol(path, read):
-    with serving("--reward", "r=sharpness", "--pickle") as running:
+@pytest.mark.parametrize(("path", "refused"), [("/v1/judge", 417), ("/compute", 200)])
+def test_an_expectation_is_met_or_refused_in_the_form_of_the_protocol(path, refused):
+    with serving("--reward", "r=sharpness") as running:
         status, content, _ = running.exchange(path, b"{}", {"Expect": "a miracle"})
-        assert (status, "Expect: a miracle is not met" in str(read(content))) == (417, True)
-        status, content, _ = running.exchange(path, b"{}", {"Expect": "100-continue"})
-        assert (status, "Expect" in str(read(content))) == (400, False)
+        assert (status, "Expect: a miracle is not met" in json.loads(content)["error"]) == (refused, True)
+        _, content, _ = running.exchange(path, b"{}", {"Expect": "100-continue"})
+        assert "Expect" not in json.loads(content)["error"]
 
 
 def test_too_many_samples_are_refused(strict):
     status, answer = strict.post("/v1/judge", {"samples": [row(b"")] * 4})
     assert status == 400
     assert "4 samples" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"candidates": [{"images": {"output": encoded(plain("red"))}}] * 5000, "texts": {"prompt": "a red cube"}}],
+        [row(plain("red"), ["a red cube"] * 5000)],
+        [row(plain("red"))] * 5000,
+    ],
+    ids=["candidates", "prompts", "rows"],
+)
+def test_all_that_is_judged_counts_as_a_sample(rows):
+    with serving("--reward", "r=sharpness") as running:
+        status, answer = running.post("/v1/judge", {"samples": rows})
+        assert running.metrics()["vieval_jobs_waiting"] == 0
+    assert (status, answer["error"]) == (
+        400,
+        "5000 samples in one request, and 1024 are allowed; send several requests",
+    )
+
+
+def test_16_large_pictures_at_once_are_decoded_two_at_a_time(server, monkeypatch):
+    under_way, most, load = [0], [], images.load_strictly
+
+    def load_beside_others(picture, stream):
+        pixels = picture.width * picture.height
+        under_way[0] += pixels
+        most.append(under_way[0])
+        time.sleep(0.01)
+        try:
+            load(picture, stream)
+        finally:
+            under_way[0] -= pixels
+
+    monkeypatch.setattr(images, "load_strictly", load_beside_others)
+    pictures = [encoded(picture_file(PIL.Image.new("1", (5500 + n, 5900)))) for n in range(16)]
+    rows = [{"images": {"output": picture}, "texts": {"prompt": "a red cube"}} for picture in pictures]
+    with judged_by(server) as running:
+        status, answer = running.post("/v1/judge", {"samples": rows})
+    assert (status, answer["failed"]) == (200, [])
+    assert max(most) <= 66_000_000
 
 
 def bomb(width=10_000, height=10_000):

@@ -1,13 +1,18 @@
 """VIEval's own protocol: verdicts as `vieval score` gives them, and failures that are no numbers."""
 
+import base64
+import io
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+import PIL.Image
 import pytest
 import requests
 
 from tests.fake_server import FakeServer, Fault, _parts, score_count
+from tests.pictures import encoded as picture_file
 from tests.pictures import plain
 from tests.serve.serving import encoded, judged_by, row, serving
 
@@ -58,6 +63,37 @@ def test_what_cannot_be_judged_is_no_number_and_the_others_are(server):
     assert [word in reason for word, reason in zip(["image", "base64", "group", "typo"], reasons, strict=True)] == [
         True
     ] * 4
+
+
+def test_a_prompt_with_half_of_a_character_is_refused_alone(server):
+    half, fine = row(plain("red"), "a \ud800 cube"), row(plain("red"))
+    contest = {"id": "c", "kind": "tig", "texts": half["texts"], "candidates": [{"images": fine["images"]}] * 2}
+    with judged_by(server) as running:
+        _, answer = running.post("/v1/judge", {"samples": [half, fine, contest]})
+        told = running.post("/compute", {"prompt": ["a \ud800 cube"], "image": [fine["images"]["output"]]})[1]["error"]
+    assert answer["failed"] == [0, 2]
+    reasons = [answer["verdicts"][0]["reason"], answer["verdicts"][2]["reason"], told]
+    assert ["half of a character (a lone surrogate)" in reason for reason in reasons] == [True] * 3
+
+
+def test_a_16_bit_picture_is_white_at_a_server_that_reads_it_as_rgb():
+    white = picture_file(PIL.Image.fromarray(np.full((4, 4), 65535, np.uint16)))
+    seen = []
+
+    def reply(request):
+        urls = [
+            part["image_url"]["url"]
+            for turn in request["messages"]
+            for part in _parts(turn["content"])
+            if "image_url" in part
+        ]
+        if "a white wall" in json.dumps(request):
+            seen.extend(PIL.Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) for url in urls)
+        return json.dumps({"score": [7] * score_count(json.dumps(request)), "reasoning": "fine"})
+
+    with FakeServer(reply=reply) as server, judged_by(server) as running:
+        running.post("/v1/judge", {"samples": [row(white, "a white wall")]})
+    assert {(picture.mode, picture.convert("RGB").getpixel((0, 0))) for picture in seen} == {("RGB", (255, 255, 255))}
 
 
 def unreadable(replies, asked):

@@ -16,7 +16,7 @@ import pytest
 
 from tests.fake_server import FakeServer, _parts
 from tests.pictures import plain
-from tests.serve.clients import FlowFactory, FlowGrpo, UniRL
+from tests.serve.clients import FlowFactory, UniRL
 from tests.serve.serving import judged_by
 
 pytestmark = pytest.mark.slow
@@ -99,13 +99,12 @@ def calls(running):
     return {
         "flow_factory": FlowFactory(running.url).rewards,
         "unirl": lambda prompts, images: unirl.rewards(list(zip(prompts, images, strict=True))),
-        "flow_grpo": FlowGrpo(f"{running.url}/pickle").rewards,
     }
 
 
-@pytest.mark.parametrize("trainer", ["flow_factory", "unirl", "flow_grpo"])
+@pytest.mark.parametrize("trainer", ["flow_factory", "unirl"])
 def test_training_ends_with_the_reason_when_the_backbone_is_killed_midway(trainer, store):
-    with FakeServer(reply=reads_pixels) as server, judged_by(server, "--pickle", reward="r=viescore:SC") as running:
+    with FakeServer(reply=reads_pixels) as server, judged_by(server, reward="r=viescore:SC") as running:
         rewards_of, steps = calls(running)[trainer], []
 
         def until_killed(prompts, images):
@@ -114,6 +113,6 @@ def test_training_ends_with_the_reason_when_the_backbone_is_killed_midway(traine
                 server.die(1000)
             return rewards_of(prompts, images)
 
-        with pytest.raises((RuntimeError, KeyError), match="answered nothing|outputs"):
+        with pytest.raises(RuntimeError, match="answered nothing"):
             trained(until_killed, 0)
     assert len(steps) == 6

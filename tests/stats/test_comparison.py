@@ -473,3 +473,60 @@ def test_a_judge_that_does_not_look_at_images_is_above_0_in_one_case_of_40_and_o
     assert above["blind"] <= 12
     assert above["looks"] >= 190
     assert math.isnan(independence_p(CorrelationDifference(blind, blind, 0 * human)))
+
+
+def cases() -> list[tuple[np.ndarray, list[int]]]:
+    """Differences by group: continuous, few values, tied, skewed; a unit a group or several."""
+    found = []
+    for number in range(400):
+        rng = np.random.default_rng([44, number])
+        units = int(rng.integers(1, 40))
+        laws = (
+            rng.normal(0.1, 0.2, units),
+            rng.integers(-1, 3, units) / 10,
+            rng.choice([0.0, 0.1, 0.3], units),
+            rng.exponential(0.1, units) - 0.05,
+        )
+        groups = list(range(units)) if number % 3 else rng.integers(0, units, units).tolist()
+        found.append((laws[number % 4], groups))
+    return found
+
+
+def test_p_and_interval_of_a_difference_of_means_never_contradict_each_other() -> None:
+    for number, (differences, groups) in enumerate(cases()):
+        found = paired_comparison(MeanDifference(differences, np.zeros(len(differences)), groups), seed=number)
+        low, high = found.difference.low, found.difference.high
+        assert (math.isnan(low) or low <= 0 <= high) == (found.p > 0.05)
+        assert math.isnan(low) or low <= found.difference.value <= high
+
+
+def test_the_interval_is_of_all_shifts_that_the_test_does_not_reject() -> None:
+    for number, (differences, groups) in enumerate(cases()[:120]):
+        found = paired_comparison(
+            MeanDifference(differences, np.zeros(len(differences)), groups), seed=number
+        ).difference
+        if math.isnan(found.low) or found.high - found.low < 1e-6:
+            continue
+        inside, outside = [found.low + 1e-7, found.high - 1e-7], [found.low - 1e-7, found.high + 1e-7]
+        for shift in (*inside, *outside):
+            moved = MeanDifference(differences - shift, np.zeros(len(differences)), groups)
+            assert (paired_permutation_p(moved, number) > 0.05) == (shift in inside)
+
+
+def test_fewer_than_six_units_have_no_interval_and_equal_differences_one_without_width() -> None:
+    for units in range(1, 14):
+        found = paired_comparison(MeanDifference([0.3] * units, [0.1] * units, range(units))).difference
+        assert math.isnan(found.low) == math.isnan(found.high) == (units < 6)
+        assert not found.has_interval
+        varied = paired_comparison(MeanDifference(np.arange(units) / 20, [0.0] * units, range(units))).difference
+        assert varied.has_interval == (units >= 6)
+
+
+def test_an_average_over_benchmarks_has_the_interval_of_its_test() -> None:
+    for number in range(60):
+        rng = np.random.default_rng([45, number])
+        sizes = rng.integers(4, 12, 2)
+        parts = [MeanDifference(rng.normal(0.2, 0.3, n), np.zeros(n), range(n)) for n in sizes]
+        found = paired_comparison(AveragedDifference(parts, [1, 2]), seed=number)
+        assert (found.difference.low <= 0 <= found.difference.high) == (found.p > 0.05)
+        assert found.difference.low <= found.difference.value <= found.difference.high

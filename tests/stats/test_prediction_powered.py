@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from vieval_plugin.stats.prediction_powered import prediction_powered_difference, prediction_powered_mean
+from vieval_plugin.stats.prediction_powered import (
+    common_weight,
+    prediction_powered_difference,
+    prediction_powered_mean,
+)
 
 ITEMS = np.arange(30)
 TRUTH = 0.5 + 0.4 * np.sin(ITEMS * 1.7)
@@ -176,3 +181,23 @@ def test_a_difference_to_an_undefined_mean_is_undefined() -> None:
     difference, p = prediction_powered_difference(alone, alone)
     assert difference.reason == "fewer than two prompts rated"
     assert math.isnan(p)
+
+
+@pytest.mark.parametrize(("follows", "least", "most"), [("difficulty", 0.97, 1.03), ("people", 0.4, 0.85)])
+def test_a_judge_that_follows_the_difficulty_makes_no_difference_worse(follows: str, least: float, most: float) -> None:
+    squares = []
+    for number in range(200):
+        rng = np.random.default_rng([44, number])
+        difficulty = rng.normal(0.5, 0.2, 200)
+        people = difficulty + rng.normal(0, 0.12, (2, 200))
+        scores = (people if follows == "people" else difficulty) + rng.normal(0, 0.08, (2, 200))
+        ratings = np.where(np.arange(200) < 50, people, np.nan)
+        first, second = (
+            partial(prediction_powered_mean, y, f, range(200), 0.95, None) for y, f in zip(ratings, scores, strict=True)
+        )
+        weight = common_weight(first, second)
+        corrected, _ = prediction_powered_difference(first(weight), second(weight))
+        alone, _ = prediction_powered_difference(first(0.0), second(0.0))
+        squares.append((corrected.value**2, alone.value**2))
+    error, of_ratings = np.sqrt(np.mean(squares, axis=0))
+    assert least <= error / of_ratings <= most

@@ -9,6 +9,7 @@ import pytest
 
 from tests.verdict_files import write_rows
 from vieval_plugin.config.section import redacted_options
+from vieval_plugin.errors import docs_url
 from vieval_plugin.text import redaction
 from vieval_plugin.text.redaction import redacted, register_secrets, without_secrets
 
@@ -38,7 +39,13 @@ def nothing_remembered(monkeypatch):
         ("(https://host/v1?a=b&c).", "(https://host/v1?a=[removed]&[removed])."),
         ("https://host/v1#access_token=abc", "https://host/v1#access_token=[removed]"),
         ("host/v1?key=abc", "host/v1?key=[removed]"),
-        ("https://host/docs#advice", "https://host/docs#advice"),
+        ("http://host/v1#PASSWORD", "http://host/v1#[removed]"),
+        ("http://host/v1?a=b#PASSWORD.", "http://host/v1?a=[removed]#[removed]."),
+        ("http%3A//host/v1%23PASSWORD", "http://host/v1#[removed]"),
+        ("at http://me:my pass word@host:80/v1, it says", "at http://host:80/v1, it says"),
+        ("http://me:p@ss and http://you:my pass@host/v1", "http://ss and http://host/v1"),
+        ("http://host:80/v1 is none, ask me@host", "http://host:80/v1 is none, ask me@host"),
+        (docs_url("a.md#advice"), docs_url("a.md#advice")),
         ("write to me@host", "write to me@host"),
         ("/data/run:1@2/x.jsonl: why? a=b", "/data/run:1@2/x.jsonl: why? a=b"),
         ("", ""),

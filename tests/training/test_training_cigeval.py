@@ -33,7 +33,7 @@ def answer(ask):
     if label_of(ask) == "plan":
         entries = [{"task_id": n, "used": True, "tool": "difference", "reasoning": "to see"} for n in (1, 2)]
         return Text(json.dumps({"plan": entries}))
-    turn = {"thought": "look", "tool": "difference", "phrases": [], "score": [], "reasoning": ""}
+    turn = {"thought": "look", "tool": "difference", "phrases": [], "score": [], "reasoning": "fine"}
     if label_of(ask).endswith("/turn 1"):
         return Text(json.dumps(turn))
     return Text(

@@ -64,9 +64,9 @@ def test_pieces_that_are_there_are_not_drawn_again(tmp_path):
 
 def test_where_things_are_is_shared_out_among_the_nearest_places():
     from bench.vieval_small import losses, pieces
+    from bench.vieval_small.synthetic.instructions import Placed
     from bench.vieval_small.world import TRAINED
-    from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES
-    from vieval_plugin.benchmarks.synthetic.instructions import Placed
+    from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES
 
     things = [
         Placed(TRAINED.things[3], COLOURS["blue"], (128, 64), 0.5),

@@ -40,7 +40,7 @@ def scored(asked, score):
 
     def reply(request):
         asked.append(json.dumps(request["messages"]))
-        return json.dumps({"score": [score], "reasoning": ""})
+        return json.dumps({"score": [score], "reasoning": "fine"})
 
     return reply
 

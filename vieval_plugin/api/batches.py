@@ -81,10 +81,10 @@ class JudgeBatches:
         Raises:
             VievalError: no column holds images, or the server is away.
         """
-        table = InputTable("the batch", tuple(batch), lambda columns: iter(()), Path(), ())
-        fields = fields_of(table, self._columns)
         length = len(next(iter(batch.values()), ()))
-        rows = [self._sample({name: batch[name][number] for name in batch}, number, fields) for number in range(length)]
+        cells = [{name: _plain(batch[name][number]) for name in batch} for number in range(length)]
+        fields = fields_of(InputTable("the batch", tuple(batch), lambda _: enumerate(cells), Path(), ()), self._columns)
+        rows = [self._sample(of_row, number, fields) for number, of_row in enumerate(cells)]
         asked = [sample for sample, verdict in rows if verdict is None]
         verdicts = iter(self._judge(asked) if asked else ())
         answers = [verdict or next(verdicts) for _, verdict in rows]
@@ -92,7 +92,7 @@ class JudgeBatches:
 
     def _sample(self, cells: Mapping[str, Any], number: int, fields: ColumnMap) -> tuple[Judged, Verdict | None]:
         """The sample of a row, and its verdict where nobody is to be asked."""
-        row = sample_row({name: _plain(value) for name, value in cells.items()}, fields)
+        row = sample_row(cells, fields)
         given: Any = row
         try:
             row["images"] = {role: _image(value) for role, value in row["images"].items()}

@@ -11,10 +11,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from vieval_plugin import images
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, Verdict
-from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
+from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.text.escaping import console
 
 ROWS_IN_HTML = 50
@@ -172,7 +173,7 @@ def _row(number: int, judged: Judged, verdict: Verdict, aspects: Sequence[str], 
 
 
 def _pictures(sample: Sample, pictures: Thumbnails) -> str:
-    return "".join(_picture(role, pictures.of(image)) for role, image in sample.images.items())
+    return "".join(_picture(role, images.thumbnail(image, pictures)) for role, image in sample.images.items())
 
 
 def _picture(role: str, thumbnail: Thumbnail | str) -> str:

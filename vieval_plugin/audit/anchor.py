@@ -20,7 +20,7 @@ from vieval_plugin.images import digest, format_of, images_of, is_there, name_of
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, Status, Verdict
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.records import Provenance, Record
 from vieval_plugin.results.lookup import Lookup, require_as_judged
 from vieval_plugin.run.prepare import PreparedJudge
@@ -191,8 +191,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         )
         return [first]
     found = [test for test in report.tests if test.adjusted <= LEVEL]
-    said = [f"{test.name} {test.new:.3f} instead of {test.repeats:.3f}, p = {p_text(test.adjusted)}" for test in found]
-    first = f"Drift: {who} is not the judge of the anchor ({'; '.join(said).replace('= <', '<')})."
+    said = [f"{test.name} {test.new:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}" for test in found]
+    first = f"Drift: {who} is not the judge of the anchor ({'; '.join(said)})."
     if not found:
         changed = report.tests[0]
         first = (

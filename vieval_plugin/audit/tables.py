@@ -45,8 +45,8 @@ def lines(result: Audit) -> list[str]:
 def protocol(resamples: int, seed: int) -> str:
     """Describe in a paragraph how the numbers came about."""
     return (
-        f"Differences are changed less unchanged, of samples that have both scores. Intervals: 95%, {resamples} bootstrap draws "
-        f"of groups. p: paired permutation test, {resamples} draws, adjusted by Holm over the judge's rows. What ought to be the "
+        f"Differences are changed less unchanged, of samples that have both scores. Intervals: 95%, of differences those of the "
+        f"test, of shares {resamples} bootstrap draws of groups. p: paired permutation test, {resamples} draws, adjusted by Holm over the judge's rows. What ought to be the "
         f"same, or not higher, is flagged where adjusted p <= {LEVEL} and the difference is above {LEAST}; what ought to be lower, "
         f"where its interval rules out a fall of {LEAST}. Seed {seed}."
     )

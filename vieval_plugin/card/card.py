@@ -191,6 +191,12 @@ class AuditRow:
     difference: CardNumber
     finding: str
 
+    @property
+    def moves(self) -> bool:
+        """True where the interval excludes 0."""
+        estimate = self.difference.estimate
+        return estimate.low > 0 or estimate.high < 0
+
 
 @dataclass(frozen=True)
 class CardAudit:

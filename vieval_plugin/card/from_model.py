@@ -8,14 +8,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.audit.audit import audit
-from vieval_plugin.audit.changes import changes
-from vieval_plugin.audit.material import random_judgeable_samples
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.card.card import Card, CardAudit, SelfAgreement
 from vieval_plugin.card.judging import JudgedFile, Judging, judge_entry, judge_repeats
 from vieval_plugin.card.making import Material, audit_of, card_of, entry_of, repeats_of, without_place
-from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, calls_of, calls_text, first_of_each_judge, planned
+from vieval_plugin.card.plan import (
+    PlannedCalls,
+    PlannedEntry,
+    audited_samples,
+    calls_of,
+    calls_text,
+    first_of_each_judge,
+    planned,
+)
 from vieval_plugin.errors import VievalError
 from vieval_plugin.published.judges import present, require_published
 from vieval_plugin.results.runs import results_of
@@ -84,7 +90,7 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
             require_published(published, request.published)
         absent += [] if placed else [without_place(benchmark.name, benchmark.title or benchmark.name)]
     async with Session(judging.options, judging.backbone, judging.progress) as session:
-        asked = (request.repeats, request.audited, len(changes()))
+        asked = (request.repeats, request.audited)
         counted = await calls_of(entries, *asked, session, judging.options, request.statistics.seed)
     return CardPlan(tuple(entries), tuple(counted), tuple(absent))
 
@@ -140,7 +146,7 @@ def _repeats(
 
 def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step: Callable[[str], None]) -> CardAudit:
     prepared, seed = entry.prepared, request.statistics.seed
-    samples = random_judgeable_samples(entry.judged, prepared, request.audited, seed)
+    samples = audited_samples(entry, request.audited, seed)
     on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
     work = audit(
         samples, prepared, judging.options, judging.backbone, seed, judging.progress, lambda plan: None, judging.bar

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import math
 import platform
 from collections.abc import Sequence
@@ -43,8 +42,9 @@ from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.run.verdict_lines import identity_of
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.versions import versions_of
 
-_PACKAGES = ("vieval", "numpy", "scipy", "pillow", "lmms-eval")
+_PACKAGES = ("numpy", "scipy", "pillow", "lmms-eval")
 _CONSISTENT = "votes_consistent_share_value"
 
 
@@ -182,7 +182,8 @@ def card_of(
     date = datetime.now(UTC).date().isoformat()
     unplaced = [without_place(entry.benchmark, entry.title) for entry in entries if not entry.published]
     parts = (tuple(entries), tuple(repeats), tuple(audits), tuple(dict.fromkeys((*left_out, *unplaced))))
-    card = Card(VERSION, model, made_from, "", *parts, asdict(options), options.seed, date, _versions())
+    versions = {"python": platform.python_version(), **versions_of(*_PACKAGES)}
+    card = Card(VERSION, model, made_from, "", *parts, asdict(options), options.seed, date, versions)
     return replace(card, sentence=sentence(card))
 
 
@@ -198,13 +199,3 @@ def without_place(benchmark: str, title: str) -> str:
 def digests(files: Sequence[Path], out: Path) -> dict[str, str]:
     """The SHA-256 of files, by their paths from a folder on."""
     return {file.relative_to(out).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found

@@ -83,7 +83,7 @@ def placement_of(
     headline = next((headline for headline in headlines if judge_run.label in headline.estimates), None)
     if headline is None:
         return None
-    comparison = compare_systems(headline.compared(options), benchmark.name, options)
+    comparison = compare_systems(headline.compared(options), benchmark.name, options, against=judge_run.label)
     heading, by_word = next(iter(headline.breakdowns.items()), ("", {}))
     standings = {standing.system.label: standing for standing in comparison.standings}
     placed = [
@@ -110,7 +110,7 @@ def _words(by_word: Breakdown, label: str) -> dict[str, CardNumber]:
 
 
 def _difference(comparison: Comparison, label: str, other: str) -> Difference | None:
-    """The first judge less the other on what both scored; p is adjusted in the family of the comparison."""
+    """The first judge less the other on what both scored; p is adjusted over the first's pairs."""
     pair = next((pair for pair in comparison.all_pairs if {pair.first, pair.second} == {label, other}), None)
     if pair is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,11 +12,13 @@ from functools import partial
 import numpy as np
 
 from vieval_plugin.audit.anchor import REPEATS
+from vieval_plugin.audit.changes import changes
 from vieval_plugin.audit.material import random_judgeable_samples
 from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of, image_stamps
 from vieval_plugin.records import fingerprint, target_json
@@ -223,7 +226,6 @@ async def calls_of(
     entries: Sequence[PlannedEntry],
     repeats: int,
     audited: int,
-    changes: int,
     session: Session,
     options: Config,
     seed: int,
@@ -234,7 +236,6 @@ async def calls_of(
         entries: that are to be judged.
         repeats: samples of each judge that are judged again, three times past the store.
         audited: samples of each judge whose images are changed.
-        changes: in how many ways they are changed at most.
         session: which knows the store.
         options: those in force.
         seed: of the samples that are judged again and changed.
@@ -253,11 +254,11 @@ async def calls_of(
         sessions += REPEATS
     for entry in first_of_each_judge(entries) if audited else ():
         try:
-            changed = random_judgeable_samples(entry.judged, entry.prepared, audited, seed)
+            changed = audited_samples(entry, audited, seed)
         except VievalError:  # the card says so
             continue
         # as they are too: these are in the store, unless it is not used or answers of before do not count
-        answers = (changes + 1) * (await counted(changed, entry.prepared))[1]
+        answers = (len(changes()) + 1) * (await counted(changed, entry.prepared))[1]
         name = f"{entry.prepared.spec.name}, {len(changed)} {entry.unit} changed"
         lines.append(PlannedCalls(name, answers, answers, _bound(entry, changed=True)))
         sessions += 1
@@ -274,6 +275,22 @@ async def _counted(
     await session.count(judged, prepared, counts)
     calls = len(counts.to_ask) if stores else counts.to_ask.total()
     return calls, counts.to_ask.total() + counts.stored.total()
+
+
+def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
+    """Samples of an entry whose images are changed.
+
+    Raises:
+        VievalError: there is none, or no effect of so few can be significant.
+    """
+    samples = random_judgeable_samples(entry.judged, entry.prepared, n, seed)
+    effects = len(changes()) * (len(entry.prepared.spec.aspects) or 1)
+    least = math.ceil(1 + math.log2(effects / LEVEL))
+    if (groups := len({(sample.kind, sample.group) for sample in samples})) < least:
+        raise VievalError(
+            f"{plural(groups, 'instruction')} can show no effect of {effects}, and {least} can; give --audit {least} or more"
+        )
+    return samples
 
 
 def first_of_each_judge(entries: Sequence[PlannedEntry]) -> list[PlannedEntry]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vieval_plugin.card.card import UNDECIDED, Card, CardAudit, CardEntry, Difference, PublishedPlace
-from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.report.headlines.costs import WARNED
 from vieval_plugin.report.headlines.words import ASPECTS, heading_words, reason_words, short_decimal, task_type
 from vieval_plugin.text.plural import plural
@@ -131,8 +131,13 @@ def limits(card: Card) -> list[str]:
 
 def _fooled(audit: CardAudit) -> str:
     flagged = list(dict.fromkeys(row.change for row in audit.flagged))
-    found = f"it is fooled by {_listed(flagged)}" if flagged else "nothing is shown to fool it"
     undecided = sum(row.finding == UNDECIDED for row in audit.rows)
+    if flagged:
+        found = f"it is fooled by {_listed(flagged)}"
+    elif undecided == len(audit.rows) or any(row.moves for row in audit.rows if row.finding == UNDECIDED):
+        found = "it is not decided what fools it"
+    else:
+        found = "nothing is shown to fool it"
     rest = f"; {undecided} of {len(audit.rows)} effects are undecided" if undecided else ""
     more = " (--audit N for more)" if undecided else ""
     return f"{audit.judge}: {found}{rest} on {plural(audit.samples, 'sample')}{more}."
@@ -193,8 +198,7 @@ def _significance(difference: Difference) -> str:
     """The adjusted p, without which an interval that leaves out 0 would seem to contradict the finding."""
     if difference.p is None:
         return ""
-    p = p_text(difference.p)
-    return f", p {p if p.startswith('<') else f'= {p}'}"
+    return f", {p_sentence(difference.p)}"
 
 
 def _failures(card: Card) -> str:

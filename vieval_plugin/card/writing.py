@@ -13,8 +13,8 @@ from vieval_plugin.card.sentences import beside, limits, places, title
 from vieval_plugin.card.tables import answers_table, audit_tables, origin_table, place_table, spent_table, words_table
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.report.page import STYLE
 from vieval_plugin.report.page.charts import forest
+from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.rendering import markdown
 from vieval_plugin.results.host_samples import CARD_JSON
 from vieval_plugin.text import escaping
@@ -23,8 +23,8 @@ from vieval_plugin.text.html_page import policy, style_sheet, template
 PROTOCOL = (
     "All judges stand on the same samples, drawn with the seed as evenly as can be over task types and image models. "
     "Intervals: 95%, by a bootstrap over instructions. Judges are compared two by two on the samples that both scored, by "
-    "permutation tests; p is adjusted by Holm, and a rank such as 2-4 is the range that significant differences leave. A "
-    "card says nothing of samples unlike these."
+    "permutation tests; p is adjusted by Holm over the pairs of the card's model, and by itself over those of the others; a "
+    "rank such as 2-4 is the range that significant differences leave. A card says nothing of samples unlike these."
 )
 _CLOSEST = 2
 """The best published judges of a benchmark, beside which the first screen stands the card's by task type."""

@@ -8,6 +8,7 @@ import importlib
 import os
 import pkgutil
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -50,6 +51,7 @@ _EXAMPLES = (
     ),
 )
 
+_LONGEST_COMMAND = 2000  # of thousands of images in one command
 _UNREADABLE = re.compile(r"(\S{80})\S{200,}(\S{80})")  # a name so long hides what is said of it
 
 
@@ -64,8 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser = _parser(arguments[0] if arguments else "")
             options, unknown = parser.parse_known_args(arguments)
             if unknown and "rest" not in options:
-                parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+                parser.error(f"unrecognized arguments: {' '.join(unknown)}{_flag_hint(parser, unknown)}")
             options.rest = unknown
+            command = redacted(shlex.join(["vieval", *arguments]))[:_LONGEST_COMMAND]
+            options.command = command.encode(errors="replace").decode()  # names of files may hold no characters
             return int(options.run(options))
         except VievalError as error:
             return _report_error(redacted(str(error)), 1)
@@ -77,6 +81,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _report_error(stop.line, stop.code)
         except Exception as error:
             return _report_error(unforeseen(error), 1)
+
+
+def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
+    """The flag of a parser or of its commands that was meant by the first one that is unknown."""
+    parsers, known = [parser], set[str]()
+    while parsers:
+        for action in parsers.pop()._actions:
+            known.update(action.option_strings)
+            if isinstance(action, argparse._SubParsersAction):
+                parsers += action.choices.values()
+    flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
+    return did_you_mean(flag, sorted(known), 0.6)
 
 
 def _report_error(line: str, code: int) -> int:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from vieval_plugin.judges.contests import Judged
 
 
+_MARGIN = 0.05  # of the gate that labels are counted for
+
+
 def add(commands: Commands) -> None:
     parser = add_command(
         commands,
@@ -102,7 +105,7 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
     from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
     from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED
-    from vieval_plugin.stats.non_inferiority import LEAST_ITEMS
+    from vieval_plugin.stats.non_inferiority import fewest_items
     from vieval_plugin.text.plural import plural
 
     prompts = defaultdict(set)
@@ -116,6 +119,6 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
     most = max(map(len, prompts.values()))
     counts = plural(fewest, "prompt") if most == fewest else f"{fewest} to {plural(most, 'prompt')}"
     return (
-        f"{counts} of each generator; a ranking needs {LEAST_FOR_A_TEST}, a gate {LEAST_ITEMS}, a sound interval "
-        f"{LEAST_RATED} of each, or all where there are fewer{f' (--n {needed})' if len(selection) < needed else ''}"
+        f"{counts} of each generator; a test needs {LEAST_FOR_A_TEST}, a decision {LEAST_RATED}, a gate of "
+        f"{_MARGIN} {fewest_items(_MARGIN):.0f} of each, or all where there are fewer{f' (--n {needed})' if len(selection) < needed else ''}"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -27,9 +28,11 @@ from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, r
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
+    from vieval_plugin.judges.protocol import Sample
+    from vieval_plugin.report.gate import Gate
     from vieval_plugin.report.ranking import RankReport
-    from vieval_plugin.report.ranking_sentences import Gate
     from vieval_plugin.results.runs import Results
+    from vieval_plugin.stats.options import StatisticsOptions
 
 BEST_OF = "best_of.csv"
 EXIT_CODES = {"not_worse": 0, "worse": 3, "undecided": 4}
@@ -61,8 +64,8 @@ def add(commands: Commands) -> None:
         "--margin",
         type=margin,
         metavar="M",
-        help="exit with 0 only if the first generator is worse than no other by more than M, in the unit of the difference; "
-        "with 3 if it is worse, with 4 if the data cannot tell",
+        help="exit with 0 only if the first generator is worse than no other by more than M, in the unit of the difference, "
+        "also with failures as the lowest score; with 3 if it is worse, with 4 if the data cannot tell",
     )
     parser.add_argument(
         "--human",
@@ -99,6 +102,8 @@ def _run(options: argparse.Namespace) -> int:
     ratings = read_ratings(options.human) if options.human else None
     failed: list[str] = []
     results = _judged(options, failed) if of_images else load_results(options.inputs, options.label, options.partial)
+    if results is None:
+        return EXIT_CODES["not_worse"]
     if not of_images:
         judged = (r.sample for run in results.runs for r in chain(*chain(*run.records.values())) if r.sample)
         _require_outputs(options, [file for sample in judged for file in files_of(candidates_of(sample))])
@@ -106,7 +111,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.best_of:
         return _best_of(results, options.tables)
     report = rank_results(results, ratings, statistics)
-    gate = _gate(report, options.margin)
+    gate = _gate(report, options, of_images, statistics)
     say(*lines(report, statistics, gate.sentences if gate else ()))
     if options.tables:
         write_ranking(report, options.tables, statistics)
@@ -167,10 +172,14 @@ def _require_outputs(options: argparse.Namespace, reads: Sequence[Path]) -> None
             require_writable(path, option, reads)
 
 
-def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
-    """The verdicts on folders, written as they are asked for; a judge that cannot run is named in `failed`."""
+def _judged(options: argparse.Namespace, failed: list[str]) -> Results | None:
+    """The verdicts on folders, written as they are asked for; a judge that cannot run is named in `failed`.
+
+    None where a gate needs none, as all pictures are the same files, and nothing is to be written.
+    """
     from vieval_plugin.errors import VievalError
     from vieval_plugin.images import files_of
+    from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.readers.image_folder import read_folders
     from vieval_plugin.records import record_of
@@ -190,7 +199,14 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
     source = read_folders(options.inputs, options.prompts, options.kind, parse_columns(options.columns))
     say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
     if options.margin is not None:
-        _require_decidable(list(names), list(dict.fromkeys(row.sample.id.image_model for row in source)))
+        samples = [row.sample for row in source if isinstance(row.sample, Sample)]
+        _require_decidable(list(names), list(dict.fromkeys(sample.id.image_model for sample in samples)))
+        wants_files = options.out or options.tables or options.html
+        if (sentences := _same_files(samples)) and not wants_files:
+            say(*sentences)
+            return None
+        if line := _too_few(samples, options.margin, prepared[0].spec.rates == "contest"):
+            say(f"vieval: {line}", file=sys.stderr)
     _require_outputs(options, list(files_of(row.sample for row in source)))
     judged, unable, progress = [], list[tuple[str, str]](), Progress()
     for judge in prepared:
@@ -203,7 +219,7 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
         raise VievalError("; ".join(failed))
     say(*progress.lines(), file=sys.stderr)
     if options.out:
-        write_judged(options.out, source, judged)
+        write_judged(options.out, source, judged, options.command)
         say(f"vieval: wrote {options.out}", file=sys.stderr)
     if progress.failed_calls and options.margin is None:
         failed.append("some calls failed (see above), and what they were about is left out")
@@ -217,7 +233,7 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
 def _require_decidable(judges: Sequence[str], generators: Sequence[str]) -> None:
     """VievalError where a gate could not decide, whatever is judged: for one generator, or several judges."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.report.ranking_sentences import no_other_generator
+    from vieval_plugin.report.gate import no_other_generator
 
     if len(generators) == 1:
         raise VievalError(f"{no_other_generator(generators[0])}; name the folder of its images too")
@@ -225,11 +241,64 @@ def _require_decidable(judges: Sequence[str], generators: Sequence[str]) -> None
         raise VievalError(f"--margin decides by one judge, and here are {len(judges)} ({', '.join(judges)}); name one")
 
 
-def _gate(report: RankReport, margin: float | None) -> Gate | None:
+def _same_files(samples: Sequence[Sample]) -> list[str]:
+    """Sentences that the pictures of the first generator are the very same files as all others'; none where they are not."""
+    from vieval_plugin.meta_evaluation.gate import digests_of, same_files
+    from vieval_plugin.report.gate import same_files_sentence
+
+    mine, *others = dict.fromkeys(sample.id.image_model for sample in samples)
+    pictures = [(sample.id, digests_of(sample)) for sample in samples]
+    identical = all(same_files(pictures, mine, other) for other in others)
+    return [same_files_sentence(mine, other) for other in others] if identical else []
+
+
+def _too_few(samples: Sequence[Sample], margin: float, are_contests: bool) -> str:
+    """A line that the prompts are too few for equal generators to pass; empty where they are not."""
+    from vieval_plugin.meta_evaluation.win_rates import EVEN
+    from vieval_plugin.report.gate import too_few_sentence
+
+    prompts = defaultdict(set)
+    for sample in samples:
+        prompts[sample.id.image_model].add((sample.id.part, sample.id.uid))
+    mine, *others = prompts.values()
+    return too_few_sentence(
+        min(len(mine & other) for other in others), "prompts", margin, EVEN if are_contests else 1.0
+    )
+
+
+def _again(options: argparse.Namespace, of_images: bool) -> str:
+    """The commands that judge again what a call or a tool failed on."""
+    from vieval_plugin.run.shards.folder import PLAN
+    from vieval_plugin.run.verdict_lines import run_file
+    from vieval_plugin.text.yaml_json import read_json
+
+    if of_images:
+        return "run the same command again"
+    commands = []
+    for path in options.inputs:
+        if (path / PLAN).is_file():
+            commands.append(f"vieval shards {path} --rejudge api_error,tool_error")
+            continue
+        try:
+            commands.append(read_json(run_file(path).read_text(encoding="utf-8"))["inputs"]["command"])
+        except (OSError, ValueError, KeyError, TypeError):
+            commands.append("")
+    known = list(dict.fromkeys(filter(None, commands)))
+    return (
+        "; ".join(f"`{c}`" for c in known)
+        if known
+        else f"with the command that wrote {', '.join(map(str, options.inputs))}"
+    )
+
+
+def _gate(
+    report: RankReport, options: argparse.Namespace, of_images: bool, statistics: StatisticsOptions
+) -> Gate | None:
     from vieval_plugin.errors import VievalError
     from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
-    from vieval_plugin.report.ranking_sentences import gate
+    from vieval_plugin.report.gate import gate
 
+    margin: float | None = options.margin
     if margin is None:
         return None
     if len(report.main) != 1:
@@ -239,7 +308,8 @@ def _gate(report: RankReport, margin: float | None) -> Gate | None:
         )
     [ranking] = report.main
     bias = report.bias[ranking.benchmark, ranking.judge] if ranking.statistic == WIN_RATE else None
-    return gate(ranking, margin, bias)
+    [run] = [run for run in report.runs if (run.benchmark, run.name) == (ranking.benchmark, ranking.judge)]
+    return gate(run, ranking, margin, statistics, bias, _again(options, of_images))
 
 
 def _best_of(results: Results, folder: Path | None) -> int:

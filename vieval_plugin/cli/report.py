@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.report import PAGE, write_report
+    from vieval_plugin.report.writing import PAGE, write_report
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.escaping import say
 

@@ -31,8 +31,8 @@ def add(commands: Commands) -> None:
         commands,
         "serve",
         "serve judges as rewards to trainers",
-        "It answers Flow-Factory, UniRL and your own scripts, and with --pickle flow_grpo and VeRL-Omni; TRL and ms-swift call "
-        f"judges in their own process. See {docs_url('tutorials/reward.md')}",
+        "It answers Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and ms-swift call judges in their own "
+        f"process. See {docs_url('tutorials/reward.md')}",
         ("try it without a server, by a toy judge", "vieval serve --reward toy=vieval_small"),
         (
             "a weighted sum of two judges",
@@ -117,9 +117,6 @@ def _add_callers(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a further name of this server; may be repeated",
     )
-    callers.add_argument(
-        "--pickle", action="store_true", help="also serve the pickle protocol of flow_grpo and VeRL-Omni"
-    )
     callers.add_argument("--max-samples", type=int, metavar="N", help="most samples in a request (default: 1024)")
     callers.add_argument("--max-body", type=int, metavar="MIB", help="largest request in MiB (default: 256)")
     callers.add_argument("--log-prompts", action="store_true", help="write prompts and reasons into the log")
@@ -171,7 +168,7 @@ def _served(options: argparse.Namespace) -> Served:
 
     rewards = [read_reward(text, prepared) for text in options.reward]
     names = [reward.name for reward in rewards]
-    if reserved := {"v1", "compute", "group", "unirl", "pickle", "health", "live", "metrics"} & set(names):
+    if reserved := {"v1", "compute", "group", "unirl", "health", "live", "metrics"} & set(names):
         raise VievalError(f"--reward {min(reserved)}: that is an address of the server itself; choose another name")
     if repeated := [name for name in names if names.count(name) > 1]:
         raise VievalError(f"--reward {repeated[0]} is there twice; give each a name of its own")
@@ -203,7 +200,6 @@ def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:
         options.repeats,
         options.on_failure,
         options.max_imputed,
-        options.pickle,
         options.log_prompts,
         bounds=bounds,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.labelling.choice import swapped
 from vieval_plugin.labelling.questions import RATINGS, TASKS, PageQuestion, vote
 from vieval_plugin.labelling.sources import ToLabel
+from vieval_plugin.media.thumbnails import encoded
 from vieval_plugin.records import fingerprint
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
@@ -106,11 +106,9 @@ class _Embedded:
         digest = images.digest(image)
         if digest not in self.numbers:
             small = images.decode(image)
-            small.thumbnail((_SIDE, _SIDE))
-            written = io.BytesIO()
-            small.save(written, "WEBP", quality=_QUALITY, icc_profile=small.info.get("icc_profile", b""))
+            file = encoded(small, _SIDE, "WEBP", quality=_QUALITY, icc_profile=small.info.get("icc_profile", b""))
             self.numbers[digest] = len(self.images)
-            self.images.append(base64.b64encode(written.getvalue()).decode())
+            self.images.append(base64.b64encode(file).decode())
         return LabelPicture(role.replace("_", " "), self.numbers[digest])
 
 

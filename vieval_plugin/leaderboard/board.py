@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -66,8 +67,8 @@ class BoardJudge:
 class PrintedNumber:
     """A printed number beside the recomputed one, None where the logs are not here.
 
-    `table` is the paper's, `task` a part or `all`, `image_model` empty in an average. `reason` says why the two differ by
-    more than a unit of the last printed digit, and is empty where they do not.
+    `table` is the paper's, `task` a part or `all`, `image_model` empty in an average, `decimals` how many were printed.
+    `reason` says why the two differ by more than a unit of the last of these, and is empty where they do not.
     """
 
     label: str
@@ -76,6 +77,7 @@ class PrintedNumber:
     image_model: str
     aspect: str
     printed: float
+    decimals: int = 4
     computed: float | None = None
     reason: str = ""
 
@@ -83,6 +85,20 @@ class PrintedNumber:
     def is_erratum(self) -> bool:
         """True where the recomputed number is another."""
         return bool(self.reason)
+
+    def differs(self, computed: float) -> bool:
+        """Tell whether a number is more than a unit of the last printed digit away.
+
+        >>> number = PrintedNumber("judge", "T1", "all", "", "O", 0.3655)
+        >>> number.differs(0.36562), number.differs(0.3668)
+        (False, True)
+        """
+        units = (round(computed, self.decimals) - self.printed) * 10**self.decimals
+        return math.isnan(computed) or abs(round(units)) > 1
+
+    def digits(self, value: float | None) -> str:
+        """The printed number or the recomputed one with as many decimals as were printed; empty where there is none."""
+        return "" if value is None else f"{value:.{self.decimals}f}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +130,12 @@ class Board:
         return [judge for judge in self.judges if judge.absent]
 
     def printed_of(self, view: BoardView, label: str) -> list[PrintedNumber]:
-        """The printed numbers of a judge's average that a table is about, by part where none of all parts was printed."""
+        """The printed numbers of a judge's average that a table is about, by part where none of all parts was printed.
+
+        Printed votes are four-way.
+        """
+        if view.choice.get("ties", "four_way") != "four_way":
+            return []
         aspect = view.aspect if any(number.aspect for number in self.printed) else ""
         averages = [
             number

@@ -7,7 +7,6 @@ run than the published one.
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -22,8 +21,6 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.correlation import paper_mean
 from vieval_plugin.stats.options import StatisticsOptions
 
-DIGITS = 4
-"""Decimals of all printed numbers, of correlations and of percent."""
 _STATISTICS = ("spearman", "accuracy_paper")
 
 
@@ -34,7 +31,13 @@ def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
         rows = [row for row in csv.DictReader(file) if row["benchmark"] == benchmark]
     return tuple(
         PrintedNumber(
-            row["judge"], row["table"], row["task"], row["image_model"], row["aspect"], printed=float(row["printed"])
+            row["judge"],
+            row["table"],
+            row["task"],
+            row["image_model"],
+            row["aspect"],
+            float(row["printed"]),
+            len(row["printed"].partition(".")[2]),
         )
         for row in rows
     )
@@ -58,15 +61,6 @@ def compare_printed(
     return tuple(replace(number, reason=_reason(number, numbers)) for number in numbers)
 
 
-def differs(printed: float, computed: float) -> bool:
-    """Tell whether two numbers are more than a unit of the last printed digit apart.
-
-    >>> differs(0.3266, 0.32673), differs(0.3655, 0.3668)
-    (False, True)
-    """
-    return math.isnan(computed) or abs(round((round(computed, DIGITS) - printed) * 10**DIGITS)) > 1
-
-
 def _beside(number: PrintedNumber, label: str, cells: Mapping[Key, float], whole: Collection[str]) -> PrintedNumber:
     """The number under its label, with the recomputed one; an average over all parts needs the logs of all."""
     keys = (Key(number.table, number.task, number.image_model, label, name, number.aspect) for name in _STATISTICS)
@@ -76,14 +70,14 @@ def _beside(number: PrintedNumber, label: str, cells: Mapping[Key, float], whole
 
 
 def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
-    if number.computed is None or not differs(number.printed, number.computed):
+    if number.computed is None or not number.differs(number.computed):
         return ""
     alike = [other for other in numbers if (other.label, other.aspect) == (number.label, number.aspect)]
     if number.image_model:
         return _reason_of_row(number, alike)
     below = [other for other in alike if _is_part_of(other, number)]
-    if below and not differs(number.printed, paper_mean(other.printed for other in below)):
-        wrong = [other for other in below if other.computed is not None and differs(other.printed, other.computed)]
+    if below and not number.differs(paper_mean(other.printed for other in below)):
+        wrong = [other for other in below if other.computed is not None and other.differs(other.computed)]
         named = ", ".join(other.image_model or other.task for other in wrong)
         return f"The average of printed numbers, of which these are wrong: {named}." if wrong else _UNKNOWN
     return _UNKNOWN
@@ -97,12 +91,12 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
     of_part = [other for other in alike if other.task == number.task]
     for other in of_part:
         is_another = other.image_model not in ("", number.image_model)
-        if is_another and other.computed is not None and not differs(number.printed, other.computed):
+        if is_another and other.computed is not None and not number.differs(other.computed):
             return f"It is the number of {other.image_model}, another row of the table."
     average = next((other for other in of_part if not other.image_model), None)
-    if average and average.computed is not None and not differs(average.printed, average.computed):
+    if average and average.computed is not None and not average.differs(average.computed):
         return (
-            f"The published answers give the paper's own average of the task, {average.printed:.{DIGITS}f}, and not this row: "
+            f"The published answers give the paper's own average of the task, {average.digits(average.printed)}, and not this row: "
             "it is of other answers."
         )
     return _UNKNOWN

@@ -29,12 +29,12 @@ _MOST_FINDINGS = 4
 
 @dataclass(frozen=True)
 class _Chosen:
-    """A headline under a choice, with the labels of judges and those of baselines, and the part that it is of."""
+    """A headline under a choice, with the runs of judges on its part, and the labels of baselines."""
 
     choice: Mapping[str, str]
     part: str
     headline: Headline
-    judges: Sequence[str]
+    judges: Sequence[Run]
     baselines: Sequence[str]
     options: StatisticsOptions
 
@@ -61,7 +61,7 @@ def views_of(
     views, method = list[BoardView](), ""
     choices = list(chosen(benchmark, judges, baselines, options))
     for choice in choices:
-        [board] = leaderboards([_of_judges(choice)], benchmark.name, judges, choice.options, {})
+        [board] = leaderboards([_of_judges(choice)], benchmark.name, choice.judges, choice.options, {})
         method = method or board.method
         views.append(_view(choice, replace(board, against=board.against.replace(benchmark.name, title))))
         on_view(len(views), len(choices))
@@ -84,18 +84,18 @@ def _by_ratings(
     benchmark: Benchmark, judges: Sequence[Run], baselines: Sequence[Run], options: StatisticsOptions
 ) -> Iterator[_Chosen]:
     """A choice for each failure policy, aspect and setting of judges."""
-    settings = {ALL_PARTS: [run.label for run in judges]}
+    settings = {ALL_PARTS: judges}
     for setting in dict.fromkeys(run.setting for run in judges):
-        settings[setting] = [run.label for run in judges if run.setting == setting]
+        settings[setting] = [run for run in judges if run.setting == setting]
     parts = tuple(benchmark.parts)
     for policy in POLICIES:
         under = replace(options, policy=policy)
         tables = benchmark.report.tables(benchmark.name, parts, [*judges, *baselines], under)
         for headline in tables.headlines:
-            for setting, labels in settings.items():
-                if len(labels) > 1 or setting == ALL_PARTS:
+            for setting, of_setting in settings.items():
+                if len(of_setting) > 1 or setting == ALL_PARTS:
                     choice = {"aspect": headline.aspect, "failures": policy, "setting": setting}
-                    yield _Chosen(choice, ALL_PARTS, headline, labels, [run.label for run in baselines], under)
+                    yield _Chosen(choice, ALL_PARTS, headline, of_setting, [run.label for run in baselines], under)
 
 
 def _by_votes(
@@ -107,17 +107,18 @@ def _by_votes(
     for tie_handling in TIE_HANDLINGS[report.scheme]:
         for part in (ALL_PARTS, *benchmark.parts):
             parts = tuple(benchmark.parts) if part == ALL_PARTS else (part,)
-            of_part = [_restricted(run, parts) for run in (*judges, *baselines)]
-            runs = [run for run in of_part if run.records]
+            of_judges, beside = (
+                [run for run in (_restricted(run, parts) for run in runs) if run.records]
+                for runs in (judges, baselines)
+            )
             counted = replace(report, tie_handling=tie_handling)
-            for headline in counted.tables(benchmark.name, parts, runs, options).headlines:
-                labels = {run.label for run in runs}
+            for headline in counted.tables(benchmark.name, parts, [*of_judges, *beside], options).headlines:
                 yield _Chosen(
                     {"part": part, "ties": tie_handling},
                     part,
                     headline,
-                    [run.label for run in judges if run.label in labels],
-                    [run.label for run in baselines if run.label in labels],
+                    of_judges,
+                    [run.label for run in beside],
                     options,
                 )
 
@@ -128,7 +129,7 @@ def _restricted(run: Run, parts: Sequence[str]) -> Run:
 
 def _of_judges(choice: _Chosen) -> Headline:
     """The headline of a choice without what is no judge of it; no number depends on what is left out."""
-    headline, labels = choice.headline, choice.judges
+    headline, labels = choice.headline, [run.label for run in choice.judges]
 
     def compared(options: StatisticsOptions) -> ComparedStatistic:
         return _among(headline.compared(options), labels)

@@ -12,13 +12,14 @@ from pathlib import Path
 from markupsafe import Markup
 
 from vieval_plugin import __version__
+from vieval_plugin.errors import docs_url
 from vieval_plugin.leaderboard.board import REFERENCE, Board, BoardRow, BoardView, PrintedNumber
 from vieval_plugin.leaderboard.views import POLICIES
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.published.files import NAME
 from vieval_plugin.report.headlines.words import ASPECTS, short_number, task_type
-from vieval_plugin.report.page import STYLE
 from vieval_plugin.report.page.charts import forest
+from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
@@ -80,8 +81,8 @@ def _lines(board: Board) -> list[tuple[str, ...]]:
                 **{"kind": row.kind, "rank": row.rank, "judge": row.label, "n": str(row.n)},
                 **({"version": judge.version, "date": judge.date} if judge else {}),
                 **{name: _digits(end) for name, end in (("value", row.value), ("low", row.low), ("high", row.high))},
-                **({"printed": _digits(printed.printed)} if printed else {}),
-                **({"recomputed_as_printed": _digits(printed.computed)} if printed else {}),
+                **({"printed": printed.digits(printed.printed)} if printed else {}),
+                **({"recomputed_as_printed": printed.digits(printed.computed)} if printed else {}),
                 "notes": "; ".join(row.notes),
             }
             lines.append(tuple(known.get(column, "") for column in _COLUMNS))
@@ -111,11 +112,11 @@ def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
         words=_words,
         in_words=_in_words,
         agreement=_agreement,
-        as_printed=_as_printed,
         place=_place,
         task_type=task_type,
         short=lambda row: short_number(_estimate(row)),
         how=_how(options),
+        adding=docs_url("guides/comparing.md#the-leaderboard"),
         version=__version__,
     )
     return text
@@ -155,10 +156,6 @@ def _in_words(view: BoardView) -> str:
 
 def _place(number: PrintedNumber) -> str:
     return ", ".join(filter(None, (number.aspect, task_type(number.task), number.image_model)))
-
-
-def _as_printed(value: float) -> str:
-    return f"{value:.4f}"
 
 
 def _agreement(board: Board) -> str:

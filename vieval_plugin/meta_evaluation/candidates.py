@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
+from typing import Any
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.headline import preferred
+from vieval_plugin.readers.image_names import natural
 from vieval_plugin.records import Record
 
 
@@ -21,7 +23,7 @@ class Candidate:
 
 
 def candidates_by_prompt(records: Iterable[Record]) -> Mapping[tuple[str, ...], list[Candidate]]:
-    """The images of each prompt that have a score, best first; of equal scores the one that comes first.
+    """The images of each prompt that have a score, best first by `best_first`.
 
     The score is O where the judge rates it, else SC, else what it rates.
 
@@ -46,4 +48,17 @@ def candidates_by_prompt(records: Iterable[Record]) -> Mapping[tuple[str, ...], 
         if aspect in record.verdict.scores:
             key = record.id.benchmark, record.id.part, record.group or record.id.uid
             by_prompt[key].append(Candidate(record, record.verdict.scores[aspect]))
-    return {key: sorted(several, key=attrgetter("score"), reverse=True) for key, several in by_prompt.items()}
+    return {
+        key: sorted(several, key=lambda candidate: best_first(candidate.score, candidate.record.id))
+        for key, several in by_prompt.items()
+    }
+
+
+def best_first(score: float, identity: SampleId) -> tuple[Any, ...]:
+    """The place of an image among others, the best first: of equal scores by its name, in whatever order they were read.
+
+    >>> ids = [SampleId("own", "tig", "mine", uid) for uid in ("p10", "p9")]
+    >>> min(ids, key=lambda identity: best_first(0.5, identity)).uid
+    'p9'
+    """
+    return -score, natural(identity.uid), identity.image_model, identity.draw

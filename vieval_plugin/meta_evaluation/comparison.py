@@ -22,6 +22,7 @@ from vieval_plugin.stats.comparison import (
     PairedComparison,
     PairedStatistic,
     paired_comparison,
+    paired_permutation_p,
 )
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.paired_correlations import CorrelationDifference, independence_p
@@ -75,7 +76,8 @@ class ComparedStatistic:
     - `unit` is what samples are called, `entrants` what the systems are called;
     - `untestable_reason` says why the statistic has no paired test; `notes` are lines to be read beside the result;
     - `above_constant` is the p of a test of a system, by its place, against its constant baseline: 1 where it is not
-      above, NaN where that cannot be tested. None where the statistic has no such baseline, or no test of it.
+      above, NaN where that cannot be tested. None where the statistic has no such baseline, or no test of it;
+    - `with_failures` is as `pair`, with the first one's failures as the lowest value; no statistic where it has none.
     """
 
     part: str
@@ -88,11 +90,15 @@ class ComparedStatistic:
     untestable_reason: str = ""
     notes: tuple[str, ...] = ()
     above_constant: Callable[[int, Seed], float] | None = None
+    with_failures: Callable[[int, int], CommonSamplesStatistic] | None = None
 
 
 @dataclass(frozen=True)
 class SystemPair:
-    """Two systems on `n` common samples: the test's result, first less second, and p adjusted within its family."""
+    """Two systems on `n` common samples: the test's result, first less second, and p adjusted within its family.
+
+    `doubtful`: the adjusted p is small only while the better one's failures are left out.
+    """
 
     first: str
     second: str
@@ -100,11 +106,12 @@ class SystemPair:
     result: PairedComparison
     adjusted: float
     notes: tuple[str, ...] = ()
+    doubtful: bool = False
 
     @property
     def significant(self) -> bool:
-        """True where the adjusted p is at most `LEVEL`."""
-        return self.adjusted <= LEVEL
+        """True where the adjusted p is at most `LEVEL`, also with the better one's failures as the lowest value."""
+        return self.adjusted <= LEVEL and not self.doubtful
 
     @property
     def turned(self) -> SystemPair:
@@ -170,8 +177,13 @@ class Comparison:
 
     @property
     def family(self) -> str:
-        """The correction of p with its family, in words."""
-        return f"Holm over {plural(len(self.pairs), 'pair')}"
+        """The correction of p with its families, in words."""
+        ranked, other = (plural(len(pairs), "pair") for pairs in (self.pairs, self.other_pairs))
+        if not self.other_pairs:
+            return f"Holm over {ranked}"
+        entrants = self.compared.entrants
+        of_ranked = f"{ranked} of ranked {entrants}, and by itself over " if self.pairs else ""
+        return f"Holm over {of_ranked}{other} with unranked {entrants}"
 
     def beats(self, label: str, other: str) -> bool:
         """True where one system is significantly better than another on what both scored."""
@@ -208,7 +220,11 @@ class Comparison:
 
 
 def compare_systems(
-    compared: ComparedStatistic, benchmark: str, options: StatisticsOptions, intervals: bool = True
+    compared: ComparedStatistic,
+    benchmark: str,
+    options: StatisticsOptions,
+    intervals: bool = True,
+    against: str | None = None,
 ) -> Comparison:
     """Test all pairs of systems on a statistic, and rank the systems that cover the benchmark.
 
@@ -217,6 +233,7 @@ def compare_systems(
         benchmark: its name; with the part it joins the seed.
         options: number of bootstrap resamples, and the seed.
         intervals: False leaves out the intervals of differences, which take most of the time.
+        against: the label of a system whose pairs are a family of their own, also those with an unranked one.
 
     Returns:
         Differences with 95% intervals and permutation p-values, each from the two systems alone; p adjusted by Holm
@@ -241,16 +258,18 @@ def compare_systems(
     if reason := _no_pairs_reason(compared, standings, len(defined)):
         return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
     seed = _seed(compared, benchmark, options)
-    tested = []
+    families: dict[object, list[SystemPair]] = {}
+    unranked = {system.label for system in compared.systems if system.unranked}
     for places in combinations(defined, 2):
         common = compared.pair(*places)
         if common.statistic is not None:
-            first, second = (compared.systems[place] for place in places)
+            first, second = (compared.systems[place].label for place in places)
             result = paired_comparison(common.statistic, options.draws, seed, intervals)
-            pair = SystemPair(first.label, second.label, common.n, result, math.nan, common.notes)
-            tested.append((pair, not (first.unranked or second.unranked)))
-    pairs = _adjusted([pair for pair, ranked in tested if ranked])
-    other_pairs = _adjusted([pair for pair, ranked in tested if not ranked])
+            family = against if against in (first, second) else bool(unranked & {first, second})
+            families.setdefault(family, []).append(SystemPair(first, second, common.n, result, math.nan, common.notes))
+    tested = [pair for family in families.values() for pair in _adjusted(family, compared, seed)]
+    pairs = tuple(pair for pair in tested if not unranked & {pair.first, pair.second})
+    other_pairs = tuple(pair for pair in tested if unranked & {pair.first, pair.second})
     if not tested:
         reason = f"no two of these {compared.entrants} have {compared.unit} in common that a test can use"
         return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
@@ -401,9 +420,23 @@ def _no_pairs_reason(compared: ComparedStatistic, standings: Sequence[Standing],
     return f"two {compared.entrants} are needed, and {known}{unable}"
 
 
-def _adjusted(pairs: Sequence[SystemPair]) -> tuple[SystemPair, ...]:
+def _adjusted(pairs: Sequence[SystemPair], compared: ComparedStatistic, seed: Seed) -> tuple[SystemPair, ...]:
     adjusted = holm([pair.result.p for pair in pairs]).tolist()
-    return tuple(replace(pair, adjusted=p) for pair, p in zip(pairs, adjusted, strict=True))
+    with_failures = holm([_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]).tolist()
+    return tuple(
+        replace(pair, adjusted=p, doubtful=p <= LEVEL < penalised_p)
+        for pair, p, penalised_p in zip(pairs, adjusted, with_failures, strict=True)
+    )
+
+
+def _p_with_failures(pair: SystemPair, compared: ComparedStatistic, seed: Seed) -> float:
+    """The p of a pair, and no smaller than that with the first one's failures as the lowest value."""
+    places = {system.label: place for place, system in enumerate(compared.systems)}
+    penalised = compared.with_failures and compared.with_failures(places[pair.first], places[pair.second])
+    if not penalised or penalised.statistic is None:
+        return pair.result.p
+    first, second = penalised.statistic.estimates()
+    return max(pair.result.p, paired_permutation_p(penalised.statistic, seed) if first > second else 1.0)
 
 
 def _ranked(standings: Sequence[Standing], pairs: Sequence[SystemPair]) -> tuple[Standing, ...]:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.observations import apply_contest_policy, observe
-from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, orders_of, subjects_of
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, subjects_of
+from vieval_plugin.meta_evaluation.win_rates import judge_codes, win_rate_comparison
 from vieval_plugin.records import Run
-from vieval_plugin.stats.bootstrap import Ints, cluster_counts, factorize, interval, sign_p
-from vieval_plugin.stats.bradley_terry import Strengths, resampled_strengths, strengths, win_shares
+from vieval_plugin.stats.bootstrap import Ints, cluster_counts, factorize, interval
+from vieval_plugin.stats.bradley_terry import resampled_strengths, strengths, win_shares
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.orders import overall_votes
-from vieval_plugin.stats.ranking import holm, rank_ranges
-from vieval_plugin.stats.thresholds import vote_of_scores
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 
 PEOPLE = "people"
@@ -46,22 +43,11 @@ class RankedModel:
 
 
 @dataclass(frozen=True)
-class ModelPair:
-    """Two image models: the difference of their logarithms of strengths, p, and p adjusted by Holm."""
-
-    first: str
-    second: str
-    difference: Estimate
-    p: float
-    adjusted: float
-
-
-@dataclass(frozen=True)
 class ContestRanking:
     """Image models ranked by the contests of a part: `voter` is a judge, or people; `subject` what its votes come from.
 
     `tie` is how readily equals tie, `answered` how many of `pairs_asked` pairs of candidates have an answer. `why` says
-    why there is no ranking.
+    why there is no ranking. Ranks and `pairs` come from win rates in the contests between two models.
     """
 
     benchmark: str
@@ -69,7 +55,7 @@ class ContestRanking:
     voter: str
     subject: str
     models: tuple[RankedModel, ...]
-    pairs: tuple[ModelPair, ...]
+    pairs: tuple[SystemPair, ...]
     tie: float
     answered: int
     pairs_asked: int
@@ -96,9 +82,9 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
             if not len(pairs.contest):
                 continue
             if (pairs.human != NONE).any():
-                by_people.append(ranked(run.benchmark, part, PEOPLE, VOTES, pairs, pairs.human, options))
+                by_people.append(_ranked(run.benchmark, part, PEOPLE, VOTES, pairs, options, pairs.human))
             by_judges += [
-                ranked(run.benchmark, part, str(run.name), subject, pairs, judge_codes(pairs, subject), options)
+                _ranked(run.benchmark, part, str(run.name), subject, pairs, options)
                 for subject in subjects_of(observed, run.aspects)
             ]
         # people voted on the same contests whoever judged them; most of them count
@@ -106,27 +92,10 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
     return rankings
 
 
-def judge_codes(pairs: Pairs, subject: str) -> Ints:
-    """The judge's code for each pair, `NONE` where it gave no answer; it votes for the higher score, equal ones tie.
-
-    Args:
-        pairs: of candidates, with the judge's votes, preferences or scores.
-        subject: `votes`, or the aspect whose scores are compared.
-    """
-    if subject != VOTES:
-        return vote_of_scores(*pairs.scores(subject))
-    orders = orders_of(pairs)
-    if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
-        preferred = pairs.preferences(orders)
-        return vote_of_scores(preferred, np.zeros(preferred.shape))
-    votes = [pairs.vote_codes_of_order(order) for order in orders]
-    return overall_votes(votes[0], votes[-1]) if votes else np.full(len(pairs.contest), NONE)
-
-
-def ranked(
+def by_strength(
     benchmark: str, part: str, voter: str, subject: str, pairs: Pairs, codes: Ints, options: StatisticsOptions
 ) -> ContestRanking:
-    """The ranking of image models by one voter's answers.
+    """Strengths of image models by one voter's answers, without ranks and pairs.
 
     Args:
         benchmark, part: what was voted on; they join the seed.
@@ -149,18 +118,30 @@ def ranked(
     seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
     names = [str(number) for number in range(len(won))]
     draws = resampled_strengths(won, tied, cluster_counts(names, options.draws, seed))
-    compared = _pairs(models, logs, draws)
-    return ContestRanking(
-        benchmark,
-        part,
-        voter,
-        subject,
-        _models(models, fitted, draws, compared, played),
-        compared,
-        fitted.tie,
-        answer_count,
-        pair_count,
+    ranked = tuple(
+        RankedModel(model, Estimate(float(logs[n]), *_interval(draws[:, n])), float(share), None, int(played[n]))
+        for n, (model, share) in enumerate(zip(models, win_shares(fitted), strict=True))
     )
+    return ContestRanking(benchmark, part, voter, subject, ranked, (), fitted.tie, answer_count, pair_count)
+
+
+def _ranked(
+    benchmark: str,
+    part: str,
+    voter: str,
+    subject: str,
+    pairs: Pairs,
+    options: StatisticsOptions,
+    codes: Ints | None = None,
+) -> ContestRanking:
+    votes = judge_codes(pairs, subject) if codes is None else codes
+    ranking = by_strength(benchmark, part, voter, subject, pairs, votes, options)
+    if ranking.why:
+        return ranking
+    comparison = win_rate_comparison(benchmark, subject, pairs, options, codes)
+    ranks = {standing.system.label: standing.ranks for standing in comparison.standings}
+    models = tuple(replace(model, ranks=ranks[model.image_model]) for model in ranking.models)
+    return replace(ranking, models=models, pairs=comparison.all_pairs)
 
 
 def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
@@ -186,38 +167,6 @@ def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
     return models, won, tied
 
 
-def _pairs(models: Sequence[str], logs: Floats, draws: Floats) -> tuple[ModelPair, ...]:
-    two_by_two = list(combinations(range(len(models)), 2))
-    p = [sign_p(draws[:, first] - draws[:, second]) for first, second in two_by_two]
-    return tuple(
-        ModelPair(
-            *(models[first], models[second]),
-            Estimate(float(logs[first] - logs[second]), *_interval(draws[:, first] - draws[:, second])),
-            *(raw_p, float(adjusted)),
-        )
-        for (first, second), raw_p, adjusted in zip(two_by_two, p, holm(p), strict=True)
-    )
-
-
 def _interval(draws: Floats) -> tuple[float, float]:
-    """The interval of a strength or a difference; undefined where its ends may be among draws without a finite one."""
+    """The interval of a strength; undefined where its ends may be among draws without a finite one."""
     return interval(draws) if np.isnan(draws).mean() < _TAIL else (np.nan, np.nan)
-
-
-def _models(
-    models: Sequence[str], fitted: Strengths, draws: Floats, pairs: Sequence[ModelPair], played: Floats
-) -> tuple[RankedModel, ...]:
-    beats = np.zeros((len(models), len(models)), dtype=bool)
-    for (first, second), pair in zip(combinations(range(len(models)), 2), pairs, strict=True):
-        if pair.adjusted <= LEVEL:
-            beats[(first, second) if pair.difference.value > 0 else (second, first)] = True
-    logs = fitted.log_strengths
-    best, worst = rank_ranges(beats)
-    return tuple(
-        RankedModel(
-            *(model, Estimate(float(logs[n]), *_interval(draws[:, n])), float(share)),
-            (int(best[n]), int(worst[n])),
-            int(played[n]),
-        )
-        for n, (model, share) in enumerate(zip(models, win_shares(fitted), strict=True))
-    )

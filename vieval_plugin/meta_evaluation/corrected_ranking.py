@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -37,6 +38,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.prediction_powered import (
     PredictionPoweredMean,
+    common_weight,
     prediction_powered_difference,
     prediction_powered_mean,
 )
@@ -52,7 +54,8 @@ class GeneratorEstimates:
     """A generator's mean by one aspect: the judge's own, people's alone, and the judge's corrected by people's.
 
     `rated` is how many of its `images` with a score people rated, of `rated_prompts` prompts; `unrated_kinds` are kinds of
-    which they rated none.
+    which they rated none. `selection` is the judge's mean of the rated images less that of the others, and `selection_p`
+    its p: 1 where there are no others.
     """
 
     generator: str
@@ -62,15 +65,27 @@ class GeneratorEstimates:
     rated: int
     rated_prompts: int
     images: int
-    unrated_kinds: tuple[str, ...] = ()
+    unrated_kinds: tuple[str, ...]
+    selection: Estimate
+    selection_p: float
+
+    @property
+    def decides(self) -> bool:
+        """True where people rated `LEAST_RATED` prompts, or all images."""
+        return self.rated_prompts >= LEAST_RATED or self.rated == self.images
 
 
 @dataclass(frozen=True)
 class CorrectedRanking:
-    """Generators ranked by their corrected means; `estimates` say what each is made of, those without a rating last."""
+    """Generators ranked by their corrected means; `estimates` say what each is made of, those without a rating last.
+
+    `by_ratings` are the differences of the ranking's pairs by people's ratings alone. A pair of which too few prompts are
+    rated to decide has no adjusted p.
+    """
 
     ranking: GeneratorRanking
     estimates: tuple[GeneratorEstimates, ...]
+    by_ratings: tuple[Estimate, ...]
 
     @property
     def judge_order(self) -> tuple[str, ...]:
@@ -86,7 +101,18 @@ class CorrectedRanking:
     @property
     def short_of_ratings(self) -> tuple[GeneratorEstimates, ...]:
         """Generators of which people rated fewer than `LEAST_RATED` prompts, where images of others are left."""
-        return tuple(e for e in self.estimates if 0 < e.rated_prompts < LEAST_RATED and e.rated < e.images)
+        return tuple(e for e in self.estimates if e.rated and not e.decides)
+
+    @property
+    def decides_nothing(self) -> bool:
+        """True where of each pair too few prompts are rated."""
+        return bool(self.short_of_ratings) and all(math.isnan(pair.adjusted) for pair in self.ranking.comparison.pairs)
+
+    @property
+    def selected(self) -> tuple[GeneratorEstimates, ...]:
+        """Generators whose rated images the judge scores otherwise than the others: no random part, by Holm's test."""
+        adjusted = holm([e.selection_p for e in self.estimates])
+        return tuple(e for e, p in zip(self.estimates, adjusted, strict=True) if p <= LEVEL)
 
 
 def rank_corrected(run: Run, options: StatisticsOptions) -> list[CorrectedRanking]:
@@ -123,8 +149,10 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
     people = np.array([_rating(image, aspect) for image in images], dtype=float)
     kinds = [image.kind for image in images]
     rated, rated_prompts = ~np.isnan(people), _rated_prompts(images, aspect)
-    by_ratings, corrected = _powered(images, aspect, judge_weight=0.0), _powered(images, aspect)
+    by_ratings, corrected, unweighted = (_powered(images, aspect, weight) for weight in (0.0, None, 1.0))
+    selection, selection_p = prediction_powered_difference(by_ratings, unweighted)
     if rated_prompts < LEAST_FOR_A_TEST:
+        selection_p = 1.0
         by_ratings, corrected = (
             powered._replace(mean=replace(powered.mean, low=math.nan, high=math.nan))
             for powered in (by_ratings, corrected)
@@ -132,28 +160,31 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
     return GeneratorEstimates(
         generator.image_model,
         bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect))),
-        by_ratings,
-        corrected,
+        by_ratings._replace(mean=by_ratings.mean.within(0, 1)),
+        corrected._replace(mean=corrected.mean.within(0, 1)),
         int(rated.sum()),
         rated_prompts,
         len(images),
         tuple(kind for kind in dict.fromkeys(kinds) if not any(rated[np.array(kinds) == kind])),
+        selection,
+        selection_p,
     )
 
 
-def _powered(images: Sequence[Observation], aspect: str, judge_weight: float = 1.0) -> PredictionPoweredMean:
-    """The corrected mean of images; with a weight of 0 by people's ratings alone: a constant judge adds nothing."""
+def _powered(images: Sequence[Observation], aspect: str, weight: float | None) -> PredictionPoweredMean:
+    """The corrected mean of images; with a weight of 0 by people's ratings alone."""
     people = np.array([_rating(image, aspect) for image in images], dtype=float)
-    scores = judge_weight * np.array([image.scores[aspect] for image in images], dtype=float)
+    scores = np.array([image.scores[aspect] for image in images], dtype=float)
     prompts, kinds = [image.group for image in images], [image.kind for image in images]
-    return prediction_powered_mean(people, scores, prompts, strata=kinds)
+    return prediction_powered_mean(people, scores, prompts, strata=kinds, weight=weight)
 
 
 def _ranked(
     run: Run, aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates]
 ) -> CorrectedRanking:
     ordered = sorted(estimates, key=lambda e: -e.corrected.mean.value if e.corrected.mean.defined else math.inf)
-    comparison = _compared(aspect, judged, estimates, [e.generator for e in ordered if e.corrected.mean.defined])
+    able = [e.generator for e in ordered if e.corrected.mean.defined]
+    comparison, by_ratings = _compared(aspect, judged, estimates, able)
     images_by_model = {generator.image_model: generator.all for generator in judged}
     generators = tuple(
         RankedGenerator(
@@ -170,19 +201,33 @@ def _ranked(
         for images in [images_by_model[e.generator]]
     )
     ranking = GeneratorRanking(run.benchmark, run.name, aspect, CORRECTED, "", ALL, generators, comparison)
-    return CorrectedRanking(ranking, tuple(ordered))
+    return CorrectedRanking(ranking, tuple(ordered), by_ratings)
 
 
 def _compared(
     aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates], able: Sequence[str]
-) -> Comparison:
-    """Generators with a corrected mean, the best first in `able`, each two tested; systems in the order of the input."""
+) -> tuple[Comparison, tuple[Estimate, ...]]:
+    """Generators with a corrected mean, the best first in `able`, each two tested; systems in the order of the input.
+
+    Beside the comparison, the difference of each pair by people's ratings alone.
+    """
     scored = {g.image_model: [image for image in g.all if aspect in image.scores] for g in judged}
-    tested = [_pair(first, second, scored, aspect) for first, second in combinations(able, 2)]
-    adjusted = holm([pair.result.p for pair in tested]).tolist()
-    pairs = tuple(replace(pair, adjusted=p) for pair, p in zip(tested, adjusted, strict=True))
+    differences = [_pair(first, second, scored, aspect) for first, second in combinations(able, 2)]
+    tested, by_ratings = [pair for pair, _ in differences], tuple(alone for _, alone in differences)
+    decides = {e.generator for e in estimates if e.decides}
+    failed = {g.image_model: _failures(g, aspect) for g in judged}
+    deciding = [{p.first, p.second} <= decides for p in tested]
+    with_failures = [_p_with_failures(p.better_first(), scored, failed, aspect) for p in tested]
+    adjusted, penalised = (
+        holm([p if able_to else math.nan for p, able_to in zip(values, deciding, strict=True)]).tolist()
+        for values in ([p.result.p for p in tested], with_failures)
+    )
+    pairs = tuple(
+        replace(pair, adjusted=p, doubtful=p <= LEVEL < penalised_p)
+        for pair, p, penalised_p in zip(tested, adjusted, penalised, strict=True)
+    )
     beats = np.zeros((len(able), len(able)), dtype=bool)
-    for pair in (pair.better_first() for pair in pairs if pair.adjusted <= LEVEL):
+    for pair in (pair.better_first() for pair in pairs if pair.significant):
         beats[able.index(pair.first), able.index(pair.second)] = True
     ranges = dict(zip(able, zip(*rank_ranges(beats), strict=True), strict=True)) if pairs else {}
     systems = {e.generator: System(e.generator, e.rated_prompts, _undefined(e)) for e in estimates}
@@ -206,7 +251,7 @@ def _compared(
         if pairs
         else f"two generators with ratings are needed, and {f'the only one is {able[0]}' if able else 'none has any'}"
     )
-    return Comparison(compared, standings, pairs, reason=reason)
+    return Comparison(compared, standings, pairs, reason=reason), by_ratings
 
 
 def _undefined(estimate: GeneratorEstimates) -> str:
@@ -214,21 +259,53 @@ def _undefined(estimate: GeneratorEstimates) -> str:
     return estimate.corrected.mean.reason if estimate.rated else "people rated none of its images"
 
 
-def _pair(first: str, second: str, images_by_model: Mapping[str, Sequence[Observation]], aspect: str) -> SystemPair:
+def _pair(
+    first: str, second: str, images_by_model: Mapping[str, Sequence[Observation]], aspect: str
+) -> tuple[SystemPair, Estimate]:
     """Two generators on the prompts that both have a score of; n is how many of these people rated, of each at least.
 
-    Without a test and an interval where these are fewer than the least of all tests of this project.
+    The judge has one weight for both; beside the pair, the difference by people's ratings alone. Without a test and an
+    interval where rated prompts are fewer than the least of all tests of this project.
     """
     sides = [images_by_model[first], images_by_model[second]]
     common = {image.group for image in sides[0]} & {image.group for image in sides[1]}
     sides = [[image for image in side if image.group in common] for side in sides]
-    one, other = (_powered(side, aspect) for side in sides)
-    difference, p = prediction_powered_difference(one, other)
+    of_weight = [partial(_powered, side, aspect) for side in sides]
+    first_alone, second_alone = (mean(0.0) for mean in of_weight)
+    defined = first_alone.mean.defined and second_alone.mean.defined
+    weight = common_weight(*of_weight) if defined else 0.0
+    one, other = (mean(weight) for mean in of_weight)
+    difference, p = prediction_powered_difference(one, other, fitted=weight > 0)
+    by_ratings, _ = prediction_powered_difference(first_alone, second_alone)
     n = min(_rated_prompts(side, aspect) for side in sides)
     if n < LEAST_FOR_A_TEST:
-        difference, p = Estimate(difference.value), math.nan
-    result = PairedComparison(one.mean.value, other.mean.value, difference, p)
-    return SystemPair(first, second, n, result, math.nan)
+        difference, by_ratings, p = Estimate(difference.value), Estimate(by_ratings.value), math.nan
+    means = one.mean.within(0, 1).value, other.mean.within(0, 1).value
+    result = PairedComparison(*means, difference=difference.within(-1, 1), p=p)
+    return SystemPair(first, second, n, result, math.nan), by_ratings.within(-1, 1)
+
+
+def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:
+    """Images without a score as people would rate failures: 0, and all of them known, so a stratum of their own."""
+    return [
+        replace(image, scores={aspect: 0.0}, ratings={aspect: (0.0,)}, kind="failed")
+        for image in generator.all
+        if aspect not in image.scores
+    ]
+
+
+def _p_with_failures(
+    pair: SystemPair,
+    images_by_model: Mapping[str, Sequence[Observation]],
+    failures: Mapping[str, Sequence[Observation]],
+    aspect: str,
+) -> float:
+    """The p of a pair, and no smaller than that with the first one's failures as 0."""
+    if not failures[pair.first]:
+        return pair.result.p
+    with_failures = {**images_by_model, pair.first: [*images_by_model[pair.first], *failures[pair.first]]}
+    penalised, _ = _pair(pair.first, pair.second, with_failures, aspect)
+    return max(pair.result.p, penalised.result.p if penalised.result.difference.value > 0 else 1.0)
 
 
 def _rated_prompts(images: Sequence[Observation], aspect: str) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vieval_plugin.stats.bootstrap import Ints, bias_corrected_interval, cluster_counts, interval
+from vieval_plugin.stats.bootstrap import Ints, bias_corrected_interval, cluster_counts, expanded_interval, interval
 from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, resampled_correlations, undefined
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -24,13 +24,14 @@ class Computed(NamedTuple):
     """A statistic of some rows before it has an interval: its value, its resamples from counts of the rows, its clusters.
 
     `resample` turns counts of shape (resamples, rows) into values of shape (resamples,); `clusters` names each row's
-    cluster; `reason` says why the value is undefined, where it is.
+    cluster; `reason` says why the value is undefined, where it is. A mean's interval is expanded for few clusters.
     """
 
     value: float
     resample: Callable[[Counts], Floats]
     clusters: Sequence[str]
     reason: str
+    is_mean: bool = False
 
 
 _MOST_COUNTS = 10_000_000  # counts of rows in resamples that are in memory at once
@@ -67,7 +68,9 @@ class Bootstrap:
         resampled = np.concatenate(
             [computed.resample(cluster_counts(computed.clusters, block, rng)) for block in blocks]
         )
-        return Estimate(computed.value, *interval(resampled), resampled, len(computed.clusters))
+        clusters = len(set(computed.clusters))
+        ends = expanded_interval(resampled, clusters) if computed.is_mean else interval(resampled)
+        return Estimate(computed.value, *ends, resampled, len(computed.clusters))
 
     def undefined(self, reason: str) -> Estimate:
         """An estimate without a value; `reason` says why."""
@@ -120,7 +123,7 @@ def computed_mean(values: Sequence[float], clusters: Sequence[str], reason: str)
     def resampled(counts: Counts) -> Floats:
         return np.asarray((counts @ array) / np.maximum(counts.sum(axis=1), 1))
 
-    return Computed(math.fsum(array) / len(array) if len(array) else math.nan, resampled, clusters, reason)
+    return Computed(math.fsum(array) / len(array) if len(array) else math.nan, resampled, clusters, reason, True)
 
 
 def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:

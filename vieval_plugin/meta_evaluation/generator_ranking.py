@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
-from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems
+from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, Comparison, compare_systems
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.generator_means import (
     HEADINGS,
@@ -26,8 +26,9 @@ from vieval_plugin.meta_evaluation.generator_means import (
     scores_by_prompt,
     words_under,
 )
-from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.records import JudgeName, Run
+from vieval_plugin.stats.comparison import MeanDifference
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -143,7 +144,10 @@ def _ranked(
         model: {prompt: JudgedItem(prompt, value) for prompt, value in prompt_scores.items()}
         for model, prompt_scores in scores.items()
     }
-    compared = compared_means(word, aspect, statistic, items, "prompts", "generators")
+    compared = replace(
+        compared_means(word, aspect, statistic, items, "prompts", "generators"),
+        with_failures=partial(_with_failures, list(images_by_model.values()), aspect, of_images),
+    )
     comparison = compare_systems(compared, run.benchmark, options)
     bootstrap = Bootstrap.of(f"{run.benchmark}/{word}", options)
     ranked = tuple(
@@ -161,6 +165,20 @@ def _ranked(
         for label in [standing.system.label]
     )
     return GeneratorRanking(run.benchmark, run.name, aspect, statistic, heading, word, ranked, comparison)
+
+
+def _with_failures(
+    images: Sequence[Sequence[Observation]], aspect: str, of_images: OfImages, first: int, second: int
+) -> CommonSamplesStatistic:
+    """Two generators, by their places, on the prompts of which the second has a score, the first one's failures as the lowest."""
+    if all(aspect in image.scores for image in images[first]):
+        return CommonSamplesStatistic(0, reason="no failures")
+    everything = apply_failure_policy([*images[first], *images[second]], (aspect,), StatisticsOptions("worst"))
+    penalised = _by_prompt(everything[: len(images[first])], aspect, of_images)
+    scores = _by_prompt(images[second], aspect, of_images)
+    prompts = sorted(penalised.keys() & scores.keys())
+    values = [[side[prompt] for prompt in prompts] for side in (penalised, scores)]
+    return CommonSamplesStatistic(len(prompts), MeanDifference(values[0], values[1], prompts))
 
 
 def _by_prompt(images: Sequence[Observation], aspect: str, of_images: OfImages) -> dict[str, float]:

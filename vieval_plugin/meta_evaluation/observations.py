@@ -11,7 +11,7 @@ import numpy as np
 
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, Status, worst
-from vieval_plugin.records import Record
+from vieval_plugin.records import UNJUDGED, Record
 from vieval_plugin.stats.options import StatisticsOptions
 
 EXACT = 1e-4
@@ -29,6 +29,7 @@ class ContestObservation:
     judge's vote, `preferences` an order to how much it prefers the first, in [-1, 1]; `scores` are those of each
     candidate by aspect, `recorded` the same with the numbers that a log keeps apart, seen under `as_recorded` alone.
     `rated` are people's ratings of each candidate by aspect, one value a rater, and empty where there are none.
+    `without_image` are the places of the candidates that are no image.
     """
 
     image_models: tuple[str, ...]
@@ -38,6 +39,7 @@ class ContestObservation:
     scores: tuple[Mapping[str, float], ...] = ()
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
     recorded: tuple[Mapping[str, float], ...] = ()
+    without_image: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,11 @@ def _contested(record: Record) -> ContestObservation | None:
         tuple(choice.scores),
         record.rated,
         tuple(choice.recorded),
+        tuple(
+            int(step.path[0]) - 1
+            for step in record.verdict.trace
+            if step.status is Status.NO_IMAGE and step.path[1:] == UNJUDGED
+        ),
     )
 
 

@@ -106,6 +106,16 @@ def p_text(p: float) -> str:
     return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
+def p_sentence(p: float) -> str:
+    """A p-value within a sentence.
+
+    >>> p_sentence(0.01234), p_sentence(0.00012)
+    ('p = .012', 'p < .001')
+    """
+    text = p_text(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def _undefined(reason: str) -> str:
     return f"undefined ({reason})" if reason else "undefined"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, RankedModel, ranked
+from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, RankedModel, by_strength
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.headline import preferred
 from vieval_plugin.meta_evaluation.observations import ContestObservation
@@ -127,10 +127,10 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     if not (rated := _rated(pairs)):
         return Table("strengths", title, (), ())
     overall = _compared_aspect(VOTES, rated)
-    rankings = [ranked(benchmark, judged.part, "people's votes", VOTES, pairs, pairs.human, options)]
-    rankings.append(ranked(benchmark, judged.part, PEOPLE, overall, pairs, _by_ratings(pairs, overall), options))
+    rankings = [by_strength(benchmark, judged.part, "people's votes", VOTES, pairs, pairs.human, options)]
+    rankings.append(by_strength(benchmark, judged.part, PEOPLE, overall, pairs, _by_ratings(pairs, overall), options))
     rankings += [
-        ranked(
+        by_strength(
             *(benchmark, judged.part, judge.label, judge.subject, judge.answers.pairs),
             *(judge.answers.codes["decisive"], options),
         )
@@ -158,12 +158,12 @@ def _strength(ranking: ContestRanking, image_model: str) -> tuple[str, str]:
     for place, model in enumerate(_ordered(ranking), start=1):
         if model.image_model == image_model:
             strength = with_interval(replace(model.strength, reasons=(ranking.why,)), digits=2)
-            return str(model.contests), strength if model.ranks is None else f"{place}: {strength}"
+            return str(model.contests), f"{place}: {strength}" if model.strength.defined else strength
     return "0", "undefined (in no pair)"
 
 
 def _ordered(ranking: ContestRanking) -> list[RankedModel]:
-    return sorted(ranking.models, key=lambda model: -model.strength.value if model.ranks else 0)
+    return sorted(ranking.models, key=lambda model: -model.strength.value if model.strength.defined else 0)
 
 
 def _tau(votes: ContestRanking, other: ContestRanking) -> float:

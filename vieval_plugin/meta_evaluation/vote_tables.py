@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,7 +131,11 @@ def _points(part: str, entrant: Entrant, tie_handling: VoteScheme) -> _Points:
 
 def _constants(judged: Sequence[JudgedPart], tie_handling: VoteScheme) -> dict[str, _Points]:
     named = dict.fromkeys((o.label, o.subject) for part in judged for o in part.entrants if o.constant and o.accepted)
-    return {f"best constant: {label}": _pooled(judged, label, subject, tie_handling) for label, subject in named}
+    tie = "a tie" if tie_handling == "three_way" else r"both \1"  # of three-way votes any tie is right
+    return {
+        f"best constant: {re.sub('both_(good|bad)', tie, label)}": _pooled(judged, label, subject, tie_handling)
+        for label, subject in named
+    }
 
 
 def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: Bootstrap) -> dict[str, Estimate]:

@@ -15,19 +15,22 @@ from vieval_plugin.meta_evaluation.comparison import (
     LEAST_COVERAGE,
     CommonSamplesStatistic,
     ComparedStatistic,
+    Comparison,
     System,
     compare_systems,
 )
-from vieval_plugin.meta_evaluation.contest_ranking import judge_codes
-from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
 from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
-from vieval_plugin.meta_evaluation.vote_answers import Pairs, judged_pairs, subjects_of
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, orders_of, subjects_of
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats import votes
+from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import MeanDifference
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.orders import overall_votes
+from vieval_plugin.stats.thresholds import vote_of_scores
 
 WIN_RATE = "win rate"
 EVEN = 0.5
@@ -36,11 +39,17 @@ EVEN = 0.5
 
 @dataclass(frozen=True)
 class ContestOutcome:
-    """A contest between two image models as one of them sees it: 1 where it won, 0 where it lost, 1/2 for a tie."""
+    """A contest between two image models as one of them sees it: 1 where it won, 0 where it lost, 1/2 for a tie.
+
+    `failed` says of a contest without an answer whether this one's image failed, and the other's: then the one whose
+    image failed has lost, and where nothing says whose did, each has as it sees it. `status` is the verdict's.
+    """
 
     opponent: str
     group: str
     points: float
+    failed: tuple[bool, bool] | None = None
+    status: Status = Status.OK
 
 
 def win_rate_rankings(run: Run, options: StatisticsOptions) -> list[GeneratorRanking]:
@@ -74,14 +83,16 @@ def _observed(run: Run) -> list[Observation]:
 def _ranked(
     run: Run, subject: str, pairs: Pairs, observed: Sequence[Observation], options: StatisticsOptions
 ) -> GeneratorRanking:
-    outcomes, asked = _outcomes(pairs, subject)
-    compared = _compared(subject, outcomes, asked)
-    comparison = compare_systems(compared, run.benchmark, options)
+    all_outcomes, asked = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
+    outcomes = _answered(all_outcomes)
+    comparison = win_rate_comparison(run.benchmark, subject, pairs, options)
     bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
     models = tuple(
         RankedGenerator(
             model,
-            bootstrap.share([o.points for o in known], [o.group for o in known], "no contest has an answer"),
+            bootstrap.estimate(
+                computed_mean([o.points for o in known], [o.group for o in known], "no contest has an answer")
+            ),
             standing.ranks,
             standing.system.undefined or standing.system.unranked,
             len(known),
@@ -96,12 +107,69 @@ def _ranked(
     return GeneratorRanking(run.benchmark, run.name, subject, WIN_RATE, "", ALL, models, comparison)
 
 
-def _outcomes(pairs: Pairs, subject: str) -> tuple[Mapping[str, list[ContestOutcome]], Counter[str]]:
-    """Outcomes of each image model, in the order in which models come, and how many contests it was in."""
-    codes = judge_codes(pairs, subject)
+def win_rate_comparison(
+    benchmark: str, subject: str, pairs: Pairs, options: StatisticsOptions, codes: Ints | None = None
+) -> Comparison:
+    """Image models compared two by two by the contests between them, on one voter's answers.
+
+    Args:
+        benchmark: it joins the seed.
+        subject: what the judge's votes come from.
+        pairs: of candidates.
+        options: the seed.
+        codes: annotators' answers in place of the judge's, one a pair, shape (pairs,); `NONE` where there is none.
+    """
+    if codes is None:
+        all_outcomes, asked = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
+    else:
+        all_outcomes, asked = _outcomes(pairs, codes)
+    return compare_systems(_compared(subject, all_outcomes, asked), benchmark, options)
+
+
+def judge_codes(pairs: Pairs, subject: str) -> Ints:
+    """The judge's code for each pair, `NONE` where it gave no answer; it votes for the higher score, equal ones tie.
+
+    Args:
+        pairs: of candidates, with the judge's votes, preferences or scores.
+        subject: `votes`, or the aspect whose scores are compared.
+    """
+    if subject != VOTES:
+        return vote_of_scores(*pairs.scores(subject))
+    orders = orders_of(pairs)
+    if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
+        preferred = pairs.preferences(orders)
+        return vote_of_scores(preferred, np.zeros(preferred.shape))
+    by_order = [pairs.vote_codes_of_order(order) for order in orders]
+    return overall_votes(by_order[0], by_order[-1]) if by_order else np.full(len(pairs.contest), votes.NONE)
+
+
+def outcomes_between(
+    run: Run, subject: str, model: str, opponent: str, options: StatisticsOptions
+) -> list[ContestOutcome]:
+    """Contests between two image models as the first sees them, those without an answer too.
+
+    Args:
+        run: one judge's.
+        subject: `votes`, or the aspect whose scores are compared.
+        model, opponent: the two.
+        options: as for `win_rate_rankings`.
+    """
+    pairs = judged_pairs(apply_contest_policy(_observed(run), options))
+    outcomes, _ = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
+    return [outcome for outcome in outcomes.get(model, ()) if outcome.opponent == opponent]
+
+
+def _outcomes(
+    pairs: Pairs, codes: Ints, failures: Sequence[tuple[bool, bool]] = ()
+) -> tuple[Mapping[str, list[ContestOutcome]], Counter[str]]:
+    """Outcomes of each image model, in the order in which models come, and how many contests it was in.
+
+    Contests without an answer are among them where `failures` says of each pair whose image failed.
+    """
+    statuses = [pairs.observations[number].status for number in pairs.contest]
     outcomes: dict[str, list[ContestOutcome]] = defaultdict(list)
     asked: Counter[str] = Counter()
-    for (first, second), group, code in zip(pairs.image_models, pairs.groups, codes, strict=True):
+    for number, ((first, second), group, code) in enumerate(zip(pairs.image_models, pairs.groups, codes, strict=True)):
         if first == second:
             continue
         asked.update((first, second))
@@ -109,21 +177,50 @@ def _outcomes(pairs: Pairs, subject: str) -> tuple[Mapping[str, list[ContestOutc
         if code != votes.NONE:
             outcomes[first].append(ContestOutcome(second, group, points))
             outcomes[second].append(ContestOutcome(first, group, 1 - points))
+        elif failures:
+            failed = failures[number]
+            for model, opponent, own_first in ((first, second, failed), (second, first, failed[::-1])):
+                lost_points = {(True, True): EVEN, (False, True): 1.0}.get(own_first, 0.0)
+                outcomes[model].append(ContestOutcome(opponent, group, lost_points, own_first, statuses[number]))
     return {model: outcomes[model] for model in asked}, asked
 
 
+def _answered(outcomes: Mapping[str, Sequence[ContestOutcome]]) -> dict[str, list[ContestOutcome]]:
+    return {model: [outcome for outcome in known if outcome.failed is None] for model, known in outcomes.items()}
+
+
+def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
+    """Of each pair whether the first and the second candidate are no image or, for a judge of samples, have no score."""
+    contested = [o.contest.without_image if o.contest else () for o in pairs.observations]
+    unscored = np.isnan(pairs.scores(subject)) if subject != VOTES else np.zeros((2, len(pairs.contest)), dtype=bool)
+    return [
+        (first in absent, second in absent) if (absent := contested[number]) else (bool(own), bool(other))
+        for number, (first, second), own, other in zip(pairs.contest, pairs.places.tolist(), *unscored, strict=True)
+    ]
+
+
 def _compared(
-    subject: str, outcomes: Mapping[str, Sequence[ContestOutcome]], asked: Mapping[str, int]
+    subject: str, all_outcomes: Mapping[str, Sequence[ContestOutcome]], asked: Mapping[str, int]
 ) -> ComparedStatistic:
+    outcomes = _answered(all_outcomes)
     models = list(outcomes)
 
-    def pair(first: int, second: int) -> CommonSamplesStatistic:
-        known = [o for o in outcomes[models[first]] if first == second or o.opponent == models[second]]
+    def pair(
+        first: int, second: int, by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes
+    ) -> CommonSamplesStatistic:
+        known = [o for o in by_model[models[first]] if first == second or o.opponent == models[second]]
         if not known:
             return CommonSamplesStatistic(0, reason="no contest has an answer")
         points = [o.points for o in known]
         against = points if first == second else [EVEN] * len(points)
         return CommonSamplesStatistic(len(points), MeanDifference(points, against, [o.group for o in known]))
+
+    def with_failures(first: int, second: int) -> CommonSamplesStatistic:
+        """The pair with the contests lost in which the first one's image failed, or nothing says whose."""
+        if not any(o.failed and o.opponent == models[second] for o in all_outcomes[models[first]]):
+            return CommonSamplesStatistic(0, reason="no failures")
+        by_opponent = {m: [o for o in known if not o.failed or o.points < 1] for m, known in all_outcomes.items()}
+        return pair(first, second, by_opponent)
 
     systems = tuple(
         System(
@@ -138,7 +235,7 @@ def _compared(
     )
     per_prompt = all(len({(o.opponent, o.group) for o in known}) == len(known) for known in outcomes.values())
     unit = "prompts" if per_prompt else "contests"
-    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators")
+    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators", with_failures=with_failures)
 
 
 def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status, int], ...]:

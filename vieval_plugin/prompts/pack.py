@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # pydantic's, which no judge needs
 
 REMINDER = "reminder.jinja"
 """The template by which a reply that cannot be read is asked again."""
+_KEY = re.compile(r"[\"']([A-Za-z_]\w*)[\"']\s*:")
 _OPTIONAL = ("defined", "undefined", "d", "default")
 
 Replies: TypeAlias = Literal[
@@ -116,6 +118,12 @@ class Pack:
         asked = [test for tree in trees for test in tree.find_all((nodes.Test, nodes.Filter))]
         optional = {test.node.name for test in asked if test.name in _OPTIONAL and isinstance(test.node, nodes.Name)}
         return frozenset().union(*map(meta.find_undeclared_variables, trees)) - optional - {"self", "super"}
+
+    def keys_shown(self, template: str) -> tuple[str, ...]:
+        """The keys of the JSON that a template asks for: as it shows them where answers are `free_json`, else ours."""
+        texts = map(self.wording, (template, *self.parts(template))) if self.replies == "free_json" else ()
+        keys = tuple(dict.fromkeys(key for text in texts for key in _KEY.findall(text)))
+        return keys if "score" in keys else ("score", "reasoning")
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
         """The text of a template. VievalError names the template and what is wrong, or what the sample lacked for it."""

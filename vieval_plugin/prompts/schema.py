@@ -56,6 +56,7 @@ class Manifest(StrictModel):
     judge: str = ""
     settings: tuple[str, ...] = ()
     replies: Replies = "json"
+    optional: tuple[str, ...] = ()
     tools: dict[str, str] = {}
     questions: dict[str, QuestionSection] = Field(min_length=1)
     title: str = ""
@@ -83,6 +84,18 @@ class Manifest(StrictModel):
         return Scale("linear" if self.scale or not self.sigmoid else "sigmoid", low, high, self.better)
 
 
+_NEEDED = {
+    "tuple_type": "a list such as [a, b]",
+    "string_type": "a text",
+    "dict_type": "keys with values",
+    "model_type": "keys with values",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+}
+"""What a file should have, in words, by pydantic's name of the fault."""
+
+
 def parsed(file: Path, model: type[P], document: Any, place: tuple[str, ...] = ()) -> P:
     """A document, or what stands at a place of it, in its form.
 
@@ -95,7 +108,9 @@ def parsed(file: Path, model: type[P], document: Any, place: tuple[str, ...] = (
         first = error.errors()[0]
         where = ".".join(map(str, (*place, *first["loc"])))
         if first["type"] != "extra_forbidden":
-            message = first["msg"].removeprefix("Value error, ")
+            needed = "a value" if first["type"] == "missing" else _NEEDED.get(first["type"])
+            has = "nothing" if first["type"] == "missing" else repr(first["input"])[:60]
+            message = f"it needs {needed}, and has {has}" if needed else first["msg"].removeprefix("Value error, ")
             raise VievalError(f"{file}: {f'{where}: ' if where else ''}{message}") from None
         keys = _keys(model, first["loc"][:-1])
         hint = did_you_mean(str(first["loc"][-1]), keys, 0.5) or f"; keys are {', '.join(keys)}"

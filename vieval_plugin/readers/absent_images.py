@@ -1,12 +1,15 @@
-"""Images that are not where their samples say."""
+"""Images that are not where their samples say, or that nobody can read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import images_of, is_there, name_of
-from vieval_plugin.judges.contests import Judged, candidates_of
+from vieval_plugin.images import decode, images_of, is_there, name_of
+from vieval_plugin.judges.contests import Contest, Judged, candidates_of
+from vieval_plugin.judges.protocol import OUTPUTS, Image, Status, Step, Verdict
+from vieval_plugin.records import UNJUDGED, unjudged
 
 
 def absent_image(judged: Judged) -> str:
@@ -16,6 +19,55 @@ def absent_image(judged: Judged) -> str:
             if not is_there(image):
                 return f"the image {role} is not there: {name_of(image)}"
     return ""
+
+
+def absence(judged: Judged) -> Verdict | None:
+    """The verdict where an image is not there: `no_image` of an output, else `tool_error`; None where all are there."""
+    absent = [
+        (number, role, f"the image {role} is not there: {name_of(image)}")
+        for number, sample in enumerate(candidates_of(judged), start=1)
+        for role, image in sample.images.items()
+        if not is_there(image)
+    ]
+    if conditions := [reason for _, role, reason in absent if not _is_output(role)]:
+        return unjudged(Status.TOOL_ERROR, conditions[0])
+    return _no_image(judged, {number: reason for number, _, reason in absent})
+
+
+def with_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
+    """`no_image` in the place of a `tool_error` whose output cannot be decoded, as that is the generator's failure."""
+    if verdict.status is not Status.TOOL_ERROR:
+        return verdict
+    reasons = {
+        number: reason
+        for number, sample in enumerate(candidates_of(judged), start=1)
+        for role, image in sample.images.items()
+        if _is_output(role) and (reason := _unreadable(image))
+    }
+    lack = _no_image(judged, reasons)
+    return replace(lack, trace=(*verdict.trace, *lack.trace)) if lack else verdict
+
+
+def _is_output(role: str) -> bool:
+    return role.partition("_")[0] in {output.partition("_")[0] for output in OUTPUTS}
+
+
+def _unreadable(image: Image) -> str:
+    try:
+        decode(image)
+    except VievalError as error:
+        # a format whose reader is not installed here is no failure of the generator
+        return "" if isinstance(error.__context__, ImportError) else str(error)
+    return ""
+
+
+def _no_image(judged: Judged, reasons: Mapping[int, str]) -> Verdict | None:
+    """The verdict on a lack of outputs, by the candidate's number from 1, below which its step stands in a contest."""
+    steps = [
+        Step((str(number), *UNJUDGED) if isinstance(judged, Contest) else UNJUDGED, Status.NO_IMAGE, reason=reason)
+        for number, reason in reasons.items()
+    ]
+    return Verdict({}, Status.NO_IMAGE, trace=tuple(steps)) if steps else None
 
 
 def require_images(judged: Iterable[Judged], remedy: str) -> None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from vieval_plugin.errors import VievalError, docs_url
+from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import CONDITION_ROLES
-from vieval_plugin.readers.tables import InputTable
+from vieval_plugin.readers.image_names import SUFFIXES
+from vieval_plugin.readers.sample_rows import is_address
+from vieval_plugin.readers.tables import BadLine, InputTable, StoredImage
+from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import did_you_mean, listed
+from vieval_plugin.text.untrusted import address_of
 
 _SUBJECT = "subject"
 _ROLES = tuple(role for role in ("output", *CONDITION_ROLES) if role != _SUBJECT)
@@ -37,6 +43,8 @@ _COMMON: Mapping[str, tuple[str, ...]] = {
     "image_model": ("model", "model_name", "generator"),
 }
 """Names that columns of published tables have, the surest first."""
+_CONDITIONS = ("source", "mask", "control")
+_FIRST = 100  # rows whose values say whether a column of such a name holds images
 _FILE_NAME = "_file_name"
 
 
@@ -89,26 +97,31 @@ def require_columns(table: InputTable, columns: Iterable[str]) -> None:
 def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True) -> ColumnMap:
     """The columns of a table by what they are to a sample.
 
+    A column that is called `source`, `mask`, `control` or a synonym, and that the user does not name, is read only where
+    its first values look like images: names with a suffix of images, data addresses, bytes, or, beside instructions,
+    addresses. Whether files exist does not matter.
+
     Args:
         table: whose columns are looked at.
         chosen: what the user says of them, by `parse_columns`.
         outputs: whether rows have images that were made; without them they are prompts.
 
     Raises:
-        VievalError: a chosen column is not there, or no column holds images where there should be some.
+        VievalError: a chosen column is not there, no column holds images where there should be some, or one that may
+            hold conditions looks like images in some rows alone.
     """
     if table.nested and {"status", "scores"} <= set(table.columns):
         raise VievalError(f"{table.name}: verdicts, where samples are needed; give the table that was judged")
     if table.nested and not chosen and {"images", "texts"} & set(table.columns):
         return ColumnMap({})
     require_columns(table, chosen.values())
-    named = {field: column for column in table.columns if (field := _field(column))}
+    named = {field: column for column in table.columns if column not in _CONDITIONS and (field := _field(column))}
     if _SUBJECT in table.columns and _SUBJECT not in chosen.values():
         raise VievalError(
             f"{table.name}: is the column {_SUBJECT!r} an image or a text? call it images.{_SUBJECT} or texts.{_SUBJECT}"
         )
     fields = {field: column for field, column in {**named, **chosen}.items() if column}
-    guessed = _guessed(table.columns, {**fields, **chosen}, outputs)
+    guessed, words = _guessed(table, {**fields, **chosen}, outputs)
     fields |= guessed
     _require_texts(table, fields)
     if outputs and table.columns and not any(field.startswith("images") for field in fields):
@@ -124,7 +137,7 @@ def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True
     no_text = "" if any(field.startswith("texts") for field in fields) else _no_text(table, fields)
     if no_text and not outputs and table.columns:
         raise VievalError(no_text)
-    return ColumnMap(fields, _notes(table, fields, guessed), no_text)
+    return ColumnMap(fields, _notes(table, fields, guessed, words), no_text)
 
 
 def _require_texts(table: InputTable, fields: Mapping[str, str]) -> None:
@@ -193,22 +206,70 @@ def _field(name: str) -> str:
     return "kind" if name == "task" else name if name in _PLAIN else ""
 
 
-def _guessed(columns: Sequence[str], known: Mapping[str, str], outputs: bool) -> dict[str, str]:
-    """Columns by the fields that their names are common for, of fields that are not known."""
-    plain = {_plain(column): column for column in reversed(columns) if column not in known.values()}
+def _guessed(
+    table: InputTable, known: Mapping[str, str], outputs: bool
+) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+    """Columns by the fields that their names are common for, of fields that are not known.
+
+    Beside them, by their names, columns of conditions that hold no images: what each would be, and one of its values.
+    """
+    plain = {_plain(column): column for column in reversed(table.columns) if column not in known.values()}
+    has_instructions = "texts.instruction" in known or not plain.keys().isdisjoint(_names("instruction"))
     guessed: dict[str, str] = {}
-    for key, names in _COMMON.items():
-        field = _field(key)
+    words: dict[str, tuple[str, str]] = {}
+    is_edited = bool(known.get("images.source"))
+    for key in _COMMON:
+        field, names = _field(key), _names(key)
         if field in known or (key == "output" and not outputs):
             continue
-        if key == "instruction" and "images.source" in {*known, *guessed}:
+        if key == "instruction" and is_edited:
             names = (*names, *_COMMON["prompt"])  # a text beside an image that is edited
         if key == "prompt" and "texts.instruction" in {*known, *guessed}:
             continue
-        found = (plain[name] for name in (key, *names) if name in plain and plain[name] not in guessed.values())
-        if column := next(found, None):
-            guessed[field] = column
-    return guessed
+        for column in (plain[name] for name in names if name in plain and plain[name] not in guessed.values()):
+            values = _first_values(table, column) if key in _CONDITIONS else []
+            looks = [_looks_like_image(value, has_instructions) for value in values]
+            if any(looks) and not all(looks):
+                raise VievalError(
+                    f"{table.name}: is the column {column[:80]!r} an image? {_shown(values[looks.index(True)])} looks like "
+                    f"one, and {_shown(values[looks.index(False)])} does not; say --columns {key}={column} to read it, or "
+                    f"--columns {key}= to leave it out"
+                )
+            if all(looks):
+                guessed[field] = column
+                is_edited = is_edited or (key == "source" and bool(looks))
+                break
+            words[column] = key, _shown(values[0])
+    return guessed, words
+
+
+def _names(key: str) -> tuple[str, ...]:
+    return (key, *_COMMON[key])
+
+
+def _first_values(table: InputTable, column: str) -> list[Any]:
+    """The values of a column in the first rows, less those that are empty."""
+    cells = (row.get(column) for _, row in islice(table.read([column]), _FIRST) if not isinstance(row, BadLine))
+    return [cell for cell in cells if not (cell is None or (isinstance(cell, str) and not cell.strip()))]
+
+
+def _looks_like_image(value: Any, has_instructions: bool) -> bool:
+    """Return whether a value has the form of an image: its bytes or pixels, or a text that names one."""
+    if isinstance(value, list):
+        return all(_looks_like_image(of, has_instructions) for of in value)
+    if isinstance(value, StoredImage):
+        if value.data is not None and format_of(value.data):
+            return True
+        value = value.name
+    if isinstance(value, str):
+        address = address_of(value) if is_address(value) else None
+        path = address.path if address else value.strip()
+        return path.lower().endswith(SUFFIXES) or path.startswith("data:image/") or (bool(address) and has_instructions)
+    return not isinstance(value, (int, float))
+
+
+def _shown(value: Any) -> str:
+    return repr(redacted(value)[:60] if isinstance(value, str) else value)[:80]
 
 
 def _plain(column: str) -> str:
@@ -217,14 +278,22 @@ def _plain(column: str) -> str:
     return plain.removesuffix(_FILE_NAME)
 
 
-def _notes(table: InputTable, fields: Mapping[str, str], guessed: Mapping[str, str]) -> tuple[str, ...]:
-    left = _left_out(table, fields)
-    read = ", ".join(f"{column} as {field.partition('.')[2] or field}" for field, column in guessed.items())
+def _notes(
+    table: InputTable, fields: Mapping[str, str], guessed: Mapping[str, str], words: Mapping[str, tuple[str, str]]
+) -> tuple[str, ...]:
+    left = [column for column in _left_out(table, fields) if column not in words]
+    by_synonym = {field: column for field, column in guessed.items() if _field(column) != field}
+    read = ", ".join(f"{column} as {field.partition('.')[2] or field}" for field, column in by_synonym.items())
     lines = (
         [f"{table.name}: guessed by its columns' names: reading {read}; --columns KEY=COLUMN says otherwise"]
         if read
         else []
     )
+    for column, (key, value) in words.items():
+        lines.append(
+            f"{table.name}: the column {column[:80]!r} holds no images (such as {value}) and is left out; --columns "
+            f"{key}={column} reads it"
+        )
     if left:
         lines.append(f"{table.name}: columns that are left out: {listed(left)}")
     return tuple(lines)

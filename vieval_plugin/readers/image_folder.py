@@ -131,8 +131,11 @@ def other_than_images(named: Sequence[str]) -> str:
     other = next(name for name in named if not are_images([name]))
     if isdir(path_of(other)):
         return f", and {other} is a folder; name the file of what its images were made of with --prompts"
-    kind = other_than_table(path_of(other))
-    return f", and {other} is {kind}, no image" if kind else "; a file of samples has its own"
+    if isfile(path_of(other)) and (kind := other_than_table(path_of(other))):
+        return f", and {other} is {kind}, no image"
+    if len(named) > 1:
+        return f", and {other} is no image; leave it out"
+    return "; a file of samples has its own"
 
 
 def _is_image(path: Path) -> bool:

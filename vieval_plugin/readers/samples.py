@@ -13,7 +13,7 @@ from typing import Any
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.readers.absent_images import absent_image
+from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.columns import fields_of
 from vieval_plugin.readers.contest_columns import contest_of_row, has_candidates
 from vieval_plugin.readers.sample_rows import address_among, addresses_among, draw_of, kind_of, samples_of_row
@@ -207,16 +207,15 @@ def samples_in_row(
             raise row
         if has_candidates(row):
             contest = contest_of_row(folder, number, row, kind, OWN)
-            reason = absent_image(contest)
-            yield SampleRow(contest, place, unjudged(Status.TOOL_ERROR, reason) if reason else None)
+            yield SampleRow(contest, place, absence(contest))
             return
         for sample, files in samples_of_row(folder, number, row, kind, OWN):
             addresses = addresses_among(files)
             images = {
                 role: replace(image, origin=addresses.get(role, image.origin)) for role, image in sample.images.items()
             }
-            reason = address_among(files) or absent_image(sample)
-            verdict = unjudged(Status.TOOL_ERROR, reason) if reason else None
+            reason = address_among(files)
+            verdict = unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample)
             yield SampleRow(replace(sample, images=images), place, verdict, addresses=addresses)
     except BadLine as bad:
         yield SampleRow(_sample_of_bad_row(bad.row, place, kind), place, unjudged(Status.PARSE_FAILURE, str(bad)))

@@ -161,7 +161,7 @@ def _tar_entries(path: Path) -> Iterator[tuple[TarMember, tarfile.TarInfo, Calla
     """The files in a tar, each with its entry and a function that opens it."""
     sample, key = -1, None
     try:
-        with tarfile.open(path, "r:" if path.name.lower().endswith(PLAIN) else "r|*") as tar:
+        with tarfile.open(path, "r:" if path.name.lower().endswith(PLAIN) else "r|*", tarinfo=_Entry) as tar:
             for entry in tar:
                 if not entry.isreg():
                     continue
@@ -176,6 +176,19 @@ def _tar_entries(path: Path) -> Iterator[tuple[TarMember, tarfile.TarInfo, Calla
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200] or type(error).__name__
         raise VievalError(f"{path}: not readable as a tar file ({reason}); restore the file") from None
+
+
+class _Entry(tarfile.TarInfo):
+    """An entry of a tar that is damaged where a header is: Python takes that for the end, and what follows would be lost."""
+
+    @classmethod
+    def fromtarfile(cls, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        try:
+            return super().fromtarfile(tar)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # the end mark, which every whole tar has
+            raise
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(f"{error} in place of an entry or the end") from None
 
 
 def _cells(

@@ -111,9 +111,10 @@ def protocol(options: StatisticsOptions) -> str:
     missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
     return (
         f"Failed verdicts: {options.policy}; of a contest a missing answer is wrong.{missing} Each two judges are compared on "
-        f"what both scored. Intervals: 95%, {options.draws} bootstrap resamples of groups, the same for both. p: permutation "
-        f"test, at most {PERMUTATIONS:,} permutations, in which whole groups change sides. p (Holm): adjusted for the family, "
-        f"which is all pairs of ranked judges of one table. A rank such as 2-4 is the range that differences with an adjusted "
+        f"what both scored. Intervals: 95%, of a difference of accuracies those of its test, else {options.draws} bootstrap "
+        f"resamples of groups, the same for both. p: permutation test, at most {PERMUTATIONS:,} permutations, in which whole "
+        "groups change sides. p (Holm): adjusted for the family, which is all pairs of ranked judges of one table; pairs with "
+        "an unranked judge are a second family. A rank such as 2-4 is the range that differences with an adjusted "
         f"p of at most {LEVEL} leave. Seed {options.seed}."
     )
 
@@ -198,14 +199,17 @@ def _mark(comparison: Comparison, standing: Standing) -> str:
 
 
 def _answer(comparison: Comparison) -> str:
-    """Result of a comparison in one sentence."""
-    significant = [pair.better_first() for pair in comparison.all_pairs if pair.significant]
+    """Result of a comparison in one sentence, which is of the ranked judges where there are several."""
+    pairs = comparison.pairs or comparison.other_pairs
+    significant = [pair.better_first() for pair in pairs if pair.significant]
+    ranked, unranked = len(comparison.ranked), sum(bool(of.system.unranked) for of in comparison.standings)
+    scope = f"of the {ranked} ranked, " if ranked and unranked else ""
     if not significant:
-        return f"no {comparison.compared.entrants[:-1]} is significantly better than another"
+        return f"{scope}no {comparison.compared.entrants[:-1]} is significantly better than another"
     if len(comparison.ranked) > 1:
         first, *following = [standing.system.label for standing in comparison.ranked]
         if all(comparison.beats(first, label) for label in following):
-            return f"{first} is significantly better than {'all others' if len(following) > 1 else following[0]}"
+            return f"{scope}{first} is significantly better than {'all others' if len(following) > 1 else following[0]}"
     worse_than = {
         pair.first: [beaten.second for beaten in significant if beaten.first == pair.first] for pair in significant
     }
@@ -213,7 +217,7 @@ def _answer(comparison: Comparison) -> str:
     sentences = [f"{better} is significantly better than {_listed(worse)}" for better, worse in most_first[:_NAMED]]
     more = len(most_first) - _NAMED
     sentences += [f"and {more} more {'is' if more == 1 else 'are'} better than others"] if more > 0 else []
-    return "; ".join(sentences)
+    return scope + "; ".join(sentences)
 
 
 def _listed(labels: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ from vieval_plugin.report.ranking_sentences import (
     answer,
     bias_sentence,
     contradiction_sentence,
+    corrected_answer,
     corrected_sentences,
     limits,
 )
@@ -170,7 +171,7 @@ def answers(report: RankReport) -> list[str]:
         where = "" if ranking.heading == "" else f" ({ranking.word})"
         benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}, "
         named = f"{benchmark}{ranking.judge}{where}: " if len(main) > 1 else ""
-        text.append(named + answer(ranking, report.bias[key]))
+        text.append(named + (corrected_answer(corrected) if corrected else answer(ranking, report.bias[key])))
         text += filter(None, [bias_sentence(report.bias[key])])
         text += corrected_sentences(corrected) if corrected else []
         text += [_UNCORRECTED] if report.raters and ranking.statistic == WIN_RATE else []
@@ -206,7 +207,7 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         for record in (records[0] for by_part in run.records.values() for records in by_part):
             verdict = record.verdict
-            reason = next((step.reason for step in verdict.trace if not step.status.usable), "")
+            reason = next((step.failure for step in verdict.trace if not step.status.usable), "")
             if not verdict.status.usable and reason:
                 said = " ".join(reason.split())[:_REASON]
                 first.setdefault((run.label, str(verdict.status)), f"First {verdict.status}: {record.id}: {said}")
@@ -242,7 +243,10 @@ def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = 
         rows = [table.header, *table.rows]
         text += [table.title, "", *text_table(rows, "--tables FOLDER has them", kept=ranked_by), ""]
     text += [f"note: {line}" for line in report.notes]
-    resamples = f"Intervals: 95%, {options.draws} bootstrap resamples of prompts. Failed verdicts: {options.policy}."
+    resamples = (
+        f"Intervals: 95%, of means {options.draws} bootstrap resamples of prompts, of differences those of the test. Failed "
+        f"verdicts: {options.policy}."
+    )
     return [*text, *cautions(report), resamples, _MORE]
 
 
@@ -250,9 +254,10 @@ def protocol(options: StatisticsOptions) -> str:
     """Protocol of the numbers, in a paragraph."""
     return (
         f"Failed verdicts: {options.policy}. Each two generators are compared on the prompts that both have. Intervals: 95%, "
-        f"{options.draws} bootstrap resamples of prompts. p: permutation test over prompts, at most {PERMUTATIONS:,} "
-        f"permutations (of contests: the bootstrap's). p (Holm): adjusted for all pairs of ranked generators of one table. A "
-        f"rank such as 1-2 is the range that differences with an adjusted p of at most {LEVEL} leave. Seed {options.seed}."
+        f"of means {options.draws} bootstrap resamples of prompts, expanded for few; of differences all values that the test "
+        f"does not reject. p: permutation test over prompts, at most {PERMUTATIONS:,} permutations. p (Holm): adjusted for "
+        f"all pairs of ranked generators of one table. A rank such as 1-2 is the range that differences with an adjusted p of "
+        f"at most {LEVEL} leave. Seed {options.seed}."
     )
 
 

@@ -1,30 +1,21 @@
-"""Sentences about a ranking of generators: the answer first, then what limits it, then the gate."""
+"""Sentences about a ranking of generators: the answer first, then what limits it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, SystemPair
-from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED, CorrectedRanking
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED, CorrectedRanking
 from vieval_plugin.meta_evaluation.generator_ranking import MEAN, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
 from vieval_plugin.records import YOUR_IMAGES
 from vieval_plugin.report.headlines.sentences import few_sentence
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import (
-    LEAST_ITEMS,
-    Decision,
-    items_needed,
-    non_inferiority,
-)
 
 _NAMED = 4
-_MOST_ITEMS = 1_000_000
 
 
 def answer(ranking: GeneratorRanking, bias: PositionBias | None = None) -> str:
@@ -58,6 +49,9 @@ def limits(ranking: GeneratorRanking) -> list[str]:
     text = [f"Not ranked: {g.generator} ({g.reason})." for g in ranking.generators if g.reason and comparison.ranked]
     if failed := [f"{g.generator}: {_failures(g)}" for g in ranking.generators if _failures(g)]:
         text.append(f"Failed verdicts: {'; '.join(failed)}.")
+    if len(comparison.ranked) > 2:
+        doubtful = (pair.better_first() for pair in comparison.pairs if pair.doubtful)
+        text += [f"{pair.second}: {_only_without_failures(ranking, pair)}." for pair in doubtful]
     if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:
         text.append(few_sentence(comparison.compared.unit))
     return [*text, *(f"{line}." for line in comparison.warnings())]
@@ -75,103 +69,55 @@ def bias_sentence(bias: PositionBias | None) -> str:
     )
 
 
+def corrected_answer(corrected: CorrectedRanking) -> str:
+    """Answer by corrected means, in one sentence: the best generator, or that the ratings are too few to decide."""
+    pairs = corrected.ranking.comparison.pairs
+    if not pairs or not corrected.decides_nothing:
+        return answer(corrected.ranking)
+    if len(pairs) > 1:
+        first = corrected.estimates[0]
+        mean = _interval(first.corrected.mean)
+        so_far = f"{first.generator} has the highest corrected {corrected.ranking.aspect}, {mean}"
+    else:
+        pair = pairs[0].better_first()
+        so_far = f"{pair.first} against {pair.second}, {_result(corrected.ranking, pair)}, {_p(pair.result.p)}"
+    return f"Too few ratings to decide: {_few_ratings(corrected)}; so far {so_far}."
+
+
 def corrected_sentences(corrected: CorrectedRanking) -> list[str]:
-    """Sentences beside corrected means: the order turned over, and too few ratings."""
+    """Sentences beside corrected means: the ratings' own difference, the order turned over, and what is wrong with ratings."""
     text = []
+    pairs = corrected.ranking.comparison.pairs
+    if len(pairs) == 1:
+        [alone], turned = corrected.by_ratings, pairs[0].result.difference.value < 0
+        text.append(f"By the ratings alone the difference is {_interval(alone.negated if turned else alone)}.")
     order, judged = corrected.order, corrected.judge_order
     if order != judged:
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
-        alone = ", ".join(f"{generator} {raw[generator].value:.3f}" for generator in judged)
-        text.append(f"The ratings turned the judge's order over: by the judge alone it is {alone}.")
-    if few := corrected.short_of_ratings:
-        first, *others = few
-        counts = [f"{first.rated_prompts} {'prompts' if first.rated_prompts > 1 else 'prompt'} of {first.generator}"]
-        counts += [f"{e.rated_prompts} of {e.generator}" for e in others]
-        if len(counts) > _NAMED:
-            counts[_NAMED - 1 :] = [f"few of {len(counts) - _NAMED + 1} others"]
-        any_interval = any(e.rated_prompts >= LEAST_FOR_A_TEST for e in few)
-        short = "the intervals of the means are too short" if any_interval else "these are too few for intervals"
-        text.append(f"Few ratings: {listed(counts)}, where {LEAST_RATED} of each are needed, or all; {short}.")
+        means = ", ".join(f"{generator} {raw[generator].value:.3f}" for generator in judged)
+        text.append(f"The ratings turned the judge's order over: by the judge alone it is {means}.")
+    if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
+        text.append(f"Few ratings: {_few_ratings(corrected)}.")
+    if selected := corrected.selected:
+        scores = listed([f"{e.selection.value:+.3f} of {e.generator}" for e in selected])
+        text.append(
+            f"Labels not at random: the judge's mean of the rated images differs from that of the others ({scores}), so the "
+            "corrected means may be wrong; rate images drawn by chance, as vieval label draws them."
+        )
     return text
 
 
-@dataclass(frozen=True)
-class Gate:
-    """Decision on the first generator of a ranking against all others, and a sentence for each of them."""
-
-    decision: Decision
-    sentences: tuple[str, ...]
-
-
-def gate(ranking: GeneratorRanking, margin: float, bias: PositionBias | None = None) -> Gate:
-    """Decide that the generator which comes first in the input is not worse than each other one by more than a margin.
-
-    It is not worse if it is not worse than any, and worse if it is worse than one: such a test of all needs no adjusted
-    level (Berger 1982, Multiparameter hypothesis testing and acceptance sampling).
-
-    Args:
-        ranking: with the generators in the order of the input.
-        margin: in the unit of the difference.
-        bias: the judge's position bias, where win rates decide.
-
-    Raises:
-        VievalError: there is no other generator, or no prompt that both have a score of.
-    """
-    mine, *others = [system.label for system in ranking.comparison.compared.systems]
-    if not others:
-        raise VievalError(f"{no_other_generator(mine)}; rank verdicts on its images with these")
-    decided = [_decided(ranking, mine, other, margin, bias) for other in others]
-    decisions = {decision for decision, _ in decided}
-    overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
-    return Gate(overall, tuple(sentence for _, sentence in decided))
+def _few_ratings(corrected: CorrectedRanking) -> str:
+    first, *others = corrected.short_of_ratings
+    counts = [f"{first.rated_prompts} {'prompts' if first.rated_prompts > 1 else 'prompt'} of {first.generator}"]
+    counts += [f"{e.rated_prompts} of {e.generator}" for e in others]
+    if len(counts) > _NAMED:
+        counts[_NAMED - 1 :] = [f"few of {len(counts) - _NAMED + 1} others"]
+    return f"{listed(counts)}, where {LEAST_RATED} of each are needed, or all"
 
 
-def no_other_generator(generator: str) -> str:
-    """What a gate lacks where there is one generator."""
-    return f"--margin compares {generator} with another generator, and there is none"
-
-
-def _decided(
-    ranking: GeneratorRanking, mine: str, other: str, margin: float, bias: PositionBias | None
-) -> tuple[Decision, str]:
-    pair = ranking.comparison.pair_of(mine, other)
-    if pair is None:
-        raise VievalError(f"--margin cannot compare {mine} with {other}: {_why_not(ranking, (mine, other))}")
-    result = pair.result if pair.first == mine else pair.result.turned
-    difference = result.difference
-    unit = ranking.comparison.compared.unit
-    measured = f"difference {_interval(difference)} {_on_items(ranking, pair)}"
-    unranked = next((g for g in ranking.generators if g.generator in (mine, other) and g.reason), None)
-    if unranked:
-        return "undecided", f"It cannot be told: {unranked.generator} has {unranked.reason} ({measured})."
-    decision: Decision = "undecided" if _contradictory(bias) else non_inferiority(difference, pair.n, margin)
-    if decision == "not_worse":
-        return decision, f"{mine} is not worse than {other} by more than {margin:g} ({measured})."
-    if decision == "worse":
-        return decision, f"{mine} is worse than {other} by more than {margin:g} ({measured})."
-    return decision, (
-        f"It cannot be told whether {mine} is worse than {other} by more than {margin:g} ({measured}): "
-        f"{_why_undecided(difference, pair.n, unit, margin, bias)}."
-    )
-
-
-def _contradictory(bias: PositionBias | None) -> bool:
-    return bias is not None and bias.contradictory
-
-
-def _why_undecided(difference: Estimate, n: int, unit: str, margin: float, bias: PositionBias | None) -> str:
-    if bias is not None and bias.contradictory:
-        return f"the judge contradicts itself in {bias.contradicted} of {bias.contests} contests, so its answers decide nothing"
-    if n < LEAST_ITEMS:
-        return f"at least {LEAST_ITEMS} {unit} are needed"
-    if not difference.has_interval:
-        return f"the interval has no width, as all {unit} differ alike, and says nothing of chance"
-    needed = items_needed(difference, n, margin)
-    enough = f"about {needed:,.0f} would tell" if needed < _MOST_ITEMS else "no feasible number would tell"
-    return f"{enough}, if the difference stays what it is"
-
-
-def _why_not(ranking: GeneratorRanking, generators: Sequence[str]) -> str:
+def why_not(ranking: GeneratorRanking, generators: Sequence[str]) -> str:
+    """Why generators of a ranking cannot be compared."""
     reasons = [f"{g.generator}: {g.reason}" for g in ranking.generators if g.generator in generators and g.reason]
     return "; ".join(reasons) or f"they have no {ranking.comparison.compared.unit} in common"
 
@@ -183,6 +129,8 @@ def _of_two(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
     unit = ranking.comparison.compared.unit
     if pair.significant:
         return f"{pair.first} is better than {pair.second}: {_result(ranking, pair)}, {_p(pair.adjusted)}."
+    if pair.doubtful:
+        return f"{pair.first} and {pair.second} cannot be told apart: {_only_without_failures(ranking, pair)}."
     given = [system.label for system in ranking.comparison.compared.systems]
     if given.index(pair.second) < given.index(pair.first):
         pair = pair.turned
@@ -224,6 +172,15 @@ def _of_several(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
     )
 
 
+def _only_without_failures(ranking: GeneratorRanking, pair: SystemPair) -> str:
+    """A difference that is significant only while the better one's failures are left out."""
+    failed = next(_failures(generator) for generator in ranking.generators if generator.generator == pair.first)
+    return (
+        f"{pair.first} is ahead only while its failures ({failed}) are left out ({_result(ranking, pair)}, "
+        f"{_p(pair.adjusted)}), and not with these as the lowest score"
+    )
+
+
 def _without_ranks(ranking: GeneratorRanking) -> str:
     measured, known = _measured(ranking), [g for g in ranking.generators if g.mean.defined]
     if not known:
@@ -239,7 +196,7 @@ def _without_ranks(ranking: GeneratorRanking) -> str:
     if len(known) == 1:
         lacking = "; ".join(f"{g.generator}: {g.reason or 'no score'}" for g in ranking.generators if g is not known[0])
         return f"Only {known[0].generator} has {_a(measured)}: {_value(ranking, known[0].mean)} ({lacking})."
-    why = ranking.comparison.reason or _why_not(ranking, [g.generator for g in ranking.generators])
+    why = ranking.comparison.reason or why_not(ranking, [g.generator for g in ranking.generators])
     return f"The generators cannot be compared ({why}): {measured} {numbers}."
 
 
@@ -256,6 +213,10 @@ def _result(ranking: GeneratorRanking, pair: SystemPair, n: int = 0) -> str:
             winner = pair.better_first().first
             return "a tie" if share.value == EVEN else f"{winner} won it"
         return f"wins {_percent(share)} of {pair.n} {ranking.comparison.compared.unit} (ties count half)"
+    if ranking.statistic == CORRECTED:
+        return (
+            f"corrected difference of {ranking.aspect} {_interval(pair.result.difference)} {_on_items(ranking, pair)}"
+        )
     values = f"{_measured(ranking)} {pair.result.first:.3f} against {pair.result.second:.3f}"
     if n == 1:
         return values

@@ -47,12 +47,12 @@ _CSV_TABLE_HEADERS: Mapping[str, tuple[str, ...]] = {
         *(*_SAMPLES[:5], "rank", "last_rank", "generator", *_MEANS),
         *("weight", "labels", "images", "kinds_without_labels"),
     ),
-    "corrected_pairs": _PAIRS,
+    "corrected_pairs": (*_PAIRS, *(f"labels_{name}" for name in ("difference", *_INTERVAL))),
     "contests": (
         *(*_CONTESTS, "rank", "last_rank", "image_model", "log_strength", *_INTERVAL),
         *("expected_wins", "pairs", "why_not"),
     ),
-    "contest_pairs": (*_CONTESTS, "first", "second", "difference", *_INTERVAL, "p", "p_holm"),
+    "contest_pairs": (*_CONTESTS, "better", "worse", "n", "difference", *_INTERVAL, "p", "p_holm"),
 }
 _GroupedT = TypeVar("_GroupedT")
 
@@ -146,7 +146,21 @@ def _judge_tables(of_judge: Sequence[GeneratorRanking], main: Collection[int]) -
 def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list[Table]:
     """Generators by their corrected means, and their corrected differences where there are `fewest_pairs` or more."""
     pairs = corrected.ranking.comparison.pairs
-    return [_corrected_means(corrected), *([_pairs(corrected.ranking)] if len(pairs) >= fewest_pairs else [])]
+    return [_corrected_means(corrected), *([_corrected_pairs(corrected)] if len(pairs) >= fewest_pairs else [])]
+
+
+def _corrected_pairs(corrected: CorrectedRanking) -> Table:
+    table = _pairs(corrected.ranking)
+    rows = tuple(
+        (*row, with_interval(alone, 3)) for row, alone in zip(table.rows, _label_differences(corrected), strict=True)
+    )
+    return replace(table, header=(*table.header, "people's labels alone [95%]"), rows=rows)
+
+
+def _label_differences(corrected: CorrectedRanking) -> list[Estimate]:
+    """The differences by people's ratings alone, of each pair as its row has it: the better by the corrected one first."""
+    pairs = zip(corrected.ranking.comparison.all_pairs, corrected.by_ratings, strict=True)
+    return [alone.negated if pair.result.difference.value < 0 else alone for pair, alone in pairs]
 
 
 def _corrected_means(corrected: CorrectedRanking) -> Table:
@@ -223,7 +237,11 @@ def long_tables(
         ],
         "generator_pairs": [row for ranking in rankings for row in _pair_rows(ranking)],
         "corrected": [row for member in corrected for row in _corrected_rows(member)],
-        "corrected_pairs": [row for member in corrected for row in _pair_rows(member.ranking)],
+        "corrected_pairs": [
+            (*row, *map(_cell, _value_and_ends(alone)))
+            for member in corrected
+            for row, alone in zip(_pair_rows(member.ranking), _label_differences(member), strict=True)
+        ],
         "contests": [
             (
                 *(*_contest_ranking_key(contest), *_rank_ends(model.ranks), model.image_model),
@@ -235,11 +253,11 @@ def long_tables(
         ],
         "contest_pairs": [
             (
-                *(*_contest_ranking_key(contest), pair.first, pair.second),
-                *map(_cell, (*_value_and_ends(pair.difference), pair.p, pair.adjusted)),
+                *(*_contest_ranking_key(contest), pair.first, pair.second, str(pair.n)),
+                *map(_cell, (*pair.result.numbers[2:], pair.adjusted)),
             )
             for contest in contests
-            for pair in contest.pairs
+            for pair in map(SystemPair.better_first, contest.pairs)
         ],
     }
     return [Table(name, "", header, tuple(rows[name])) for name, header in _CSV_TABLE_HEADERS.items()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.media.thumbnails import encoded
 from vieval_plugin.records import Record
 from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.results.tree import Node, outline
@@ -77,20 +77,13 @@ def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
     def picture(image: Image) -> Markup:
         if image not in known:
             try:
-                known[image] = _tag(_small(image), images.digest(image), images_to)
+                jpeg = encoded(images.decode(image), _SIDE, "JPEG", quality=80)
+                known[image] = _tag(jpeg, images.digest(image), images_to)
             except VievalError as error:
                 known[image] = Markup("<em>{}</em>").format(escaping.html(str(error)))
         return known[image]
 
     return picture
-
-
-def _small(image: Image) -> bytes:
-    decoded = images.decode(image)
-    decoded.thumbnail((_SIDE, _SIDE))
-    written = io.BytesIO()
-    decoded.save(written, "JPEG", quality=80)
-    return written.getvalue()
 
 
 def _tag(jpeg: bytes, digest: str, images_to: Path | None) -> Markup:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,22 @@ from vieval_plugin.readers.webdataset import copy_samples
 from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, verdict_tables
 from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.schema import arrow
-from vieval_plugin.text.suggestions import listed
+from vieval_plugin.text.suggestions import did_you_mean, listed
 from vieval_plugin.text.untrusted import exists
 
 UID = "verdict_uid"
 """The column with the uid under which a row was judged."""
 _KEY = ("row", "prompt")
 _MOST_BYTES, _MOST_ROWS = 64 << 20, 4096  # of a row group that is written
-_MOST_MEMORY = "4GB"  # of a condition
+_NO_COLUMN = re.compile(r'Referenced (?:column|table) "(.+?)" not found')
+_LIMITS: Mapping[str, Any] = {
+    "threads": 1,
+    "memory_limit": "4GB",
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+"""Options of DuckDB while it runs a condition, which may come from a stranger."""
 
 
 @dataclass(frozen=True)
@@ -109,21 +117,28 @@ def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
     columns = table["scores"].combine_chunks().flatten() if scores else []  # no file holds a struct without fields
     for name, column in zip(scores, columns, strict=True):
         table = table.append_column(name, column)
-    limits: dict[str, Any] = {"threads": 1, "enable_external_access": False, "memory_limit": _MOST_MEMORY}
-    with duckdb.connect(config=limits) as connection:
+    with duckdb.connect(config=_LIMITS) as connection:
         try:
             passing = connection.from_arrow(table).filter(where).to_arrow_table()
         except duckdb.Error as error:
-            reason = " ".join(str(error).split(" LINE ")[0].split())[:200]
-            known = listed([*scores, *opened.plan.schema.arrow().names])
-            columns = f"a condition can use {known}, and no column of the data set itself"
-            is_column_lacking = isinstance(error, duckdb.BinderException) and "column" in reason
-            problem = f"{columns} ({reason})" if is_column_lacking else f"{reason}; {columns}"
-            raise VievalError(f"--where {where!r}: {problem}") from None
+            known = [*scores, *opened.plan.schema.arrow().names]
+            raise VievalError(f"--where {where!r}: {_problem(str(error), known)}") from None
         except RuntimeError:  # DuckDB's word for Ctrl-C
             raise KeyboardInterrupt from None
     added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by([(name, "ascending") for name in _KEY])
     return added.rename_columns([*_KEY, *scores, "status", UID])
+
+
+def _problem(error: str, known: Sequence[str]) -> str:
+    """The message of DuckDB on a condition in a sentence; `known` are the columns."""
+    if lacking := _NO_COLUMN.search(error):
+        hint = did_you_mean(lacking[1], known, 0.6) or ";"
+        return (
+            f"verdicts have no column {lacking[1]!r}{hint} the columns are {listed(known)}, none is the data set's own, and "
+            "a text stands in single quotes"
+        )
+    reason = error.splitlines()[0].partition(" Error: ")[2][:200]
+    return f"no condition that can be used ({reason}); write one such as \"SC > .7 and status = 'ok'\""
 
 
 def _named(columns: Sequence[str], prefix: str) -> list[str]:

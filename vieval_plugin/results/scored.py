@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.contests import candidates_of
+from vieval_plugin.judges.protocol import OUTPUTS, Status
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import UNJUDGED, Provenance, Record
 from vieval_plugin.results.flat_table import is_flat, write_flat
@@ -26,7 +27,7 @@ _MOST_STEPS = 4  # lines below an image's scores
 class Scored:
     """Verdicts of one or several judges as they are counted: of each run its judge and a summary, and what all cost.
 
-    `judged` counts verdicts of judges that were asked, `bad_rows` those on rows that could not be judged by anybody.
+    `judged` counts verdicts of judges that were asked, `bad_rows` those on rows that nobody could judge.
     """
 
     summaries: dict[str, tuple[str, ScoreSummary]] = field(default_factory=dict)
@@ -46,7 +47,13 @@ class Scored:
         self.progress.count([Outcome(verdict)], record.provenance.judge)
         unasked = bool(verdict.trace) and verdict.trace[0].path == UNJUDGED
         self.judged += not unasked
-        self.bad_rows += unasked and verdict.status not in (Status.NO_IMAGE, Status.NOT_APPLICABLE)
+        if (
+            verdict.status is Status.NO_IMAGE
+        ):  # a file that is named is one to look after, and an answer in words is none
+            samples = candidates_of(record.sample) if record.sample else ()
+            self.bad_rows += any(role in OUTPUTS for sample in samples for role in sample.images)
+        else:
+            self.bad_rows += unasked and verdict.status is not Status.NOT_APPLICABLE
 
 
 def read_scored(
@@ -94,11 +101,11 @@ def in_words(record: Record) -> Iterator[str]:
     yield f"{record.id.uid}: {scores or 'no score'} ({by}{'' if verdict.status.usable else f', {verdict.status}'})"
     steps = [step for step in verdict.trace if step.scores or not step.status.usable]
     last = _MOST_STEPS if len(steps) <= _MOST_STEPS else _MOST_STEPS - 1
-    if len(steps) > 1 and len({step.reason for step in steps}) == 1 and not any(s.scores for s in steps):
-        yield f"  {', '.join(step.label for step in steps)}: {' '.join(steps[0].reason.split())[:_REASON]}"
+    if len(steps) > 1 and len({step.failure for step in steps}) == 1 and not any(s.scores for s in steps):
+        yield f"  {', '.join(step.label for step in steps)}: {' '.join(steps[0].failure.split())[:_REASON]}"
         return
     for step in steps[:last]:
         numbers = ", ".join(f"{score:.3g}" for score in step.scores)
-        yield f"  {': '.join(filter(None, (step.label, numbers, ' '.join(step.reason.split())[:_REASON])))}"
+        yield f"  {': '.join(filter(None, (step.label, numbers, ' '.join(step.failure.split())[:_REASON])))}"
     if steps[last:]:
         yield f"  and {len(steps) - last} further answers: --out FILE keeps them all, and `vieval show FILE` shows them"

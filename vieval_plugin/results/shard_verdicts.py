@@ -61,6 +61,8 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
     Raises:
         VievalError: it is none, holds no verdicts, or is of a run that is not complete, unless `partial` is given.
     """
+    if isfile(path):
+        raise VievalError(f"{path}: a file, where a folder of shards is needed; judge the data set into one with --out")
     folder = open_folder(path)
     opened = VerdictFolder(folder, _plan_of(folder), folder.places())
     if (note := opened.note) and not partial:

@@ -44,21 +44,26 @@ def sample_of(number: int, prompt: str, output: Image, images: Sequence[Image], 
         conditions: what these are.
 
     Raises:
-        VievalError: they are not as many as there are roles, or the prompt is too long.
+        VievalError: they are not as many as there are roles, or the prompt is too long or has half of a character.
     """
     if images and len(images) != len(conditions.roles):
         raise VievalError(
             f"{len(images)} images come with the prompt, and they are read as {', '.join(conditions.roles)}: name the role "
             "of each with --role, once for each"
         )
-    require_short(prompt)
+    require_good_texts(prompt)
     kind = conditions.kind or ("tie" if images else "tig")
     texts = {text if isinstance(text, str) else text[0]: prompt for text in INPUTS[kind].texts}
     roles = dict(zip(conditions.roles, images, strict=False))
     return Sample(SampleId(OWN, kind, "", str(number)), {"output": output, **roles}, texts)
 
 
-def require_short(*texts: str) -> None:
-    """VievalError for a text that is longer than any prompt."""
-    if too_long := [text for text in texts if len(text) > LONGEST_TEXT]:
-        raise VievalError(f"a text has {len(too_long[0])} characters, and {LONGEST_TEXT} are allowed")
+def require_good_texts(*texts: str) -> None:
+    """VievalError for a text that is longer than any prompt, or has half of a character, which no server can be sent."""
+    for text in texts:
+        if len(text) > LONGEST_TEXT:
+            raise VievalError(f"a text has {len(text)} characters, and {LONGEST_TEXT} are allowed")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise VievalError(f"the text {ascii(text)[:80]} has half of a character (a lone surrogate)") from None

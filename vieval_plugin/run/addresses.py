@@ -15,7 +15,7 @@ import platformdirs
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image, Sample, Status
-from vieval_plugin.readers.absent_images import absent_image
+from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.download import Download, fetch_all, is_private
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import unjudged
@@ -86,8 +86,8 @@ def _with_files(row: SampleRow, allowed: Hosts, folder: Path, reasons: Mapping[P
     )
     images = {role: Image(path, row.addresses[role]) for role, path in files.items()}
     sample = replace(row.sample, images={**row.sample.images, **images})
-    reason = next(problems, "") or absent_image(sample)
-    return replace(row, sample=sample, verdict=unjudged(Status.TOOL_ERROR, reason) if reason else None)
+    reason = next(problems, "")
+    return replace(row, sample=sample, verdict=unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample))
 
 
 def allowed_hosts(named: Sequence[str]) -> Hosts:

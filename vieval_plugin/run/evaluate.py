@@ -42,7 +42,7 @@ def evaluate(
 
     Args:
         samples: what is judged, samples or contests; one that lacks what the judge needs gets a verdict
-            `not_applicable`, one whose image file is not there or is broken a verdict `tool_error`.
+            `not_applicable`, one whose output is not there or is broken `no_image`, and of another image `tool_error`.
         judge: a judge's name, or the file that describes it.
         setting: one of its settings (default: its plain one).
         backbone: the model that answers it (default: `backbones.judge` of the options; image metrics need none).

@@ -11,10 +11,10 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
 from vieval_plugin.judges.protocol import Judge, Program, Status
-from vieval_plugin.judges.spec import JudgeSpec, missing_inputs_reason
+from vieval_plugin.judges.spec import JudgeSpec, lacks_output_alone, missing_inputs_reason
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.pack import Pack
-from vieval_plugin.records import Provenance, unjudged
+from vieval_plugin.records import OWN, Provenance, unjudged
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ class PreparedJudge:
         if self.takes_apart(judged):
             return (yield from by_candidate(self.program, cast(Contest, judged)))
         if reason := missing_inputs_reason(self.spec, judged):
-            return unjudged(Status.NOT_APPLICABLE, reason)
+            # a benchmark's row without an output is one that it names no image of, and no generator's failure
+            is_failure = judged.id.benchmark == OWN and lacks_output_alone(self.spec, judged)
+            return unjudged(Status.NO_IMAGE if is_failure else Status.NOT_APPLICABLE, reason)
         return (yield from self.judge(judged))  # type: ignore[arg-type]  # `missing_inputs_reason` has seen that it is what is judged
 
 

@@ -64,7 +64,7 @@ class Progress:
     def lines(self) -> list[str]:
         """The last lines of a run: what it cost, and what failed."""
         u = self.usage
-        same = f", the same as another and asked once: {u.repeated}" if u.repeated else ""
+        same = f", not asked as another question was the same: {u.repeated}" if u.repeated else ""
         cost = (
             f"calls: {u.calls}, answered from the store: {u.cached}{same}, "
             f"tokens in: {u.input_tokens}, out: {u.output_tokens}"

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from operator import itemgetter
 
 from tqdm.auto import tqdm
@@ -16,6 +17,7 @@ from tqdm.auto import tqdm
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.judges.protocol import Ask, Program, Reply
+from vieval_plugin.readers.absent_images import with_unreadable_output
 from vieval_plugin.run.jobs import Job, JobsSplitByCandidate, warn_of_untrained_images
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
@@ -48,6 +50,7 @@ def judge_in_batches(
 
     with Router(progress.usage, store, bar, scorers) as router:
         outcomes = run_in_batches([job.judge.program(job.judged) for job in split_contests.jobs], ask)
+    outcomes = [_examined(job, outcome) for job, outcome in zip(split_contests.jobs, outcomes, strict=True)]
     assembled = [pair for number, outcome in enumerate(outcomes) for pair in split_contests.assemble(number, outcome)]
     for number, outcome in assembled:
         progress.count([outcome], jobs[number].judge.spec.name)
@@ -119,8 +122,7 @@ async def run_jobs(
             yield job.judge.program(job.judged)
 
     def hand_on(number: int, outcome: Outcome) -> None:
-        del under_way[number]
-        on_outcome(number, outcome)
+        on_outcome(number, _examined(under_way.pop(number), outcome))
 
     async def ask_model(number: int, question: Question) -> Reply:
         job = under_way[number]
@@ -134,11 +136,15 @@ async def run_jobs(
     await run_concurrently(programs(), route, live=live, on_outcome=hand_on)
 
 
+def _examined(job: Job, outcome: Outcome) -> Outcome:
+    return replace(outcome, verdict=with_unreadable_output(job.judged, outcome.verdict))
+
+
 @contextmanager
 def judging_bar(progress: Progress, total: int | None, shown: bool) -> Iterator[Callable[[], None]]:
     """A progress bar with the failures so far, and how long no answer came; what it yields counts one more."""
     ended = threading.Event()
-    with tqdm(total=total, desc="Judging", unit="sample", disable=not shown) as bar:
+    with tqdm(total=total, desc="Judging", unit="sample", disable=not shown or total == 0) as bar:
 
         def update() -> None:
             bar.set_postfix(progress.failures(), refresh=False)

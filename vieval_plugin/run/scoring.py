@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.judges.protocol import Status
-from vieval_plugin.readers.absent_images import absent_image
+from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.samples import SampleRow, SampleSource
-from vieval_plugin.records import Provenance, unjudged
+from vieval_plugin.records import Provenance
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import judging_bar
@@ -60,10 +59,8 @@ async def score_into(
         for number, row in enumerate(source):
             if log.holds(run, number):
                 update()
-            elif row.verdict:
-                write(number, row, Outcome(row.verdict))
-            elif reason := absent_image(row.sample):
-                write(number, row, Outcome(unjudged(Status.TOOL_ERROR, reason)))
+            elif verdict := row.verdict or absence(row.sample):
+                write(number, row, Outcome(verdict))
             else:
                 yield number, row
 

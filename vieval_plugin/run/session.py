@@ -14,9 +14,8 @@ from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Path, Program, Reply, Status, Verdict
-from vieval_plugin.readers.absent_images import absent_image
+from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.samples import SampleRow
-from vieval_plugin.records import unjudged
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job, warn_of_untrained_images
@@ -113,7 +112,7 @@ class Session:
     async def count(self, judged: Iterable[Judged], prepared: PreparedJudge, totals: Counted) -> None:
         """Count the questions that judging these begins with, and those that the store answers; nothing is asked."""
         for sample in judged:
-            if prepared.asks_a_model and not absent_image(sample):
+            if prepared.asks_a_model and not absence(sample):
                 await count_of(prepared.program(sample), self._backbones.look_up, totals)
 
     async def judge(
@@ -132,8 +131,8 @@ class Session:
         """
         known = {number: Outcome(verdict) for number, verdict in (decided or {}).items()}
         for number, sample in enumerate(samples):
-            if number not in known and (reason := absent_image(sample)):
-                known[number] = Outcome(unjudged(Status.TOOL_ERROR, reason))
+            if number not in known and (verdict := absence(sample)):
+                known[number] = Outcome(verdict)
         self._progress.count(known.values())
         outcomes |= known
         unjudged_numbers = [number for number in range(len(samples)) if number not in known]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -11,7 +11,7 @@ from pathlib import Path
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged
-from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
+from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import OWN, Provenance
@@ -20,6 +20,8 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.verdict_lines import beside_runs, inputs_of, run_hash, runs_document, verdict_line
+
+_JUDGED_AGAIN = (Status.API_ERROR, Status.TOOL_ERROR)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ async def judge_folders(
     progress: Progress,
     label: str = "",
 ) -> JudgedFolders:
-    """Judge the images of several folders, paired by prompt.
+    """Judge the images of several folders, paired by prompt; what a call or a tool failed on is judged once more.
 
     Args:
         source: of `read_folders`.
@@ -67,6 +69,12 @@ async def judge_folders(
         if verdict is not None
     }
     outcomes = await outcomes_of(judged, prepared, options, backbone, progress, True, decided)
+    failed = [n for n, o in enumerate(outcomes) if o.verdict.status in _JUDGED_AGAIN and n not in decided]
+    if failed:
+        progress.statuses -= Counter(outcomes[number].verdict.status for number in failed)
+        again = await outcomes_of([judged[number] for number in failed], prepared, options, backbone, progress, True)
+        for number, outcome in zip(failed, again, strict=True):
+            outcomes[number] = outcome
     verdicts = [outcome.verdict for outcome in outcomes]
     if not contests:
         noted = zip(rows, verdicts, strict=True)
@@ -76,8 +84,8 @@ async def judge_folders(
     )
 
 
-def write_judged(path: Path, source: SampleSource, several: Sequence[JudgedFolders]) -> None:
-    """Write the verdicts of several judges as `vieval score` does."""
+def write_judged(path: Path, source: SampleSource, several: Sequence[JudgedFolders], command: str = "") -> None:
+    """Write the verdicts of several judges as `vieval score` does, with the command that asked for them."""
     runs = {run_hash(by.provenance): by for by in several}
     lines = (
         verdict_line(number, judged, Outcome(verdict), by.provenance, run, path.parent)
@@ -85,7 +93,7 @@ def write_judged(path: Path, source: SampleSource, several: Sequence[JudgedFolde
         for number, (judged, verdict) in enumerate(zip(by.judged, by.verdicts, strict=True))
     )
     sources = {run: by.provenance for run, by in runs.items()}
-    with beside_runs(path, runs_document(inputs_of(source), sources, {})):
+    with beside_runs(path, runs_document(inputs_of(source, command), sources, {})):
         write_whole(path, (f"{line}\n" for line in lines))
 
 

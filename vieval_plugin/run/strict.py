@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import examine, images_of
+from vieval_plugin.images import examine, images_of, is_there
+from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec, missing_inputs_reason
+from vieval_plugin.readers.image_names import SUFFIXES
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 
+FIRST = 20
+"""Rows at the beginning of a run that may not all be misread."""
 _AT_ONCE = 256
 
 
@@ -27,6 +32,32 @@ def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
         raise VievalError(source.no_text)
     if not sample.kind:
         raise VievalError(f"{source.no_text}; or name the kind of all, such as --kind tig")
+
+
+def require_any_of_first(name: str, rows: Iterable[SampleRow], specs: Sequence[JudgeSpec]) -> None:
+    """VievalError where no judge can judge any of the first 20 rows for how the table was read, before anything is asked.
+
+    An image that a generator was to make and that is not there, by a name as images have it, is that generator's failure.
+    """
+    first = list(islice(rows, FIRST))
+    problems = [_misreading(row, specs) for row in first]
+    if len(first) == FIRST and all(problems):
+        raise VievalError(
+            f"{name}: none of the first {FIRST} rows can be judged, and nothing was asked; {first[0].place}: "
+            f"{problems[0]}; correct the table, or say which columns to read with --columns"
+        )
+
+
+def _misreading(row: SampleRow, specs: Sequence[JudgeSpec]) -> str:
+    """Reason that a row cannot be judged for how the table was read; empty where it can, or for another cause."""
+    if row.verdict is None:
+        reasons = [missing_inputs_reason(spec, row.sample) for spec in specs]
+        return reasons[0] if all(reasons) else ""
+    outputs = (sample.images.get("output") for sample in candidates_of(row.sample))
+    lacking = (image for image in outputs if image and not is_there(image))
+    if row.addresses or any(str(image.source).lower().endswith(SUFFIXES) for image in lacking):
+        return ""
+    return row.verdict.trace[0].reason
 
 
 def require_good(source: SampleSource, spec: JudgeSpec) -> None:

@@ -57,7 +57,7 @@ class ScoreSummary:
             self._note_failure(identity, verdict)
 
     def _note_failure(self, identity: SampleId, verdict: Verdict) -> None:
-        reason = next((step.reason for step in verdict.trace if not step.status.usable), "")
+        reason = next((step.failure for step in verdict.trace if not step.status.usable), "")
         reason_text = " ".join(reason.split())[:200]
         key = str(verdict.status), reason_text if verdict.status is Status.NOT_APPLICABLE else ""
         self.failures[key] += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.metadata
 import json
 import os
 import platform
@@ -21,6 +20,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import OWN, SCHEMA, Provenance, target_json, verdict_document
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.versions import versions_of
 from vieval_plugin.text.yaml_json import read_json
 
 if TYPE_CHECKING:
@@ -30,22 +30,23 @@ if TYPE_CHECKING:
 _CONNECTION = ("base_url", "api_key_env", "num_concurrent", "timeout", "deadline", "retries", "patience")
 TRANSPORT = frozenset((*_CONNECTION, "device", "price_input", "price_output"))
 """Options of a backbone or scorer that change no answer."""
-_PACKAGES = ("vieval", "numpy", "pillow", "torch", "transformers", "vllm")
+_PACKAGES = ("numpy", "pillow", "torch", "transformers", "vllm")
 _ALWAYS = ("scores", "status")
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Samples that were judged: what they are called, how many, and what changes when they do."""
+    """Samples that were judged: what they are called, how many, what changes when they do, and the command of the run."""
 
     name: str
     total: int | None
     fingerprint: str
+    command: str = ""
 
 
-def inputs_of(source: SampleSource) -> Inputs:
+def inputs_of(source: SampleSource, command: str = "") -> Inputs:
     """The samples of a source, as a file of verdicts has them."""
-    return Inputs(source.name, source.total, source.fingerprint)
+    return Inputs(source.name, source.total, source.fingerprint, command)
 
 
 def run_file(path: Path) -> Path:
@@ -125,20 +126,12 @@ def runs_document(inputs: Inputs, runs: Mapping[str, Provenance], usage: Mapping
     return {
         "vieval": SCHEMA,
         "inputs": asdict(inputs),
-        "versions": {"python": platform.python_version(), **dict(_versions())},
+        "versions": {"python": platform.python_version(), **versions_of(*_PACKAGES)},
         "runs": {
             name: {"provenance": asdict(provenance), **({"usage": usage[name].as_json()} if name in usage else {})}
             for name, provenance in runs.items()
         },
     }
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    for package in _PACKAGES:
-        try:
-            yield package, importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
 
 
 @contextlib.contextmanager

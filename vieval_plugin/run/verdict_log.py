@@ -32,7 +32,7 @@ except ImportError:  # Windows
 PARTIAL = ".partial"
 """The ending of a file of verdicts that is not complete."""
 _ABSENT = -1
-_ASKED_AGAIN = (Status.API_ERROR, Status.TOOL_ERROR)
+_ASKED_AGAIN = (Status.API_ERROR, Status.TOOL_ERROR, Status.NO_IMAGE)
 """Statuses of an earlier attempt that another may mend: a server that was down, a file that was not there."""
 _USAGE_EVERY = 100  # verdicts: so much of what was spent goes uncounted after kill -9
 

@@ -19,7 +19,7 @@ from vieval_plugin.serve import health_routes, page
 from vieval_plugin.serve.connections import noted
 from vieval_plugin.serve.metrics import CONTENT_TYPE
 from vieval_plugin.serve.options import ServeOptions
-from vieval_plugin.serve.protocols import flow_factory, judge_v1, pickled, unirl
+from vieval_plugin.serve.protocols import flow_factory, judge_v1, unirl
 from vieval_plugin.serve.protocols.protocol import HttpAnswer, Protocol, Reading, RequestEntry, Values
 from vieval_plugin.serve.requests import Bodies, RequestRefused
 from vieval_plugin.serve.security import Guard
@@ -27,7 +27,7 @@ from vieval_plugin.serve.service import Service, gauges
 from vieval_plugin.text.escaping import console
 from vieval_plugin.text.redaction import redacted
 
-_PROTOCOLS = (judge_v1.PROTOCOL, flow_factory.GROUPWISE, flow_factory.POINTWISE, unirl.PROTOCOL)
+PROTOCOLS = (judge_v1.PROTOCOL, flow_factory.GROUPWISE, flow_factory.POINTWISE, unirl.PROTOCOL)
 _log = logging.getLogger("vieval.serve")
 _READERS = 2
 
@@ -45,21 +45,12 @@ class Front:
     connections: Callable[[], int] = lambda: 0
     pool: ThreadPoolExecutor = field(default_factory=lambda: DaemonPool(_READERS, "bodies"))
 
-    @property
-    def protocols(self) -> tuple[Protocol, ...]:
-        """The protocols that are spoken: the pickle protocol only where it is asked for."""
-        return (*_PROTOCOLS, pickled.PROTOCOL) if self.options.pickled else _PROTOCOLS
-
-    def protocol_at(self, path: str) -> Protocol:
-        """The protocol whose form an answer on a path has, also where nothing is there; ours where none is meant."""
-        return next((protocol for protocol in self.protocols if path.endswith(protocol.path)), judge_v1.PROTOCOL)
-
 
 def application(front: Front) -> web.Application:
     """The application, with a route of each protocol for each reward below its name, and at the root for a single one."""
     app = web.Application(middlewares=[_outermost(front)])
     rewards = tuple(front.service.rewards.values())
-    for protocol in front.protocols:
+    for protocol in PROTOCOLS:
         places = [("", rewards)] if protocol.all_rewards else [(f"/{reward.name}", (reward,)) for reward in rewards]
         if len(rewards) == 1 and not protocol.all_rewards:
             places.append(("", rewards))
@@ -106,6 +97,11 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
     return handle
 
 
+def _protocol_at(path: str) -> Protocol:
+    """The protocol whose form an answer on a path has, also where nothing is there; ours where none is meant."""
+    return next((protocol for protocol in PROTOCOLS if path.endswith(protocol.path)), judge_v1.PROTOCOL)
+
+
 def _expecting(protocol: Protocol) -> Callable[[web.Request], Awaitable[web.StreamResponse | None]]:
     """The handler of `Expect` headers, which aiohttp would answer in a form that a protocol's clients cannot read."""
 
@@ -125,7 +121,7 @@ def _outermost(front: Front) -> Middleware:
 
     @web.middleware
     async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
-        begun, protocol = time.monotonic(), front.protocol_at(request.path)
+        begun, protocol = time.monotonic(), _protocol_at(request.path)
         front.requests += 1
         noted(request, begun=True)
         response: web.StreamResponse | None = None

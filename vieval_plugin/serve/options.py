@@ -41,7 +41,7 @@ class ServeOptions:
     `token` empty asks for none; `hosts` are further names that it is called by. `attempts` is how often a question is
     asked until it is answered, `repeats` how many verdicts a reward is the mean of. With `on_failure` "neutral" a failed
     member of a group gets the mean of the others, as long as no more than the share `max_imputed` of the group failed.
-    `pickled` adds the pickle protocol, `log_prompts` lets texts into the log, and `store_replies` bounds the store.
+    `log_prompts` lets texts into the log, and `store_replies` bounds the store.
     """
 
     host: str = "127.0.0.1"
@@ -53,7 +53,6 @@ class ServeOptions:
     repeats: int = 1
     on_failure: OnFailure = "error"
     max_imputed: float = 0.1
-    pickled: bool = False
     log_prompts: bool = False
     store_replies: int = 500_000
     bounds: Bounds = Bounds()

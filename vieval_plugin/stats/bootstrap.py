@@ -70,6 +70,32 @@ def interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def expanded_interval(draws: ArrayLike, clusters: int) -> tuple[float, float]:
+    """The 95% percentile interval of a mean, expanded for the number of clusters: that of few resamples is too short.
+
+    A percentile interval is the normal one with the variance divided by n instead of n − 1. This one takes the
+    percentiles that Student's t with that variance asks for, and stays within the scale.
+
+    Args:
+        draws: the mean in each resample, any shape; undefined ones (NaN) are left out.
+        clusters: how many are resampled; of fewer than 2 the interval is the plain one.
+
+    Returns:
+        Its ends (low, high), on the mean's own scale; both NaN if no resample is defined.
+
+    Source: Hesterberg 2015, What Teachers Should Know About the Bootstrap (The American Statistician 69): the
+    expanded percentile.
+
+    >>> draws = np.arange(1001.0)
+    >>> [round(end) for clusters in (1, 6) for end in expanded_interval(draws, clusters)]
+    [25, 975, 2, 998]
+    """
+    if clusters < 2:
+        return interval(draws)
+    reach = math.sqrt(clusters / (clusters - 1)) * special.stdtrit(clusters - 1, 0.975)
+    return interval(draws, 1 - 2 * float(special.ndtr(-reach)))
+
+
 def bias_corrected_interval(draws: ArrayLike, value: float, level: float = 0.95) -> tuple[float, float]:
     """The bias-corrected percentile interval, for a statistic whose resamples lie to one side of its value.
 
@@ -97,26 +123,6 @@ def bias_corrected_interval(draws: ArrayLike, value: float, level: float = 0.95)
     bias = special.ndtri(np.clip(below, 1 / len(values), 1 - 1 / len(values)))
     low, high = np.quantile(values, special.ndtr(2 * bias + special.ndtri([(1 - level) / 2, (1 + level) / 2])))
     return float(low), float(high)
-
-
-def sign_p(draws: ArrayLike) -> float:
-    """Two-sided p of a difference's sign: the level at which the bootstrap's percentile interval begins to hold 0.
-
-    Args:
-        draws: the difference in each resample, shape (resamples,); an undefined one (NaN) speaks for either sign.
-
-    Returns:
-        Two-sided p in (0, 1].
-
-    Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 15; the added 1 as for permutations
-    (Phipson and Smyth 2010).
-
-    >>> sign_p([0.1] * 99), sign_p([0.1, -0.1])
-    (0.02, 1.0)
-    """
-    values = np.asarray(draws, dtype=float)
-    hits = min(np.count_nonzero(~(values > 0)), np.count_nonzero(~(values < 0)))
-    return float(min(1.0, 2 * (1 + hits) / (1 + len(values))))
 
 
 def factorize(groups: Sequence[Hashable]) -> tuple[list[Hashable], Ints]:

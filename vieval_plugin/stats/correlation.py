@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 Floats: TypeAlias = NDArray[np.float64]
 Coefficient: TypeAlias = Literal["spearman", "pearson", "kendall"]
@@ -48,9 +48,10 @@ def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman
     x, y = paired_vectors(x, y)
     if undefined(x, y):
         return float("nan")
-    measure: Any = {"spearman": stats.spearmanr, "pearson": stats.pearsonr, "kendall": stats.kendalltau}[coefficient]
+    names = {"spearman": "spearmanr", "pearson": "pearsonr", "kendall": "kendalltau"}
+    measure: Any = getattr(scipy.stats, names[coefficient])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", stats.NearConstantInputWarning)
+        warnings.simplefilter("ignore", scipy.stats.NearConstantInputWarning)
         return float(measure(x, y).statistic)
 
 
@@ -229,7 +230,7 @@ def weighted_pairs(counts: NDArray[np.int64], values: Callable[[slice, slice], N
 def _weighted_kendall(x: Floats, y: Floats, counts: NDArray[np.int64]) -> Floats:
     """tau-b (Kendall 1945), in the order of operations of SciPy, so that the last digit is the same."""
     # ranks are in the same order as the values, and differences of ranks are always finite
-    x, y = stats.rankdata(x), stats.rankdata(y)
+    x, y = scipy.stats.rankdata(x), scipy.stats.rankdata(y)
 
     def same_order(rows: slice, columns: slice) -> Floats:
         return np.asarray(np.sign(x[rows, None] - x[columns]) * np.sign(y[rows, None] - y[columns]))

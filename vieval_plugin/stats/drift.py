@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from vieval_plugin.stats.ranking import holm
 
@@ -27,7 +27,7 @@ class DriftTest:
     """Outcome of one test: the value in the new answers, that in the repeats, p before and after Holm.
 
     `n` counts the items. `smallest` is the least difference of the two values that a test of so many items, with the
-    noise of these repeats, finds four times of five; NaN without items.
+    noise of these repeats, finds about four times of five; NaN without items.
     """
 
     name: str
@@ -72,19 +72,20 @@ def drift_tests(codes: ArrayLike, scores: ArrayLike, usable: ArrayLike, seed: in
     own = (
         (repeats[:, :, None] != repeats[:, None, :]).sum() / (len(codes) * pairs) if pairs and len(codes) else math.nan
     )
+    item = (codes.shape[1] - 2) / codes.shape[1]  # the new answer's 1 less the mean of the item's column values
     tested = [
-        ("changed", differing, _mean(differing[:, -1]), float(own), False),
-        ("mean score", _less_others(complete), _mean(complete[:, -1]), _mean(complete[:, :-1]), True),
-        ("usable answers", _less_others(usable), _mean(usable[:, -1]), _mean(usable[:, :-1]), True),
+        ("changed", differing, _mean(differing[:, -1]), float(own), False, item),
+        ("mean score", _less_others(complete), _mean(complete[:, -1]), _mean(complete[:, :-1]), True, 0.0),
+        ("usable answers", _less_others(usable), _mean(usable[:, -1]), _mean(usable[:, :-1]), True, 1.0),
     ]
     p_values = [
         _p(values, two_sided, np.random.default_rng([seed, number]))
-        for number, (_, values, _, _, two_sided) in enumerate(tested)
+        for number, (_, values, _, _, two_sided, _) in enumerate(tested)
     ]
     adjusted, family = holm(p_values), sum(not math.isnan(p) for p in p_values)
     return tuple(
-        DriftTest(name, new, old, len(values), p, float(p_holm), _smallest(values, family, two_sided))
-        for (name, values, new, old, two_sided), p, p_holm in zip(tested, p_values, adjusted, strict=True)
+        DriftTest(name, new, old, len(values), p, float(p_holm), _smallest(values, family, two_sided, item))
+        for (name, values, new, old, two_sided, item), p, p_holm in zip(tested, p_values, adjusted, strict=True)
     )
 
 
@@ -108,18 +109,30 @@ def _p(values: NDArray[np.float64], two_sided: bool, rng: np.random.Generator) -
     return (exceeding + 1) / (PERMUTATIONS + 1)
 
 
-def _smallest(values: NDArray[np.float64], family: int, two_sided: bool) -> float:
-    """The least mean difference that is found with the chance `POWER`, by the normal approximation.
+def _smallest(values: NDArray[np.float64], family: int, two_sided: bool, item: float) -> float:
+    """Least difference that is found with the chance `POWER`, by the normal approximation with half a step's correction.
 
     Never less than so many changed items as are needed where repeats never differ: k of them have p = columns^-k.
+
+    Args:
+        values: of the statistic, shape (items, columns).
+        family: number of tests that p is adjusted over.
+        two_sided: whether the test is.
+        item: what a changed item adds to the statistic's sum, by which the number of changed items, a binomial one,
+            spreads it; 0 where all items move by a little.
     """
-    if not len(values):
+    n, columns = values.shape
+    if not n:
         return math.nan
     level = LEVEL / family
-    deviation = math.sqrt(values.var(axis=1).sum()) / len(values)
-    z = stats.norm.ppf(1 - level / (2 if two_sided else 1)) + stats.norm.ppf(POWER)
-    least = math.ceil(math.log(level) / -math.log(values.shape[1])) / len(values)
-    return float(max(z * deviation, least))
+    z = scipy.stats.norm.ppf(1 - level / (2 if two_sided else 1))
+    step, share = item * columns / (columns - 1), 0.0
+    for _ in range(100):
+        noise = (1 - share) * values.var(axis=1).mean()
+        spread = z * math.sqrt(noise + share * item**2 / (columns - 1))
+        spread += scipy.stats.norm.ppf(POWER) * math.sqrt(noise + share * (1 - share) * item**2)
+        share = min(1.0, (math.sqrt(n) * spread + step / 2) / (n * (item or 1)))
+    return float(max(share, math.ceil(math.log(level) / -math.log(columns)) / n))
 
 
 def _mean(values: NDArray[np.float64]) -> float:

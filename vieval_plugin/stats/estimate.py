@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -62,6 +62,16 @@ class Estimate:
         (True, False, False)
         """
         return not math.isnan(self.low) and not math.isclose(self.low, self.high, abs_tol=_ROUNDING)
+
+    @property
+    def negated(self) -> Estimate:
+        """The same difference the other way round, without resamples."""
+        return Estimate(-self.value, -self.high, -self.low)
+
+    def within(self, least: float, most: float) -> Estimate:
+        """Return the same with value and ends inside a scale."""
+        value, low, high = (float(np.clip(end, least, most)) for end in (self.value, self.low, self.high))
+        return replace(self, value=value, low=low, high=high)
 
     @property
     def reason(self) -> str:

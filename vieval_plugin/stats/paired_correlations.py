@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
 from vieval_plugin.stats.comparison import Bools, require_same_items
@@ -232,7 +232,7 @@ def _standardised(scores: Floats, coefficient: str) -> Floats:
             continue
         if coefficient == "spearman":
             # one factor for all judges, so that ranks are what is swapped
-            standardised[is_scored, column] = (stats.rankdata(values) - (len(values) + 1) / 2) / len(values)
+            standardised[is_scored, column] = (scipy.stats.rankdata(values) - (len(values) + 1) / 2) / len(values)
         else:
             standardised[is_scored, column] = (values - values.mean()) / values.std()
     return standardised

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from vieval_plugin.stats.bootstrap import Ints, factorize
 from vieval_plugin.stats.comparison import Bools
@@ -32,12 +32,16 @@ class PredictionPoweredMean(NamedTuple):
     degrees: int = 0
 
 
+OfWeight: TypeAlias = Callable[[float], PredictionPoweredMean]
+
+
 def prediction_powered_mean(
     ratings: ArrayLike,
     scores: ArrayLike,
     groups: Sequence[Hashable] | None = None,
     level: float = 0.95,
     strata: Sequence[Hashable] | None = None,
+    weight: float | None = None,
 ) -> PredictionPoweredMean:
     """The mean that people's ratings would have over all items, of which people rated some and a judge scored all.
 
@@ -53,6 +57,8 @@ def prediction_powered_mean(
         strata: what each item was chosen for rating among, such as its kind, where of some a larger share was rated
             than of others: each counts by its number of items. Strata with fewer than two rated groups are taken
             together. A group lies in one stratum.
+        weight: that of the judge, in [0, 1]; 0 leaves people's ratings alone. None for the one that makes the interval
+            shortest.
 
     Returns:
         The estimate with its normal interval; NaN with fewer than two rated groups. Without unrated items the mean of
@@ -81,9 +87,10 @@ def prediction_powered_mean(
     if any(part.rated_groups < 2 for part in parts) or not parts:
         return PredictionPoweredMean(Estimate(math.nan, reasons=("fewer than two prompts rated",)), math.nan)
     shares = np.array([part.items for part in parts]) / len(y)
-    gained = math.fsum(share**2 * part.shared for share, part in zip(shares, parts, strict=True))
-    needed = math.fsum(share**2 * part.spread for share, part in zip(shares, parts, strict=True))
-    weight = float(np.clip(gained / needed, 0, 1)) if needed > 0 else 0.0
+    if weight is None:
+        gained = math.fsum(share**2 * part.shared for share, part in zip(shares, parts, strict=True))
+        needed = math.fsum(share**2 * part.spread for share, part in zip(shares, parts, strict=True))
+        weight = float(np.clip(gained / needed, 0, 1)) if needed > 0 else 0.0
     mean = math.fsum(share * part.mean(weight) for share, part in zip(shares, parts, strict=True))
     deviations = np.zeros(len(names))
     for share, part in zip(shares, parts, strict=True):
@@ -92,13 +99,39 @@ def prediction_powered_mean(
         deviations += share * math.sqrt(few) * part.deviations(weight, len(names))
     # the authors' interval of one stratum is without that correction
     published = parts[0].deviations(weight, len(names)) if len(parts) == 1 else deviations
-    estimate = _with_interval(mean, published, float(stats.norm.ppf(0.5 + level / 2)))
+    estimate = _with_interval(mean, published, float(scipy.stats.norm.ppf(0.5 + level / 2)))
     degrees = sum(part.rated_groups for part in parts) - len(parts)
     return PredictionPoweredMean(estimate, weight, dict(zip(names, deviations.tolist(), strict=True)), degrees)
 
 
+def common_weight(first: OfWeight, second: OfWeight) -> float:
+    """The one weight of the judge for both of two means that makes the interval of their difference shortest.
+
+    With a weight for each mean, a judge that follows the prompts' difficulty and no more gets much weight, although
+    difficulty cancels in the difference.
+
+    Args:
+        first, second: the mean of each by the weight of the judge, groups called alike; of two rated groups or more.
+
+    Returns:
+        The weight, in [0, 1]; 0 where all is rated.
+
+    Source: as for `prediction_powered_mean`: the power-tuned weight, of the per-prompt difference where both are rated.
+
+    >>> people, scores = [0.9, 0.4, 0.6, np.nan], [0.8, 0.4, 0.5, 0.7]
+    >>> first = lambda weight: prediction_powered_mean(people, scores, weight=weight)
+    >>> second = lambda weight: prediction_powered_mean([0.0, 0.0, 0.0, np.nan], [0.0] * 4, weight=weight)
+    >>> round(common_weight(first, second), 2)
+    1.0
+    """
+    of_ratings, with_judge = (_deviations(first(weight), second(weight)) for weight in (0.0, 1.0))
+    of_scores = of_ratings - with_judge
+    squares = float(of_scores @ of_scores)
+    return float(np.clip(of_ratings @ of_scores / squares, 0, 1)) if squares > 0 else 0.0
+
+
 def prediction_powered_difference(
-    first: PredictionPoweredMean, second: PredictionPoweredMean, level: float = 0.95
+    first: PredictionPoweredMean, second: PredictionPoweredMean, level: float = 0.95, fitted: bool = False
 ) -> tuple[Estimate, float]:
     """The difference of two estimated means, first less second, and its two-sided p-value.
 
@@ -108,6 +141,7 @@ def prediction_powered_difference(
     Args:
         first, second: of `prediction_powered_mean`, groups called alike.
         level: as for `prediction_powered_mean`.
+        fitted: whether both have `common_weight`, which costs one degree of freedom.
 
     Returns:
         The estimate with its interval, and p in [0, 1], both by Student's t with the degrees of freedom of the mean that
@@ -124,13 +158,18 @@ def prediction_powered_difference(
     """
     if not (first.mean.defined and second.mean.defined):
         return Estimate(math.nan, reasons=first.mean.reasons or second.mean.reasons), math.nan
-    groups = {**first.deviations, **second.deviations}
-    deviations = np.array([first.deviations.get(g, 0.0) - second.deviations.get(g, 0.0) for g in groups])
-    value = first.mean.value - second.mean.value
+    value, all_degrees = first.mean.value - second.mean.value, min(first.degrees, second.degrees)
+    degrees = max(all_degrees - fitted, 1)
+    deviations = _deviations(first, second) * math.sqrt(all_degrees / degrees)
     error = math.sqrt(float((deviations**2).sum()))
-    degrees = min(first.degrees, second.degrees)
-    p = float(2 * stats.t.sf(abs(value) / error, degrees)) if error > 0 else float(value == 0)
-    return _with_interval(value, deviations, float(stats.t.ppf(0.5 + level / 2, degrees))), p
+    p = float(2 * scipy.stats.t.sf(abs(value) / error, degrees)) if error > 0 else float(value == 0)
+    return _with_interval(value, deviations, float(scipy.stats.t.ppf(0.5 + level / 2, degrees))), p
+
+
+def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> Floats:
+    """Contribution of each group to the error of the difference."""
+    groups = {**first.deviations, **second.deviations}
+    return np.array([first.deviations.get(g, 0.0) - second.deviations.get(g, 0.0) for g in groups])
 
 
 def _with_interval(value: float, deviations: Floats, quantile: float) -> Estimate:

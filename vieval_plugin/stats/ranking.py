@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats, correlation
@@ -22,7 +22,7 @@ def ranks(mean_scores: ArrayLike) -> Floats:
     >>> ranks([0.2, 0.9, 0.2]).tolist()
     [2.5, 1.0, 2.5]
     """
-    return np.asarray(stats.rankdata(-np.asarray(mean_scores, dtype=float)))
+    return np.asarray(scipy.stats.rankdata(-np.asarray(mean_scores, dtype=float)))
 
 
 def footrule(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
@@ -120,7 +120,7 @@ def resampled_rankings(means: ArrayLike, reference_means: ArrayLike) -> tuple[Fl
     """
     resampled = np.asarray(means, dtype=float)
     is_complete = ~np.isnan(resampled).any(axis=1)
-    of_draws, of_other = np.asarray(stats.rankdata(-resampled[is_complete], axis=1)), ranks(reference_means)
+    of_draws, of_other = np.asarray(scipy.stats.rankdata(-resampled[is_complete], axis=1)), ranks(reference_means)
     model_a, model_b = np.triu_indices(resampled.shape[1], k=1)
     signs = np.sign(of_draws[:, model_a] - of_draws[:, model_b])
     sign = np.sign(of_other[model_a] - of_other[model_b])

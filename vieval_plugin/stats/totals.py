@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from vieval_plugin.stats.estimate import Estimate
 
@@ -46,5 +46,5 @@ def total(values: ArrayLike, population: int, level: float = 0.95) -> Estimate:
     if n == 1:
         return Estimate(estimate)
     error = population * float(sample.std(ddof=1)) / math.sqrt(n) * math.sqrt(1 - n / population)
-    reach = error * float(stats.t.ppf((1 + level) / 2, n - 1))
+    reach = error * float(scipy.stats.t.ppf((1 + level) / 2, n - 1))
     return Estimate(estimate, max(known, estimate - reach), estimate + reach)

@@ -11,11 +11,15 @@ from html import unescape
 from typing import Any
 from urllib.parse import unquote
 
+from vieval_plugin.errors import PROJECT
+
 SECRET_NAME = re.compile(r"(^|[_-])(api_?key|key|secret|passw(or)?d|authorization|credentials?|token)$", re.IGNORECASE)
 _is_secret = lru_cache(maxsize=4096)(SECRET_NAME.search)
 _SHORTEST = 8  # anything shorter, such as EMPTY or none, is no secret, and may be part of any word
 _ESCAPE = re.compile(r"""\\{1,4}(?:(?:u00|x)([\da-f]{2})|(["'/]))""", re.IGNORECASE)
-_RUN, _QUERY, _PAIR = re.compile(r'[^\s"<>]+'), re.compile(r"\?|#(?=.*=)"), re.compile(r"([^=&]*=)?[^&]+")
+_RUN, _QUERY, _PAIR = re.compile(r'[^\s"<>]+'), re.compile(r"[?#]"), re.compile(r"([^=&#]*=)?[^&#]+")
+# a user whose password holds blanks; digits before a slash are a port
+_USER = re.compile(r'//[^\s/@:"<>]*:(?!\d{1,5}/)[^\s@"<>]*[^\S\n](?:(?!//)[^"<>\n])*@')
 _server_secrets: set[str] = set()
 
 
@@ -25,7 +29,7 @@ def register_secrets(key: str, urls: Iterable[str]) -> None:
     for url in urls:
         for user in (user_of(url), unquote(user_of(url))):
             known |= {user, user.partition(":")[2], base64.b64encode(user.encode()).decode()}
-        known.update(pair.rpartition("=")[2] for pair in url.rpartition("@")[2].partition("?")[2].split("&"))
+        known.update(pair.rpartition("=")[2] for pair in re.split("[?#&]", url.rpartition("@")[2])[1:])
     _server_secrets.update(item for item in known if len(item) >= _SHORTEST)
 
 
@@ -36,12 +40,14 @@ def user_of(url: str) -> str:
 
 
 def redacted(text: str) -> str:
-    """A text less the secrets of this process, and less user, password and values of the query of each address.
+    """A text less the secrets of this process, and less user, password, fragment and values of the query of each address.
+
+    The fragment of an address of our own documentation stays.
 
     >>> redacted("http://me:pass@host/v1?key=1 refused, and so did me:a/b?c@host")
     'http://host/v1?key=[removed] refused, and so did host'
     """
-    return _RUN.sub(_shown, without_secrets(text))
+    return _RUN.sub(_shown, _USER.sub("//", without_secrets(text)))
 
 
 def without_secrets(value: Any) -> Any:
@@ -76,13 +82,14 @@ def _shown(run: re.Match[str]) -> str:
 
 
 def _bare(run: str) -> str:
-    """An address without user, password and values of its query; other words, such as me@host, as they are."""
+    """An address without user, password, fragment and values of its query; other words, such as me@host, as they are."""
     scheme, slashes, tail = run.partition("//")
     if slashes:
         run = f"{scheme}//{tail.rpartition('@')[2]}"
     elif ":" in user_of(run).partition("/")[0]:
         run = run.rpartition("@")[2]
-    if (mark := _QUERY.search(run)) and (slashes or "=" in run[mark.end() :]):
+    is_ours = slashes and re.search(f"{PROJECT}/[^?#]*#", run)
+    if (mark := _QUERY.search(run)) and not is_ours and (slashes or "=" in run[mark.end() :]):
         end = len(run.rstrip(".,;:)}'"))
         run = run[: mark.end()] + _PAIR.sub(r"\1[removed]", run[mark.end() : end]) + run[end:]
     return run

@@ -9,7 +9,7 @@ _MOST, _LONGEST = 20, 60  # names, and characters of each
 
 
 def did_you_mean(name: str, known: Iterable[str], least: float = 0.0) -> str:
-    """The middle of a message about a name that there is not.
+    """The middle of a message about a name that there is not: the nearest one, or the one that ends with it.
 
     Args:
         name: what was given.
@@ -24,8 +24,19 @@ def did_you_mean(name: str, known: Iterable[str], least: float = 0.0) -> str:
     >>> did_you_mean("x", ["model"], least=0.6)
     ''
     """
-    closest = difflib.get_close_matches(name, known, n=1, cutoff=least)
-    return f"; did you mean {closest[0]}?" if closest else ""
+    closest = nearest(name, known, least)
+    return f"; did you mean {closest}?" if closest else ""
+
+
+def nearest(name: str, known: Iterable[str], least: float = 0.0) -> str:
+    """The name that was meant, as `did_you_mean` has it; empty where none is alike.
+
+    >>> nearest("bench_judge_1shot", ["bench_judge", "variant_bench_judge_1shot"])
+    'variant_bench_judge_1shot'
+    """
+    names = list(known)
+    longer = (other for other in names if other.endswith(f"_{name}"))
+    return next(longer, "") or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=least)), "")
 
 
 def listed(names: Sequence[str]) -> str:

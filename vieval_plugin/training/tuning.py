@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.metadata
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from vieval_plugin.backends.weights import is_out_of_memory, library, line_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.results.training_records import TRAINING_RECORD
+from vieval_plugin.text.versions import versions_of
 
 Tune: TypeAlias = Literal["lora", "full"]
 Example = TypeVar("Example")
@@ -97,7 +97,7 @@ def _less(tuning: Tuning) -> str:
     return "--tune lora needs less" if tuning.tune == "full" else "take a smaller base, or a larger device"
 
 
-_PACKAGES = ("vieval", "torch", "transformers", "peft", "accelerate", "trl")
+_PACKAGES = ("torch", "transformers", "peft", "accelerate", "trl")
 
 
 def write_training_record(folder: Path, record: Mapping[str, Any]) -> None:
@@ -105,12 +105,5 @@ def write_training_record(folder: Path, record: Mapping[str, Any]) -> None:
 
     Versions of what trained it are added. VievalError where it cannot be written.
     """
-    document = {**record, "versions": {name: version for name in _PACKAGES if (version := _version(name))}}
+    document = {**record, "versions": versions_of(*_PACKAGES)}
     write_whole(folder / TRAINING_RECORD, [json.dumps(document, indent=1, ensure_ascii=False)])
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""

@@ -188,7 +188,7 @@ def test_a_path_in_a_table_leads_to_no_file_of_this_machine(vieval, bucket, tmp_
     bucket.objects["paths/a.parquet"] = bytes(sink.getvalue())
     judge(vieval, bucket.address("paths"), tmp_path / "out", "--max-failures", "1", code=1)
     found = verdicts(tmp_path / "out")
-    assert {row["status"] for row in found} <= {"parse_failure", "tool_error"}
+    assert {row["status"] for row in found} <= {"parse_failure", "no_image"}
     assert "outside the folder of the table" in found[0]["reason"]
     assert "not there" in found[2]["reason"]
 

@@ -1,11 +1,14 @@
 """A data set judged into a folder of shards: what is written, resumed, refused, and never lost."""
 
+import gzip
 import io
+import json
 import os
 import re
 import resource
 import signal
 import socket
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -196,6 +199,49 @@ def test_webdataset_tars(vieval, server, tmp_path, name):
     assert len(files_in(tmp_path / "out")) == (1 if name.endswith("gz") else 4)
 
 
+def labelled(source, number=24):
+    """Samples of a tar with a caption and a source."""
+    return {
+        str(n): {"jpg": picture(n), "json": json.dumps({"caption": "a thing", "source": source}).encode()}
+        for n in range(number)
+    }
+
+
+def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
+    path = write_tar(tmp_path / "a.tar", labelled("laion"))
+    printed = vieval("score", path, "--judge", "vieval_small", "--out", tmp_path / "out")
+    assert {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")} == {("ok", "tig")}
+    line = "the column 'source' holds no images (such as 'laion') and is left out; --columns source=source reads it"
+    assert line in printed.err
+
+
+def test_a_run_whose_first_rows_are_all_misread_leaves_nothing_and_the_corrected_command_has_the_same_out(
+    vieval, tmp_path
+):
+    path, out = write_tar(tmp_path / "a.tar", labelled("laion")), tmp_path / "out"
+    command = ("score", path, "--judge", "vieval_small", "--out", out)
+    err = vieval(*command, "--columns", "source=source", code=1).err
+    assert "none of the first 20 rows can be judged, and nothing was asked; sample 1: the image source is not" in err
+    assert not out.exists()
+    vieval(*command)
+    assert len(verdicts(out)) == 24
+
+
+@pytest.mark.parametrize("damage", ["a header", "the end"])
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
+def test_a_tar_that_is_damaged_is_not_readable_and_nothing_is_written(vieval, tmp_path, name, damage):
+    path = write_tar(tmp_path / name, labelled("laion", 4))
+    with tarfile.open(path) as tar:
+        offset = tar.getmembers()[3].offset
+    packed = name.endswith("gz")
+    content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
+    rest = b"Z" * 512 + content[offset + 512 :] if damage == "a header" else b""
+    path.write_bytes(gzip.compress(content[:offset] + rest) if packed else content[:offset] + rest)
+    err = vieval("score", path, "--judge", "vieval_small", "--out", tmp_path / "out", code=1).err
+    assert f"{path}: not readable as a tar file" in err
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("named", ["tars", "tars/a.tar", "tars/*.tar", "data/*.parquet", "s3://bucket/data"])
 def test_a_plan_of_what_only_a_folder_of_shards_takes_says_how_to_measure(vieval, data, tmp_path, monkeypatch, named):
     write_tar(tmp_path / "tars" / "a.tar", {"0": {"jpg": picture(0), "txt": b"a thing"}})
@@ -239,7 +285,7 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
     found = verdicts(tmp_path / "out")
     assert len(found) == 24
     bad = {row["row"]: (row["status"], row["reason"]) for row in found if row["status"] != "ok"}
-    assert [status for status, _ in bad.values()] == ["not_applicable", *["tool_error"] * 3, "not_applicable"]
+    assert [status for status, _ in bad.values()] == [*["no_image"] * 4, "not_applicable"]
     assert [*bad] == [3, 5, 7, 11, 13]
     assert bad[13][1] == "the sample has no text prompt"
     assert "absent.jpg" in bad[7][1]

@@ -13,10 +13,8 @@ import io
 import json
 import math
 import secrets
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -24,7 +22,7 @@ from typing import Any
 import PIL.Image
 
 from vieval_plugin.backends.http.metadata_removal import colour_chunks, without_metadata
-from vieval_plugin.images import MAX_PIXELS, examine, read_bytes, size, upright
+from vieval_plugin.images import JPEG, MAX_PIXELS, decoding, examine, read_bytes, size, upright
 from vieval_plugin.judges.protocol import Image, Probabilities, Reply, Text
 
 TURNED, SHRUNK = "image re-encoded: orientation", "image re-encoded: size"
@@ -32,8 +30,8 @@ TURNED, SHRUNK = "image re-encoded: orientation", "image re-encoded: size"
 MOST_TO_SHRINK = 170_000_000
 """Pixels of the largest image that is decoded where larger ones are to be made smaller; Pillow refuses little more."""
 
-_SIGNATURES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
-_HEADER = 33  # bytes of a PNG up to the end of its first chunk
+_SIGNATURES = {JPEG: "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
+_DEPTH, _HEADER = 24, 33  # the byte of a PNG with the bits of a sample, and those up to the end of its first chunk
 _MARK = secrets.token_hex(16)  # stands for an image while a body is written, and in no text
 
 
@@ -49,8 +47,9 @@ class Encoded:
 class ImageEncoder:
     """Encodes images off the main thread and keeps the most recent, up to `memory` bytes in all.
 
-    The pixels of JPEG and PNG files pass through as they are coded. Other formats, images of more than `max_pixels` and
-    those that a camera's note turns are encoded as PNG, which loses nothing that a judge might look for.
+    The pixels of JPEG and PNG files pass through as they are coded. Other formats, images of more than `max_pixels`,
+    those that a camera's note turns, and those that servers read otherwise (16 bits, CMYK, transparency) are encoded as
+    PNG of 8-bit RGB.
     """
 
     def __init__(self, max_pixels: int | None = None, memory: int = 48 << 20) -> None:
@@ -81,22 +80,26 @@ class ImageEncoder:
             self._recent_bytes -= len(self._recent.popitem(last=False)[1].url)
 
 
-_one_at_a_time = threading.Lock()
-
-
 def encode(image: Image, max_pixels: int | None = None) -> Encoded:
     """Encode one image now; VievalError if it cannot be read or decoded."""
     data = read_bytes(image)  # once: what is sent must be what was decoded
     media = next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)
-    too_large = max_pixels is not None and math.prod(size(image, data, MOST_TO_SHRINK)) > max_pixels
-    file_bytes = None if media is None or too_large or examine(image, data).turned else without_metadata(data)
-    if file_bytes is not None:
-        return _encoded(file_bytes, media)
-    pixels = math.prod(size(image, data, MOST_TO_SHRINK if too_large else MAX_PIXELS))
-    with _one_at_a_time if pixels > MAX_PIXELS else nullcontext():  # each may take a gigabyte
-        picture, turned = upright(image, data, MOST_TO_SHRINK if too_large else MAX_PIXELS)
-        file_bytes = _as_png(picture, max_pixels if too_large else None, colour_chunks(data))
-    return _encoded(file_bytes, "image/png", ((TURNED,) if turned else ()) + ((SHRUNK,) if too_large else ()))
+    most = MAX_PIXELS if max_pixels is None else MOST_TO_SHRINK
+    pixels = math.prod(size(image, data, most))
+    too_large = max_pixels is not None and pixels > max_pixels
+    with decoding(pixels):
+        file_bytes = without_metadata(data) if media and not too_large and _is_plain(image, data) else None
+        if file_bytes is not None:
+            return _encoded(file_bytes, media)
+        picture, examined = upright(image, data, most if too_large else MAX_PIXELS)
+        png = _as_png(picture, max_pixels if too_large else None, colour_chunks(data))
+    return _encoded(png, "image/png", (TURNED,) * examined.turned + (SHRUNK,) * too_large)
+
+
+def _is_plain(image: Image, data: bytes) -> bool:
+    """Return whether every server sees a JPEG or PNG as it is meant: upright, opaque and with 8 bits at most."""
+    examined = examine(image, data)
+    return examined.plain and not examined.turned and (data.startswith(JPEG) or data[_DEPTH] <= 8)
 
 
 def _encoded(data: bytes, media: str | None, notes: tuple[str, ...] = ()) -> Encoded:

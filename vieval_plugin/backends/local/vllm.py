@@ -43,7 +43,7 @@ class VLLMBackend:
             import vllm
         except ImportError as error:
             raise VievalError(
-                f"vllm is not installed ({error}); run: pip install vllm (or serve and use vieval_openai)"
+                f"vllm is not installed ({error}); run: pip install 'vllm>=0.32,<0.33' (or serve and use vieval_openai)"
             ) from None
         self.model, self.usage, self.sampling = model, usage, sampling
         self.store, self._max_pixels, self._arguments = store, max_pixels, {k: str(v) for k, v in arguments.items()}

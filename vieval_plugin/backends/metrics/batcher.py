@@ -7,7 +7,6 @@ are looked at in threads, and those that wait together go to their instrument to
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 import json
 import os
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
@@ -26,6 +25,7 @@ from vieval_plugin.backends.reply_checks import checked, final
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
+from vieval_plugin.text.versions import versions_of
 
 T = TypeVar("T")
 _CLOSING = 5.0  # seconds; what computes on when a run ends early is not waited for
@@ -260,10 +260,4 @@ def _key(ask: Measure) -> str:
 
 @cache
 def _versions() -> str:
-    versions = []
-    for package in ("vieval", "scikit-image", "numpy", "scipy", "pillow"):
-        try:
-            versions.append(f"{package} {importlib.metadata.version(package)}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return ", ".join(versions)
+    return ", ".join(map(" ".join, versions_of("scikit-image", "numpy", "scipy", "pillow").items()))

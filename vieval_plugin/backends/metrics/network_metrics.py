@@ -9,6 +9,7 @@ judge.
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from vieval_plugin.backends.metrics.batcher import Instrument, PreparedMeasure
 from vieval_plugin.backends.weights import Origin, is_out_of_memory, line_of
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import decode
+from vieval_plugin.images import decode, decoding, size
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
 
@@ -98,19 +99,20 @@ class NetworkInstrument:
 
     def look(self, ask: Measure) -> PreparedMeasure:
         """The images decoded and, with the texts, as tensors; VievalError where that cannot be done."""
-        images = {role: decode(image) for role, image in ask.images.items()}
-        try:
-            inputs = self._metric.show(self._network, images, ask.texts)
-        except VievalError:
-            raise
-        except Exception as error:  # libraries raise anything on images made to break them
-            raise VievalError(f"{self._name} cannot be computed: {line_of(error)}") from None
-        parts = {
-            "metric": self._name,
-            "weights": self._network.identity,
-            "images": {role: _digest(image) for role, image in images.items()},
-            "texts": dict(ask.texts),
-        }
+        with decoding(sum(math.prod(size(image)) for image in ask.images.values())):
+            images = {role: decode(image) for role, image in ask.images.items()}
+            try:
+                inputs = self._metric.show(self._network, images, ask.texts)
+            except VievalError:
+                raise
+            except Exception as error:  # libraries raise anything on images made to break them
+                raise VievalError(f"{self._name} cannot be computed: {line_of(error)}") from None
+            parts = {
+                "metric": self._name,
+                "weights": self._network.identity,
+                "images": {role: _digest(image) for role, image in images.items()},
+                "texts": dict(ask.texts),
+            }
         shapes = tuple((role, tuple(getattr(tensor, "shape", ()))) for role, tensor in inputs.tensors.items())
         return PreparedMeasure(key_of(parts), inputs.tensors, shapes, inputs.notes)
 

@@ -16,7 +16,7 @@ import PIL.Image
 from numpy.typing import NDArray
 
 from vieval_plugin.errors import VievalError, install_advice
-from vieval_plugin.images import decode
+from vieval_plugin.images import decode, decoding, size
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
 
 Pixels: TypeAlias = NDArray[np.uint8]
@@ -44,12 +44,13 @@ def measure(ask: Measure) -> Reply:
         raise VievalError(f"there is no metric {ask.metric!r}; known are {', '.join(sorted(METRICS))}")
     metric = METRICS[ask.metric]
     try:
-        images = {role: working_pixels(decode(image)) for role, image in ask.images.items()}
+        with (
+            decoding(sum(math.prod(size(image)) for image in ask.images.values())),
+            np.errstate(divide="ignore", invalid="ignore"),  # what comes out of those is refused below
+        ):
+            value = float(metric({role: working_pixels(decode(image)) for role, image in ask.images.items()}))
     except VievalError as error:
         return Failure(Status.TOOL_ERROR, str(error))
-    try:
-        with np.errstate(divide="ignore", invalid="ignore"):  # what comes out of those is refused below
-            value = float(metric(images))
     except ValueError as error:
         return Failure(Status.TOOL_ERROR, f"{ask.metric} cannot be computed: {error}")
     if not math.isfinite(value):

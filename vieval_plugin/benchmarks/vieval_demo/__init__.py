@@ -16,7 +16,6 @@ from vieval_plugin.benchmarks.vieval_demo.contests import CONTESTS
 from vieval_plugin.benchmarks.vieval_demo.drawn import load
 from vieval_plugin.benchmarks.vieval_demo.edits import EDITS
 from vieval_plugin.benchmarks.vieval_demo.plan import IMAGE_MODELS, INSTRUCTIONS, LICENCE, NAME, TASKS, Defects, defects
-from vieval_plugin.benchmarks.vieval_demo.unseen import UNSEEN
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 
 __all__ = ["BENCHMARK", "BENCHMARKS", "IMAGE_MODELS", "INSTRUCTIONS", "NAME", "TASKS", "Defects", "defects", "load"]
@@ -39,6 +38,5 @@ BENCHMARKS = (
     BENCHMARK,
     CONTESTS,
     EDITS,
-    UNSEEN,
     generating(BENCHMARK, dict.fromkeys(TASKS, INSTRUCTIONS), load, BENCHMARK.missing),
 )

@@ -16,7 +16,7 @@ import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageOps
 
-from vieval_plugin.benchmarks.synthetic.drawing import SIZE, Picture, Rgb
+from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture, Rgb
 from vieval_plugin.benchmarks.vieval_demo.plan import NAME
 from vieval_plugin.errors import VievalError, install_advice
 

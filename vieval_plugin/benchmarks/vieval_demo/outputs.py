@@ -8,9 +8,9 @@ import zlib
 import PIL.Image
 
 from vieval_plugin.benchmarks.benchmark import known_part
-from vieval_plugin.benchmarks.synthetic.spoiling import spoil
 from vieval_plugin.benchmarks.vieval_demo.plan import IMAGE_MODELS, NAME, TASKS, Defects, defects, ratings, uids
 from vieval_plugin.benchmarks.vieval_demo.scenes import Case, case
+from vieval_plugin.benchmarks.vieval_demo.spoiling import spoil
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 
 

@@ -8,7 +8,7 @@ import math
 import random
 from dataclasses import dataclass
 
-from vieval_plugin.benchmarks.synthetic.strength import quarters
+from vieval_plugin.benchmarks.vieval_demo.strength import quarters
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import PIL.Image
 import PIL.ImageDraw
 
-from vieval_plugin.benchmarks.synthetic.drawing import (
+from vieval_plugin.benchmarks.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES, backdrop, photograph
+from vieval_plugin.benchmarks.vieval_demo.drawing import (
     COLOURS,
     HUES,
     SIZE,
@@ -24,10 +25,9 @@ from vieval_plugin.benchmarks.synthetic.drawing import (
     draw_thing,
     place,
 )
-from vieval_plugin.benchmarks.synthetic.spoiling import bend, line_drawing, over_edit
-from vieval_plugin.benchmarks.synthetic.strength import quarters
-from vieval_plugin.benchmarks.synthetic.toys import altered, draw_toy, portrait, toy_number
-from vieval_plugin.benchmarks.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES, backdrop, photograph
+from vieval_plugin.benchmarks.vieval_demo.spoiling import bend, line_drawing, over_edit
+from vieval_plugin.benchmarks.vieval_demo.strength import quarters
+from vieval_plugin.benchmarks.vieval_demo.toys import altered, draw_toy, portrait, toy_number
 
 _WORDS = ("no", "one", "two", "three", "four", "five")
 _CORNERS = {"upper left": (48, 48), "upper right": (208, 48), "lower right": (208, 208), "lower left": (48, 208)}

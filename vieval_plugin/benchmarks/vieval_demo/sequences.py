@@ -17,8 +17,8 @@ from tqdm import tqdm
 
 from vieval_plugin.benchmarks.sequences import EditingSequence, SequenceFolder
 from vieval_plugin.benchmarks.sequences.plain import write
-from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, THINGS, Picture, draw_thing
 from vieval_plugin.benchmarks.vieval_demo.backgrounds import PLACES, backdrop
+from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, THINGS, Picture, draw_thing
 from vieval_plugin.benchmarks.vieval_demo.outputs import png
 from vieval_plugin.media.files import write_whole
 

@@ -124,6 +124,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.readers.samples import limited
     from vieval_plugin.results.flat_table import require_known_format
+    from vieval_plugin.run.strict import require_any_of_first
     from vieval_plugin.run.verdict_lines import run_file
     from vieval_plugin.run.verdict_log import partial_file
     from vieval_plugin.text.escaping import say
@@ -141,6 +142,8 @@ def _run(options: argparse.Namespace) -> int:
     source = limited(source, options.limit)
     request = _prepared(options, source, current, (judge, setting))
     say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, request.judges))), file=sys.stderr)
+    if request.judges and not options.benchmark:
+        require_any_of_first(source.name, source, [judge.spec for judge in request.judges])
     if options.out:
         named = [*map(Path, options.samples), *([options.prompts] if options.prompts else [])]
         # a source is read for its files only where OUT is there already
@@ -285,7 +288,7 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
         replace(provenance_of(judge, request.current, request.backbone), label=options.label)
         for judge in request.judges
     ]
-    runs, inputs = {run_hash(source): source for source in sources}, inputs_of(request.source)
+    runs, inputs = {run_hash(source): source for source in sources}, inputs_of(request.source, options.command)
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
         unable = _judge_all(log, request, sources, folder, not images)

@@ -34,8 +34,8 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
         "--max-failures",
         type=float,
         metavar="SHARE",
-        help="write no shard of whose rows more failed (api_error, tool_error, parse_failure or refusal), and stop after "
-        "three such shards in a row (default: 0.2)",
+        help="write no shard of whose rows more failed (api_error, tool_error, parse_failure, refusal or no_image), and "
+        "stop after three such shards in a row (default: 0.2)",
     )
     shards.add_argument("--budget", type=int, metavar="CALLS", help="open no shard that would exceed so many calls")
     shards.add_argument("--processes", type=int, metavar="N", help="workers on this machine (default: this process)")

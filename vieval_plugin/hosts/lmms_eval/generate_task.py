@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from lmms_eval.api.instance import Instance
 
 from vieval_plugin import config
+from vieval_plugin.api.verdicts import main_aspect
 from vieval_plugin.hosts.host_models import output_folders
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.answering import is_padding, refuse_plan
@@ -200,7 +203,10 @@ class GenerateTask(JudgeTask):
             return {IMAGE_COUNT_METRIC: len(responses)}
         target = self.doc_to_target(doc)
         observations = _Images(observe([read_record(response, target)]) for response in responses)
-        return dict.fromkeys(self._metric_names(), observations)
+        aspect = main_aspect(self.judge.aspects)
+        # what the host's --baseline tests; nan, which leaves its test without an answer, where an image has no score
+        score = fmean([image.scores.get(aspect, math.nan) for image in observations] or [math.nan])
+        return {"score": score, **dict.fromkeys(self._metric_names(), observations)}
 
     def aggregation(self) -> dict[str, metrics.Aggregation]:
         return {IMAGE_COUNT_METRIC: lambda counts: float(sum(counts))} if self.judged_later else super().aggregation()

@@ -108,8 +108,8 @@ def primary_metrics(document: Mapping[str, Any], column: str) -> dict[str, Any]:
             metric = primary_statistic(remarks.summary.statistics).metric
             partial = f"{partial_name(metric)}{_FILTER}" in row
             shown = partial_name(metric) if partial else metric
-            alias = {key: row[key] for key in ("alias",) if key in row}
-            rows[name] = {**alias, f"{shown}{_FILTER}": in_host_table(remarks.summary)}
+            columns = {key: row[key] for key in row if key == "alias" or key.startswith("paired_")}  # of --baseline
+            rows[name] = {**columns, f"{shown}{_FILTER}": in_host_table(remarks.summary)}
             better[name] = {shown: higher_is_better(shown)}
     return {**document, column: rows, "higher_is_better": better}
 

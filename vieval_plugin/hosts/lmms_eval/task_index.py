@@ -20,6 +20,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval import answerable, model_identity, tables, task_files
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.tasks import Task, TaskGroup
+from vieval_plugin.text.suggestions import nearest
 
 _ALIKE = 0.8
 """How alike a name must be to one of ours to be taken for it, by `difflib`; hosts have thousands of others."""
@@ -143,7 +144,7 @@ def _check_known(name: str, known: list[str]) -> None:
     if any(wildcard in name for wildcard in "*?["):
         suggestion = _nearest_pattern(name, prefixes)
     else:
-        [suggestion] = difflib.get_close_matches(name, ours if name.startswith(prefixes) else known, n=1, cutoff=0.0)
+        suggestion = nearest(name, ours if name.startswith(prefixes) else known)
         suggestion = (
             suggestion if suggestion in ours and (name.startswith(prefixes) or _alike(name, suggestion)) else ""
         )
@@ -154,7 +155,7 @@ def _check_known(name: str, known: list[str]) -> None:
 def _nearest_pattern(name: str, prefixes: Sequence[str]) -> str:
     """The pattern with the prefix of ours that it nearly has; empty where it has none such."""
     first = re.split(r"[*?\[]", name)[0].rstrip("_")
-    [suggestion] = difflib.get_close_matches(first, prefixes, n=1, cutoff=0.0)
+    suggestion = nearest(first, prefixes)
     if first.startswith(tuple(prefixes)):
         return f"{max((prefix for prefix in prefixes if first.startswith(prefix)), key=len)}_*"
     return f"{suggestion}_*" if _alike(first, suggestion) else ""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, SystemPair
-from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.records import YOUR_IMAGES
 from vieval_plugin.report.headlines.costs import statuses_text
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
@@ -241,8 +241,7 @@ def _better_on_common(board: Leaderboard, labels: Sequence[str], first: str) -> 
 
 
 def _difference_text(pair: SystemPair) -> str:
-    p = p_text(pair.adjusted)
-    return f"{short_number(pair.result.difference)}, p {p if p.startswith('<') else f'= {p}'}"
+    return f"{short_number(pair.result.difference)}, {p_sentence(pair.adjusted)}"
 
 
 def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy.stats import rankdata
+import scipy
 
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, ranks
 from vieval_plugin.judges.protocol import Choice, SampleId
@@ -111,7 +111,7 @@ def _places(values: Mapping[int, float]) -> dict[int, float]:
     """The place of each value among all, in [0, 1]; that of equal values is the same."""
     if not values:
         return {}
-    ordered = rankdata(list(values.values()), "average")
+    ordered = scipy.stats.rankdata(list(values.values()), "average")
     most = max(len(values) - 1, 1)
     return {number: float(rank - 1) / most for number, rank in zip(values, ordered, strict=True)}
 

@@ -77,11 +77,14 @@ def _is_alike(cells: Sequence[str]) -> bool:
 
 
 def _words(alike: Mapping[str, str]) -> str:
-    """What all rows have in common, in a sentence; what is not known of any row stands together."""
+    """What all rows have in common, in sentences; what is not known of any row stands together."""
     unknown = [name for name, value in alike.items() if value == _UNKNOWN]
     known = [f"{name} {value}" for name, value in alike.items() if value != _UNKNOWN]
-    parts = [*known, *([f"{' and '.join(unknown)} not known"] if unknown else [])]
-    return f"In all rows: {', '.join(parts)}." if parts else ""
+    alike_words = [f"In all rows: {', '.join(known)}."] if known else []
+    unknown_words = (
+        [f"The results do not say the {' and '.join(unknown)}; a run of vieval score does."] if unknown else []
+    )
+    return " ".join([*alike_words, *unknown_words])
 
 
 def _failures(cost: Cost) -> str:

@@ -7,15 +7,19 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
 from vieval_plugin import __version__
-from vieval_plugin.images import is_changed
+from vieval_plugin.images import is_changed, thumbnail
 from vieval_plugin.judges.contests import FIRST, SECOND, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
+from vieval_plugin.meta_evaluation.candidates import best_first
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
@@ -24,7 +28,6 @@ from vieval_plugin.report.headlines.words import ASPECTS
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.disagreement import answer
 from vieval_plugin.report.page.strip import MOST, StripPicture, ends, strip
-from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.report.page.tiles import Samples
 from vieval_plugin.report.ranking import RankReport, answers, cautions, protocol, tables_of
 from vieval_plugin.stats.options import StatisticsOptions
@@ -44,7 +47,7 @@ class JudgedPicture:
     thumbnail: Thumbnail | str
     said: str = ""
     score: float = math.nan
-    generator: str = ""
+    id: SampleId | None = None
 
 
 @dataclass(frozen=True)
@@ -131,17 +134,18 @@ def _strip(report: RankReport, sections: Sequence[RankingSection]) -> Markup:
             f"What {ranking.judge} prefers",
             [StripPicture(t.card, _seen(t.outputs[:2]), title, ()) for title, t in titles],
         )
-    scored: dict[str, list[tuple[float, str, JudgedPicture]]] = defaultdict(list)
+    scored: dict[str, list[tuple[tuple[Any, ...], str, JudgedPicture]]] = defaultdict(list)
     for tile in (tile for _, tiles in groups for tile in tiles):
-        for picture in (picture for picture in tile.outputs if not math.isnan(picture.score)):
-            scored[picture.generator].append((picture.score, tile.card, picture))
+        for picture in (picture for picture in tile.outputs if picture.id and not math.isnan(picture.score)):
+            place = best_first(picture.score, picture.id)
+            scored[picture.id.image_model or YOUR_IMAGES].append((place, tile.card, picture))
     order = {standing.system.label: n for n, standing in enumerate(ranking.comparison.standings)}
     named = sorted(scored.items(), key=lambda pair: order.get(pair[0], len(order)))
     each = max(1, MOST // (2 * max(len(named), 1)))
     chosen = [
-        StripPicture(card, _seen([picture]), generator, (f"{place}: {ranking.aspect} {score:.2f}",))
+        StripPicture(card, _seen([picture]), generator, (f"{end}: {ranking.aspect} {picture.score:.2f}",))
         for generator, several in named
-        for place, (score, card, picture) in ends(sorted(several, key=lambda entry: -entry[0]), each)
+        for end, (_, card, picture) in ends(sorted(several, key=itemgetter(0)), each)
     ]
     alone = " alone" if ranking.statistic == CORRECTED else ""
     return strip(f"The best and the worst of each generator, by {ranking.judge}{alone}", chosen)
@@ -265,7 +269,7 @@ def _tile(
                 _picture(sample, thumbnails),
                 _said(by_id[sample.id], ranking),
                 by_id[sample.id].verdict.scores.get(ranking.aspect, math.nan),
-                sample.id.image_model or YOUR_IMAGES,
+                sample.id,
             )
             for sample in found
         ),
@@ -282,7 +286,7 @@ def _picture(sample: Sample, thumbnails: Thumbnails) -> Thumbnail | str:
     image = sample.images.get(_OUTPUT)
     if image is None:
         return "no image"
-    return "changed since it was judged" if is_changed(image) else thumbnails.of(image)
+    return "changed since it was judged" if is_changed(image) else thumbnail(image, thumbnails)
 
 
 def _said(record: Record, ranking: GeneratorRanking) -> str:

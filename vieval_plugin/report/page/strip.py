@@ -10,8 +10,9 @@ from typing import TypeVar
 from markupsafe import Markup
 
 from vieval_plugin.judges.contests import FIRST, SECOND
+from vieval_plugin.media.thumbnails import Thumbnail
+from vieval_plugin.meta_evaluation.candidates import best_first
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
-from vieval_plugin.report.page.thumbnails import Thumbnail
 from vieval_plugin.text.escaping import html
 
 MOST = 6
@@ -106,7 +107,9 @@ def best_and_worst(items: Sequence[GalleryItem], generators: Sequence[str]) -> l
     highlights = [
         Highlight(item, generator, (f"{place}: {aspect} {score:.2f}",))
         for generator, several in scored.items()
-        for place, (score, aspect, item) in ends(sorted(several, key=lambda entry: -entry[0]), each)
+        for place, (score, aspect, item) in ends(
+            sorted(several, key=lambda entry: best_first(entry[0], entry[2].id)), each
+        )
     ]
     return highlights[:MOST]
 

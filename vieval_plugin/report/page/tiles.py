@@ -11,10 +11,10 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, SampleId, Status
+from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.records import OWN, Record, fingerprint, output_file
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
-from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.results.shard_verdicts import sample_of
 
 _MOST_PICTURES = 12
@@ -146,7 +146,9 @@ def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails, room: i
         notes = [judged]
     else:
         pictures = tuple(
-            _pictures(judged, lambda image: _CHANGED if images.is_changed(image) else thumbnails.of(image))
+            _pictures(
+                judged, lambda image: _CHANGED if images.is_changed(image) else images.thumbnail(image, thumbnails)
+            )
         )
         texts = candidates_of(judged)[0].texts
         notes = _change_notes(record, judged)

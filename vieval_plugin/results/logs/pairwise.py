@@ -1,8 +1,8 @@
 """Logs of judges that were shown two candidates at once: the label in each reply of GenAI-Bench, or MMRB2's letters.
 
 GenAI-Bench's are a list of rows with `idx` and `response`, which ends in a label such as `[[A>B]]`. They are read
-twice. Our reading (`forward`) is that of a live reply: the last label counts, and a bare `[[A=B]]` is no vote of
-four. The authors' (`paper`) takes all from the first `[[` to the last `]]` of the first line that has both,
+twice. In our reading (`forward`) all labels must be the same one, and a bare `[[A=B]]` is no vote of four.
+The authors' (`paper`) takes all from the first `[[` to the last `]]` of the first line that has both,
 compares it whole, and has a bare `[[A=B]]` stand for either tie.
 
 MMRB2's are an object of id -> `{"forward": [{"judgement": "A"}], "reverse": [...]}`; in `reverse` the candidates
@@ -21,7 +21,7 @@ from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, FORWARD, PAPER, REVERSE, SECOND, TIE
-from vieval_plugin.judges.pairwise.reading import reader
+from vieval_plugin.judges.pairwise.reading import read_label
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict, worst
 from vieval_plugin.judges.structured_chat import kept
 from vieval_plugin.results.logs import NotNamedError
@@ -38,7 +38,6 @@ _PAPER_LABELS = {
     "[[A=B=Bad]]": BOTH_BAD,
     "[[A=B]]": TIE,
 }
-_read_label = reader("labels", (1, 2))
 _LETTERS = {FORWARD: {"A": FIRST, "B": SECOND}, REVERSE: {"A": SECOND, "B": FIRST}}
 
 
@@ -106,7 +105,7 @@ def _labelled(row: Any) -> Verdict:
     reply = row.get("response") if isinstance(row, dict) else None
     if not isinstance(reply, str):
         return _unreadable("the log has no reply in this row")
-    ours, paper = _read_label(reply), paper_vote_of(reply)
+    ours, paper = read_label(reply, recorded=True), paper_vote_of(reply)
     # the authors' reading is there where it found nothing too: a missing answer counts as wrong
     votes = {**({FORWARD: ours.value} if ours.value else {}), PAPER: paper}
     status = Status.OK if ours.value or paper else ours.status

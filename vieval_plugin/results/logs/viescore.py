@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.judges.parsing import parse_scores
+from vieval_plugin.judges.parsing import REFUSAL_INSIDE, SCORE, parse_scores, reply_schema
 from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict, worst
+from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import kept
 from vieval_plugin.judges.viescore import RUBRIC
 from vieval_plugin.prompts import packs
@@ -48,16 +49,17 @@ def _step(aspect: str, is_recorded: bool, row: Any, names: Sequence[str]) -> tup
     if reasoning.startswith(GUESSED):
         return _guessed(path, reasoning.removeprefix(GUESSED), recorded, names)
     count = len(names) or len(recorded)
-    parsed = parse_scores(json.dumps({"score": row["score"], "reasoning": reasoning}), count=count)
+    parsed = parse_scores(json.dumps({SCORE: row["score"]}), reply_schema(count, keys=(SCORE,)), as_shown=True)
     if parsed.status.usable:
-        return Step(path, parsed.status, parsed.scores, reason=kept(reasoning)), parsed.finding
+        finding = REFUSAL_INSIDE if declines(reasoning) else ""
+        return Step(path, parsed.status, parsed.scores, reason=kept(reasoning)), finding
     reason = f"no recorded score that a live reply could have: {parsed.reason}"
     return Step(path, Status.PARSE_FAILURE, answer=kept(reasoning), reason=reason, recorded=recorded), ""
 
 
 def _guessed(path: tuple[str, ...], reply: str, recorded: tuple[float, ...], names: Sequence[str]) -> tuple[Step, str]:
     """A reply that the authors could not read, as our reader reads it."""
-    parsed = parse_scores(reply, count=len(names) or 1, names=names)
+    parsed = parse_scores(reply, reply_schema(len(names) or 1))
     if parsed.status.usable:
         step = Step(path, Status.REPAIRED, parsed.scores, kept(reply), kept(parsed.reasoning), recorded=recorded)
     else:

@@ -176,7 +176,7 @@ def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
 def readers_hash() -> str:
     """A hash of the code that reads replies: that of the judges, and of servers' answers."""
     package = Path(vieval_plugin.__file__).parent
-    files = [*(file for folder in judges.__path__ for file in sorted(Path(folder).rglob("*.py")))]
+    files = sorted(f for folder in judges.__path__ for f in Path(folder).rglob("*") if f.suffix in (".py", ".txt"))
     files += [package / name for name in _READERS]
     hashed = hashlib.sha256()
     for file in files:

@@ -33,11 +33,10 @@ from vieval_plugin.run.shards.rows import rows_of_shards
 from vieval_plugin.run.shards.schema import schema_of
 from vieval_plugin.run.shards.under_way import forget_deaths
 from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
-from vieval_plugin.run.strict import require_texts
+from vieval_plugin.run.strict import FIRST, require_any_of_first, require_texts
 
 MOST_STORED = 100_000
 """Rows above which replies are not kept, unless the options say so."""
-_LOOKED_AT = 16  # rows that are looked at before a plan is made
 
 
 @dataclass(frozen=True)
@@ -196,13 +195,13 @@ def _fields(
 
 
 def _require_readable(plan: Plan, root: Place, folder: ShardFolder, fields: ColumnMap, prepared: PreparedJudge) -> None:
-    """VievalError where there are no rows, or the first have no text that the judge needs."""
+    """VievalError where there are no rows, the first have no text that the judge needs, or none of them can be judged."""
     first = next(plan.shards(), None)
     if first is None:
         raise VievalError(f"{root.below(plan.files[0].path)}: no rows in it; each has an image and what it was made of")
-    if fields.no_text:
-        try:
-            rows = [row.row for row in islice(rows_of_shards(plan, root, folder.indexes, [first]), _LOOKED_AT)]
-        except VievalError:
-            return  # its shards say so
-        require_texts(SampleSource(first.path, lambda: iter(rows), "", no_text=fields.no_text), prepared.spec)
+    try:
+        rows = [row.row for row in islice(rows_of_shards(plan, root, folder.indexes, [first]), FIRST)]
+    except VievalError:
+        return  # its shards say so
+    require_texts(SampleSource(first.path, lambda: iter(rows), "", no_text=fields.no_text), prepared.spec)
+    require_any_of_first(first.path, rows, [prepared.spec])

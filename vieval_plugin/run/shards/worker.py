@@ -41,7 +41,7 @@ MOST_OPEN = 3
 """Shards that a worker has open at once."""
 MOST_FAILURES = 0.2
 _IN_A_ROW = 3  # shards with too many failures, after which a worker stops
-FAILURES = (Status.API_ERROR, Status.TOOL_ERROR, Status.PARSE_FAILURE, Status.REFUSAL)
+FAILURES = (Status.API_ERROR, Status.TOOL_ERROR, Status.PARSE_FAILURE, Status.REFUSAL, Status.NO_IMAGE)
 """Statuses of rows that `--max-failures` counts: all without a score that the judge applies to."""
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.contests import Contest, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample, Verdict
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.rows import Row
@@ -23,7 +23,7 @@ from vieval_plugin.readers.sample_rows import kind_of, samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN, verdict_document
 from vieval_plugin.rewards.reward import RewardValue
-from vieval_plugin.rewards.samples import require_short
+from vieval_plugin.rewards.samples import require_good_texts
 from vieval_plugin.serve.protocols.protocol import (
     Body,
     HttpAnswer,
@@ -48,7 +48,9 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
     rows = listed(document, "samples", dict, "objects")
     reading.require_number(len(rows))
     trace = document.get("trace") is True
-    return [entry for number, row in enumerate(rows) for entry in _entries(number, row, body.files, reading, trace)]
+    entries = [entry for number, row in enumerate(rows) for entry in _entries(number, row, body.files, reading, trace)]
+    reading.require_number(sum(len(candidates_of(entry.judged)) for entry in entries if entry.judged))
+    return entries
 
 
 def _entries(
@@ -66,7 +68,7 @@ def _entries(
         own["images"] = _images(row.get("images", {}), files, reading)
         kind = reading.conditions.kind or kind_of(own)
         samples = [sample for sample, _ in samples_of_row(Path(), number, own, kind, OWN)]
-        require_short(*(text for sample in samples for text in sample.texts.values()))
+        require_good_texts(*(text for sample in samples for text in sample.texts.values()))
     except (VievalError, BadLine) as error:
         return [RequestEntry(None, str(error), group=named, fields=facts)]
     return [RequestEntry(sample, group=named, fields=facts) for sample in samples]
@@ -108,7 +110,7 @@ def _contest(number: int, row: Mapping[str, Any], files: Mapping[str, bytes], re
     common = ContestRows(OWN, kind, kind, "")
     [contest] = read_contests([Row("the contest", cells)], Path(), common)
 
-    require_short(*contest.candidates[0].texts.values())
+    require_good_texts(*contest.candidates[0].texts.values())
 
     def with_images(candidate: Sample) -> Sample:
         return replace(candidate, images={role: read_images[str(i.source)] for role, i in candidate.images.items()})

@@ -8,9 +8,8 @@ import numpy as np
 import PIL.Image
 import PIL.ImageDraw
 
-from vieval_plugin.benchmarks.synthetic import content
-from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, SIZE, Picture, blend, draw_thing, place
-from vieval_plugin.benchmarks.synthetic.instructions import (
+from bench.vieval_small.synthetic import content
+from bench.vieval_small.synthetic.instructions import (
     SHAPED,
     Drawn,
     DrawnInstruction,
@@ -21,7 +20,8 @@ from vieval_plugin.benchmarks.synthetic.instructions import (
     some_things,
     with_article,
 )
-from vieval_plugin.benchmarks.synthetic.worlds import World, pick
+from bench.vieval_small.synthetic.worlds import World, pick
+from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, SIZE, Picture, blend, draw_thing, place
 
 _CORNERS = {"upper left": (0, 0), "upper right": (1, 0), "lower right": (1, 1), "lower left": (0, 1)}
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from vieval_plugin import images
-from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Image
+from PIL.Image import Image
 
 SIDE = 192
 MOST_BYTES = 5_400_000
 """Of all pictures of a page together, before base64 makes 4 bytes of 3: so that the page stays below 8 MB."""
 
 _QUALITY = 72
+
+
+def encoded(picture: Image, side: int, format: str, **options: Any) -> bytes:
+    """The file of a picture that is shrunk, in place, to at most `side` pixels a side; options are Pillow's."""
+    picture.thumbnail((side, side))
+    file = io.BytesIO()
+    picture.save(file, format, **options)
+    return file.getvalue()
 
 
 @dataclass(frozen=True)
@@ -39,25 +47,14 @@ class Thumbnails:
         """Thumbnails rendered so far, in the order of their numbers."""
         return [thumbnail for thumbnail in self._known.values() if isinstance(thumbnail, Thumbnail)]
 
-    def of(self, image: Image) -> Thumbnail | str:
-        """The picture of an image; in words, why there is none."""
-        if not images.is_there(image):
-            return "not there"
-        try:
-            digest = images.digest(image)
-            if digest not in self._known:
-                self._known[digest] = self._make(image)
-        except VievalError:
-            return "cannot be read"
+    def of(self, digest: str, decode: Callable[[], Image]) -> Thumbnail | str:
+        """The picture of the image with this digest, decoded where it is new; in words, why there is none."""
+        if digest not in self._known:
+            self._known[digest] = self._make(decode) if self._left > 0 else "left out, for the page's size"
         return self._known[digest]
 
-    def _make(self, image: Image) -> Thumbnail | str:
-        if self._left <= 0:
-            return "left out, for the page's size"
-        small = images.decode(image)
-        small.thumbnail((SIDE, SIDE))
-        written = io.BytesIO()
-        small.save(written, "WEBP", quality=_QUALITY, method=4, icc_profile=b"", exif=b"")
-        self._left -= written.tell()
-        address = f"data:image/webp;base64,{base64.b64encode(written.getvalue()).decode()}"
-        return Thumbnail(len(self.rendered), *small.size, address)
+    def _make(self, decode: Callable[[], Image]) -> Thumbnail:
+        small = decode()
+        file = encoded(small, SIDE, "WEBP", quality=_QUALITY, method=4, icc_profile=b"", exif=b"")
+        self._left -= len(file)
+        return Thumbnail(len(self.rendered), *small.size, f"data:image/webp;base64,{base64.b64encode(file).decode()}")

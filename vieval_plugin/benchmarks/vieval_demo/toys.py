@@ -7,8 +7,18 @@ from functools import lru_cache
 
 import PIL.Image
 
-from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, SIZE, Part, Picture, Rgb, blend, draw_parts, place
-from vieval_plugin.benchmarks.synthetic.strength import quarters
+from vieval_plugin.benchmarks.vieval_demo.drawing import (
+    COLOURS,
+    HUES,
+    SIZE,
+    Part,
+    Picture,
+    Rgb,
+    blend,
+    draw_parts,
+    place,
+)
+from vieval_plugin.benchmarks.vieval_demo.strength import quarters
 
 # "main" is the body's colour, "second" the belly's, "third" the garment's.
 _EARS: dict[str, tuple[Part, ...]] = {
@@ -16,7 +26,7 @@ _EARS: dict[str, tuple[Part, ...]] = {
     "dog": (("ellipse", "main", (12, 14, 32, 52)), ("ellipse", "main", (68, 14, 88, 52))),
     "cat": (("polygon", "main", (24, 22, 26, 0, 46, 12)), ("polygon", "main", (76, 22, 74, 0, 54, 12))),
     "robot": (("line", "ink", (50, 12, 50, 2)), ("ellipse", "second", (44, -2, 56, 9))),
-    # from here on in each table: in no picture of vieval_demo, but for vieval_demo_unseen and for training
+    # from here on in each table: in no picture of vieval_demo, but for the training of vieval_small
     "rabbit": (("ellipse", "main", (28, -4, 42, 26)), ("ellipse", "main", (58, -4, 72, 26))),
     "mouse": (("ellipse", "main", (8, 0, 40, 30)), ("ellipse", "main", (60, 0, 92, 30))),
     "dragon": (("polygon", "second", (32, 16, 42, -3, 50, 14)), ("polygon", "second", (50, 14, 58, -3, 68, 16))),

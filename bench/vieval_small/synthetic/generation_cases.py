@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from vieval_plugin.benchmarks.synthetic import content
-from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, blend, draw_thing, place
-from vieval_plugin.benchmarks.synthetic.instructions import (
+from bench.vieval_small.synthetic import content
+from bench.vieval_small.synthetic.instructions import (
     Drawn,
     DrawnInstruction,
     Placed,
@@ -16,9 +15,10 @@ from vieval_plugin.benchmarks.synthetic.instructions import (
     some_things,
     worded,
 )
-from vieval_plugin.benchmarks.synthetic.spoiling import line_drawing
-from vieval_plugin.benchmarks.synthetic.strength import quarters
-from vieval_plugin.benchmarks.synthetic.worlds import World, pick
+from bench.vieval_small.synthetic.worlds import World, pick
+from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, blend, draw_thing, place
+from vieval_plugin.benchmarks.vieval_demo.spoiling import line_drawing
+from vieval_plugin.benchmarks.vieval_demo.strength import quarters
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

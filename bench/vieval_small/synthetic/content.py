@@ -13,7 +13,7 @@ import PIL.Image
 import PIL.ImageChops
 import PIL.ImageFilter
 
-from vieval_plugin.benchmarks.synthetic.drawing import Picture
+from vieval_plugin.benchmarks.vieval_demo.drawing import Picture
 
 Change: TypeAlias = Callable[[Picture, float, Picture, np.random.RandomState], Picture]
 

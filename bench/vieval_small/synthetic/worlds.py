@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from vieval_plugin.benchmarks.synthetic import content, grounds, photographs, quality
-from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, Picture
-from vieval_plugin.benchmarks.synthetic.toys import ANIMALS, GARMENTS, PATTERNS, Toy
+from bench.vieval_small.synthetic import content, grounds, photographs, quality
+from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, Picture
+from vieval_plugin.benchmarks.vieval_demo.toys import ANIMALS, GARMENTS, PATTERNS, Toy
 
 HELD_OUT_THINGS = ("crown", "bell", "drum", "key", "cactus", "snail")
 

@@ -14,7 +14,7 @@ import PIL.ImageFilter
 import PIL.ImageFont
 from scipy.ndimage import map_coordinates
 
-from vieval_plugin.benchmarks.synthetic.drawing import Picture
+from vieval_plugin.benchmarks.vieval_demo.drawing import Picture
 
 
 def spoil(picture: Picture, defect: str, strength: float, seed: int) -> Picture:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vieval_plugin.benchmarks.synthetic import content
-from vieval_plugin.benchmarks.synthetic.drawing import HUES, Picture, Rgb
-from vieval_plugin.benchmarks.synthetic.toys import Toy
-from vieval_plugin.benchmarks.synthetic.worlds import World, pick
+from bench.vieval_small.synthetic import content
+from bench.vieval_small.synthetic.worlds import World, pick
+from vieval_plugin.benchmarks.vieval_demo.drawing import HUES, Picture, Rgb
+from vieval_plugin.benchmarks.vieval_demo.toys import Toy
 
 Random = np.random.RandomState
 SHAPED = {"cut_off": content.cut_off, "squeezed": content.squeezed, "smaller": content.smaller}

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vieval_plugin.benchmarks.synthetic import edit_cases, generation_cases, subject_cases
-from vieval_plugin.benchmarks.synthetic.drawing import Picture
-from vieval_plugin.benchmarks.synthetic.instructions import Drawn, DrawnInstruction, Random
-from vieval_plugin.benchmarks.synthetic.quality import spoil
-from vieval_plugin.benchmarks.synthetic.strength import quarters
-from vieval_plugin.benchmarks.synthetic.worlds import World, pick
+from bench.vieval_small.synthetic import edit_cases, generation_cases, subject_cases
+from bench.vieval_small.synthetic.instructions import Drawn, DrawnInstruction, Random
+from bench.vieval_small.synthetic.quality import spoil
+from bench.vieval_small.synthetic.worlds import World, pick
+from vieval_plugin.benchmarks.vieval_demo.drawing import Picture
+from vieval_plugin.benchmarks.vieval_demo.strength import quarters
 
 BY_QUARTERS = {"wrong_count", "missing_object", "wrong_thing", "extra_thing", "wrong_subject", "twins"}
 """Defects that are there in whole things, or in whole features of a subject, only."""

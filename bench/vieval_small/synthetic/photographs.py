@@ -13,7 +13,7 @@ import numpy as np
 import PIL.Image
 import PIL.ImageOps
 
-from vieval_plugin.benchmarks.synthetic.drawing import SIZE, Picture
+from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture
 from vieval_plugin.errors import VievalError, install_advice
 
 HELD_OUT: dict[str, str] = {

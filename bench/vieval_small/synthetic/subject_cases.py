@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import PIL.Image
 
-from vieval_plugin.benchmarks.synthetic.drawing import SIZE, Picture, place
-from vieval_plugin.benchmarks.synthetic.instructions import SHAPED, Drawn, DrawnInstruction, Random, worded
-from vieval_plugin.benchmarks.synthetic.toys import Toy, altered, draw_toy, portrait
-from vieval_plugin.benchmarks.synthetic.worlds import World, pick
+from bench.vieval_small.synthetic.instructions import SHAPED, Drawn, DrawnInstruction, Random, worded
+from bench.vieval_small.synthetic.worlds import World, pick
+from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture, place
+from vieval_plugin.benchmarks.vieval_demo.toys import Toy, altered, draw_toy, portrait
 
 
 def sdig(world: World, rng: Random) -> DrawnInstruction:

@@ -13,8 +13,8 @@ import PIL.Image
 import PIL.ImageDraw
 from scipy.spatial import KDTree
 
-from vieval_plugin.benchmarks.synthetic.drawing import SIZE, Picture
-from vieval_plugin.benchmarks.synthetic.quality import picture_of
+from bench.vieval_small.synthetic.quality import picture_of
+from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture
 
 Ground: TypeAlias = Callable[[np.random.RandomState], Picture]
 

@@ -1,0 +1,40 @@
+"""A card's judge among the published ones: recorded verdicts of GPT-4o and GPT-4v on one task type of ImagenHub."""
+
+import pytest
+
+from tests.leaderboard.logs import few_logs
+from vieval_plugin.benchmarks.registry import benchmark
+from vieval_plugin.card.placement import placement_of
+from vieval_plugin.meta_evaluation.comparison import compare_systems
+from vieval_plugin.published.judges import present, run_of
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.ranking import holm
+
+OPTIONS = StatisticsOptions(draws=50)
+
+
+@pytest.fixture(scope="module")
+def runs(shared_data, tmp_path_factory):
+    folder = few_logs(shared_data, tmp_path_factory.mktemp("logs"))
+    judged = benchmark("imagenhub").load(folder, "cig")
+    return [run_of(judge, folder, judged) for judge in present("imagenhub", folder)]
+
+
+def test_p_against_the_published_is_adjusted_over_them_and_not_over_their_own_pairs(runs):
+    imagenhub, [mine, *published] = benchmark("imagenhub"), runs
+    placed = placement_of(imagenhub, mine, published, OPTIONS)
+    raw = []
+    for judge in placed.published:
+        two = [mine, *(run for run in published if run.label == judge.label)]
+        [headline] = imagenhub.report.tables("imagenhub", tuple(imagenhub.parts), two, OPTIONS).headlines[:1]
+        [pair] = compare_systems(headline.compared(OPTIONS), "imagenhub", OPTIONS).pairs
+        raw.append(pair.result.p)
+    assert len(raw) == 2
+    assert [judge.difference.p for judge in placed.published] == holm(raw).tolist()
+    # of the published ones' own pairs there is one, whose p nothing adjusts
+    [own] = [pair for pair in placed.comparison.pairs if mine.label not in (pair.first, pair.second)]
+    assert own.adjusted == own.result.p
+    # a place follows from the same tests as the sentence beside it
+    better = sum(judge.difference.outcome == "better" for judge in placed.published)
+    [standing] = [s for s in placed.comparison.standings if s.system.label == mine.label]
+    assert standing.ranks[1] == 3 - better

@@ -1,0 +1,191 @@
+"""The gate of `vieval rank --margin` on verdicts: failures, what could be judged again, rare falls, people's ratings."""
+
+import re
+
+import numpy as np
+import PIL.Image
+import pytest
+from scipy import stats
+
+from vieval_plugin.cli import main
+from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.records import Provenance, unjudged
+from vieval_plugin.run.verdict_lines import write_all, write_verdicts
+
+SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
+N = 200
+
+
+@pytest.fixture
+def gate(tmp_path, monkeypatch, capsys):
+    """A function that ranks two generators' scores, with the statuses of those that failed, under a margin."""
+    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 100}")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+
+    def ranked(new, old, *flags, new_failed=(), old_failed=(), margin=0.05):
+        judged, verdicts = [], []
+        for name, scores, failed in (("new", new, dict(new_failed)), ("old", old, dict(old_failed))):
+            for number, score in enumerate(scores):
+                judged.append(Sample(SampleId("own", "tig", name, f"p{number:03}"), {}))
+                verdicts.append(
+                    unjudged(failed[number], "lost")
+                    if number in failed
+                    else Verdict(dict.fromkeys(("SC", "PQ", "O"), float(np.clip(score, 0, 1))), Status.OK)
+                )
+        write_verdicts(tmp_path / "v.jsonl", judged, verdicts, SOURCE)
+        code = main(["rank", str(tmp_path / "v.jsonl"), *map(str, flags), "--margin", str(margin)])
+        return code, capsys.readouterr().out.splitlines()
+
+    return ranked
+
+
+def scores(seed=0, n=N, level=0.6):
+    rng = np.random.default_rng(seed)
+    base = rng.normal(level, 0.1, n)
+    return [np.clip(base + rng.normal(0, 0.1, n), 0, 1) for _ in range(2)]
+
+
+@pytest.mark.parametrize("status", [Status.NO_IMAGE, Status.REFUSAL, Status.PARSE_FAILURE])
+def test_a_generator_whose_images_fail_does_not_pass_whatever_the_status(gate, status):
+    new, old = scores()
+    assert gate(new, old)[0] == 0
+    failed = [(n, status) for n in range(0, N, 3)]
+    code, shown = gate(new, old, new_failed=failed)
+    assert code == 3
+    [sentence] = [line for line in shown if "new fails more often than old: on 67 prompts" in line]
+    assert "failures as the lowest score: difference -0.2" in sentence
+
+
+def test_better_is_said_only_if_it_holds_with_failures_as_the_lowest_score(gate):
+    new, old = scores()
+    worst = [(int(n), Status.NO_IMAGE) for n in np.argsort(new - old)[:99]]
+    code, shown = gate(new, old, new_failed=worst)
+    assert code == 3
+    assert shown[0].startswith(
+        "new and old cannot be told apart: new is ahead only while its failures (no_image 99 of 200)"
+    )
+    assert not any("is better" in line for line in shown)
+    code, shown = gate(new + 0.2, old, new_failed=worst[:2])
+    assert code == 0
+    assert shown[0].startswith("new is better than old: ")
+
+
+def test_more_failures_than_the_old_one_has_are_no_pass_however_high_the_scores(gate):
+    new, old = scores()
+    six = [(n, Status.NO_IMAGE) for n in range(6)]
+    assert gate(new + 0.1, old, new_failed=six)[0] == 3
+    assert gate(new + 0.1, old, new_failed=six[:5])[0] == 0
+    assert gate(new + 0.1, old, new_failed=six, old_failed=[(n + 9, status) for n, status in six])[0] == 0
+
+
+@pytest.mark.parametrize("status", [Status.API_ERROR, Status.TOOL_ERROR])
+@pytest.mark.parametrize("side", ["new", "old"])
+def test_what_could_be_judged_again_decides_nothing_above_one_in_a_hundred(gate, status, side):
+    new, old = scores()
+    lost = [(n, status) for n in range(3)]
+    code, shown = gate(new + 0.1, old, **{f"{side}_failed": lost})
+    assert code == 4
+    [sentence] = [line for line in shown if "by more than 0.05" in line]
+    assert f"3 of 200 prompts of {side} have no verdict" in sentence
+    assert "judge them again: with the command that wrote " in sentence
+    assert sentence.endswith("v.jsonl.")
+    assert gate(new + 0.1, old, **{f"{side}_failed": lost[:2]})[0] == 0
+
+
+def test_prompts_of_the_old_one_without_a_verdict_of_the_new_one_decide_nothing(gate):
+    new, old = scores()
+    code, shown = gate(new[:101] + 0.1, old)
+    assert code == 4
+    assert any("99 of 200 prompts of new have no verdict" in line for line in shown)
+    assert gate(new + 0.1, old[:101])[0] == 0
+
+
+def test_one_prompt_more_that_fell_by_the_whole_scale_is_in_the_bound(gate):
+    new, old = scores()
+    new[:4] = old[:4] - 0.4
+    code, shown = gate(new, old)
+    assert code == 0
+    differences = np.append(new - old, -1)
+    low = differences.mean() - stats.t.ppf(0.975, N) * differences.std(ddof=1) / np.sqrt(N + 1)
+    [sentence] = [line for line in shown if line.startswith("new is not worse than old by more than 0.05")]
+    assert f"at worst {low:.3f} with one bad prompt more" in sentence
+    fell = int((new - old < -0.3).sum())
+    assert sentence.endswith(f" {fell} of 200 prompts fell by more than 0.3.")
+
+
+@pytest.mark.parametrize(("n", "code"), [(20, 4), (59, 4), (60, 0)])
+def test_equal_scores_pass_from_the_number_on_that_is_named(gate, n, code):
+    same = scores(n=n)[0]
+    assert gate(same, same)[0] == code
+
+
+def test_a_margin_of_0_is_passed_by_better_alone(gate):
+    _, old = scores()
+    assert gate(old, old, margin=0)[0] == 4
+    assert gate(old + 0.1, old, margin=0)[0] == 0
+    _, shown = gate(old, old, margin=0)
+    assert any("no feasible number of prompts would tell" in line for line in shown)
+
+
+def test_corrected_differences_have_the_same_prompt_more(gate, tmp_path):
+    new, old = scores(n=100)
+    rows = [
+        f"own,tig,p{n:03},{name},,ann,O,{value:.6f}"
+        for name, values in (("new", new + 0.02), ("old", old))
+        for n, value in enumerate(values)
+    ]
+    (tmp_path / "people.csv").write_text("\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows]))
+    _, shown = gate(new, old, "--human", tmp_path / "people.csv")
+    [sentence] = [line for line in shown if "than old by more than 0.05" in line]
+    differences = np.append(new + 0.02 - old, -1)  # all rated: Student's t of the ratings' differences
+    low = differences.mean() - stats.t.ppf(0.975, 100) * differences.std(ddof=1) / np.sqrt(101)
+    assert float(re.search(r"at worst (-?\d\.\d+) with", sentence)[1]) == pytest.approx(low, abs=2e-3)
+    lost = [(n, Status.NO_IMAGE) for n in range(30)]
+    assert gate(new, old, "--human", tmp_path / "people.csv", new_failed=lost)[0] == 3
+
+
+def contests(tmp_path, votes, lost=(), unread=()):
+    """Verdicts on contests of new and old, lost being the prompts of which new is no image."""
+    PIL.Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    judged, verdicts = [], []
+    for number, vote in enumerate(votes):
+        sides = [
+            Sample(
+                SampleId("own", "tig", name, f"p{number:03}"), {"output": Image(tmp_path / "a.png")}, {"prompt": "x"}
+            )
+            for name in ("new", "old")
+        ]
+        judged.append(Contest(SampleId("own", "tig", "", f"p{number:03}"), tuple(sides), group=f"p{number:03}"))
+        choice = Choice({"forward": vote, "reverse": vote})
+        verdict = Verdict({}, Status.OK, choice=choice)
+        if number in lost:
+            verdict = unjudged(Status.NO_IMAGE, "lost")
+            [step] = verdict.trace
+            verdict = Verdict({}, Status.NO_IMAGE, trace=(type(step)(("1", *step.path), step.status, reason="lost"),))
+        if number in unread:
+            verdict = Verdict({}, Status.PARSE_FAILURE)
+        verdicts.append(verdict)
+    source = Provenance("pairwise", (), ("O",), "judge-7b", "pairwise/v1", "abc")
+    write_all(tmp_path / "v.jsonl", judged, [(verdicts, source)])
+    return tmp_path / "v.jsonl"
+
+
+def test_contests_without_the_new_image_are_lost(gate, tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    votes = ["first" if rng.random() < 0.75 else "second" for _ in range(100)]
+    file = contests(tmp_path, votes)
+    text = file.read_text()
+    assert main(["rank", str(file), "--margin", "0.05"]) == 0
+    assert "the very same files" in capsys.readouterr().out  # by their hashes
+    digest = re.search(r'"sha256": "(\w{64})"', text)[1]
+    other = text.replace(digest, "0" * 64, 1)  # one picture of one side differs
+    file.write_text(other)
+    assert main(["rank", str(file), "--margin", "0.05"]) == 0
+    assert "with one bad prompt more" in capsys.readouterr().out
+    file = contests(tmp_path, votes, lost=range(60))
+    file.write_text(file.read_text().replace(digest, "0" * 64, 1))
+    assert main(["rank", str(file), "--margin", "0.05"]) == 3
+    shown = capsys.readouterr().out
+    assert "new fails more often than old: on 60 prompts" in shown
+    assert "is better" not in shown

@@ -1,0 +1,117 @@
+"""Pages that commands make link to what is in them, beside them or in the documentation, and say one version."""
+
+import asyncio
+import configparser
+import re
+import subprocess
+
+import numpy as np
+import PIL.Image
+import pytest
+from aiohttp import web
+
+import vieval_plugin
+import vieval_plugin.errors
+from tests.card.test_sentences import TYPES, card, entry, place
+from tests.cli.test_rank_folders import prompts
+from tests.docs.pages import DOCS, ROOT
+from tests.html_links import dead_links
+from vieval_plugin.card.writing import page as card_page
+from vieval_plugin.leaderboard.board import JUDGE, Board, BoardRow, BoardView, PrintedNumber
+from vieval_plugin.leaderboard.writing import page as leaderboard_page
+from vieval_plugin.serve.page import add
+from vieval_plugin.stats.options import StatisticsOptions
+
+VERSION = re.compile(r"VIEval (\d+\.\d+\.\d+)")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with the pages of `rank`, `report` and `label` of one run."""
+    from vieval_plugin.cli import main
+
+    folder, rng = tmp_path_factory.mktemp("made"), np.random.default_rng(0)
+    sides = [folder / "mine", folder / "theirs"]
+    for side in sides:
+        side.mkdir()
+        for number in range(8):
+            pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+            PIL.Image.fromarray(pixels).save(side / f"p{number}.png")
+    verdicts = folder / "verdicts.jsonl"
+    given = [*sides, "--prompts", prompts(folder, 8), "--judge", "sharpness", "--out", verdicts]
+    assert main(["rank", *map(str, given), "--html", str(folder / "rank.html")]) == 0
+    assert main(["report", str(verdicts), "--out", str(folder)]) == 0
+    assert main(["label", str(verdicts), "--out", str(folder / "label.html")]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("name", ["rank.html", "report.html", "label.html"])
+def test_pages_of_a_run(made, name):
+    text = (made / name).read_text(encoding="utf-8")
+    assert text.count("href=") > 1 or name == "label.html"
+    assert dead_links(text, made) == []
+    assert set(VERSION.findall(text)) <= {vieval_plugin.__version__}
+
+
+def test_the_page_of_a_card(tmp_path):
+    text = card_page(card(entry(published=[place("judge", 0.1, 0.01, [(word, 0.1, 0.01) for word in TYPES])])))
+    assert dead_links(text, tmp_path) == []
+    assert VERSION.findall(text) == [vieval_plugin.__version__]
+
+
+def test_the_page_of_the_leaderboard_wherever_it_lies(tmp_path):
+    row = BoardRow("judge", JUDGE, "1", 0.5, 0.4, 0.6, 100)
+    view = BoardView({"aspect": "O"}, "Agreement", "all", "O", ("A finding.",), (row,), ())
+    erratum = PrintedNumber("judge", "T1", "all", "", "O", 0.4, computed=0.5, reason="Another row.")
+    board = Board("b", "Mine", (view,), (), (erratum,), "a paper", "Ranks.", "judge is best")
+    for name in ("leaderboard.csv", "leaderboard.json"):
+        (tmp_path / name).touch()
+    text = leaderboard_page([board], StatisticsOptions())
+    assert "erratum</a>" in text
+    assert dead_links(text, tmp_path) == []
+
+
+def test_the_page_of_the_server(tmp_path):
+    app = web.Application()
+    add(app, [])
+    response = asyncio.run(next(iter(app.router.routes())).handler(None))
+    assert dead_links(response.body.decode(), tmp_path) == []
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.html")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_pages_of_the_documentation(page):
+    text = page.read_text(encoding="utf-8")
+    assert dead_links(text, page.parent) == []
+    assert VERSION.findall(text) == [vieval_plugin.__version__]
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["#nowhere", "nowhere.md", "https://x.example/", f"{vieval_plugin.errors.PROJECT}/blob/main/docs/index.md#no"],
+)
+def test_a_dead_link_is_found(link, tmp_path):
+    assert dead_links(f'<p id="here"><a href="{link}">x</a><a href="#here">y</a>', tmp_path) == [link]
+
+
+def test_the_version_stands_in_one_place():
+    """Every other one is read from it; a checkout that is not installed, or an older install of it, says the same."""
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    assert settings["metadata"]["version"] == "attr: vieval_plugin.__version__"
+    asked = subprocess.run(
+        [
+            "git",
+            "grep",
+            "-nE",
+            r"version(_of)?\(.vieval.\)|_PACKAGES = .*.vieval.",
+            "--",
+            "vieval_plugin",
+            "judges",
+            "docs",
+            "bench",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert asked == ""

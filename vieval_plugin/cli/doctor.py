@@ -1,0 +1,224 @@
+"""`vieval doctor`: what can be done in this environment, what is missing for the rest, and whether servers answer."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vieval_plugin.cli import add_command
+
+if TYPE_CHECKING:
+    from vieval_plugin.cli import Commands
+    from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.judges.spec import JudgeSpec
+
+_SECONDS = 20.0
+_SCORER_PACKAGES = ("torch", "torchmetrics", "torchvision", "transformers")
+
+
+@dataclass(frozen=True)
+class Ability:
+    """A job and what it needs; it can be done where that is empty."""
+
+    job: str
+    needs: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Outcome of a check: a line that says what is so and what to do, and for a server the model that answered."""
+
+    fine: bool
+    text: str
+    model: str = ""
+
+
+def add(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "doctor",
+        "say what is ready to use, and what the rest needs",
+        "It checks packages, options, data, the store of replies, and the servers of your backbones.",
+        ("this environment", "vieval doctor"),
+        ("a server", "vieval doctor --base-url http://127.0.0.1:8000/v1"),
+    )
+    parser.add_argument("--base-url", metavar="URL", help="check this server, in place of those in the options")
+    parser.add_argument("--model", help="the model to ask there (default: the one that the server lists)")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin import config
+    from vieval_plugin.config import Backbone
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.redaction import redacted
+
+    current = config.current()
+    backbones = current.backbones
+    if options.base_url:
+        model = options.model or asyncio.run(_listed_model(options.base_url))
+        backbones = {"judge": Backbone(model=model, base_url=(options.base_url,))}
+    elif options.model:
+        raise VievalError("--model goes with --base-url; models of the options are asked without either")
+    checks = [*_local(current), *asyncio.run(_servers(backbones))]
+    abilities = list(_abilities(current, next((check.model for check in checks if check.model), "")))
+    say("You can:", *(f"  {ability.job}" for ability in abilities if not ability.needs), "")
+    if needing := [f"  to {ability.job}: {ability.needs}" for ability in abilities if ability.needs]:
+        say("You need:", *needing, "")
+    problems = sum(not check.fine for check in checks)
+    say(
+        f"{problems} of {len(checks)} checks found a problem" if problems else f"no problem in {len(checks)} checks", ""
+    )
+    for check in sorted(checks, key=lambda check: check.fine):
+        say(redacted(f"{'ok     ' if check.fine else 'PROBLEM'}  {check.text}"))
+    return 1 if problems else 0
+
+
+def _local(options: Config) -> Iterator[Check]:
+    """Python, the options, VLMEvalKit's hook, the data folder and the store."""
+    from vieval_plugin import __version__, config
+    from vieval_plugin.backends.cache.store import Store
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.hosts.vlmevalkit import guard, hook_files
+
+    named = os.environ.get(config.FILE_VARIABLE)
+    yield Check(True, f"vieval {__version__}, Python {sys.version.split()[0]}")
+    yield Check(True, f"options: {named or 'defaults'} ({config.FILE_VARIABLE}), hash {options.hash}")
+    yield Check(True, f"data: {options.data_folder()}")
+    if (state := hook_files.state()) == "old":
+        yield Check(False, "VLMEvalKit: its hook is another version's; run `vieval vlmevalkit --install-hook` again")
+    try:
+        if importlib.util.find_spec("vlmeval"):
+            yield Check(True, f"VLMEvalKit: {guard.installation().name}; hook {state}")
+        if path := options.store_path():
+            store = Store(path)
+            yield Check(True, f"store: {path}, {sum(row[1] for row in store.info())} replies")
+            store.close()
+    except VievalError as error:
+        yield Check(False, str(error))
+
+
+async def _servers(backbones: dict[str, Backbone]) -> list[Check]:
+    return [check for name, backbone in backbones.items() async for check in _server(name, backbone)]
+
+
+async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
+    """A short chat, a schema and log-probabilities, from each address of a backbone."""
+    from vieval_plugin.backends.http.openai import OpenAIBackend
+    from vieval_plugin.backends.http.server import Usage, server_options
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Probabilities
+
+    greeting = (Message("user", ("Say hello.",)),)
+    for url in backbone.base_url:
+        where = f"backbone {name}: {backbone.model} at {url}"
+        short = {"base_url": (url,), "timeout": _SECONDS, "patience": _SECONDS / 4, "retries": 0}
+        try:
+            options = server_options(name, backbone.model_copy(update=short))
+            async with OpenAIBackend(backbone.model, options, usage=Usage()) as backend:
+                reply = await backend.answer(Chat(greeting, ("hello",), max_tokens=8))
+                if isinstance(reply, Failure):
+                    yield Check(False, f"{where}: {reply.reason}")
+                    continue
+                schemas = "enforced" if await backend.takes_schemas() else "not enforced, asked for in words"
+                likelihood = await backend.answer(Likelihood(greeting, ("Yes",), ("logprobs",)))
+                logprobs = (
+                    "given"
+                    if isinstance(likelihood, Probabilities)
+                    else "not given (judges of probabilities need them)"
+                )
+                text = f"{where}: answers; schemas {schemas}; log-probabilities {logprobs}"
+                yield Check(True, text, backbone.model)
+        except VievalError as error:
+            yield Check(False, f"{where}: {error}")
+
+
+async def _listed_model(url: str) -> str:
+    """The one model that a server lists; VievalError where it lists none or several, or does not answer."""
+    from vieval_plugin.backends.http.responses import Refused
+    from vieval_plugin.backends.http.server import Server, Usage, server_options
+    from vieval_plugin.config import Backbone
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.redaction import redacted
+    from vieval_plugin.text.yaml_json import read_json
+
+    backbone = Backbone(model="", base_url=(url,), timeout=_SECONDS, retries=0)
+    try:
+        async with Server(server_options("judge", backbone), Usage(), 0) as server:
+            document = read_json((await server.fetch(f"{url.rstrip('/')}/models", 1 << 20)).decode())
+        [name] = [row["id"] for row in document["data"]]
+    except (Refused, ValueError, KeyError, TypeError) as error:
+        reason = " ".join(redacted(str(error)).split())[:200]
+        advice = "start the server, correct the address, which ends in /v1, or name the model by --model"
+        raise VievalError(f"{redacted(url)} does not list one model ({reason}); {advice}") from None
+    return str(name)
+
+
+def _abilities(options: Config, model: str) -> Iterator[Ability]:
+    """Jobs of judges, harnesses, rewards and benchmarks; `model` is a backbone that answers, empty where there is none."""
+    from vieval_plugin.benchmarks import registry as benchmark_registry
+    from vieval_plugin.errors import docs_url, install_advice
+    from vieval_plugin.judges import registry as judge_registry
+
+    judges: dict[Ability, list[str]] = {}
+    for name, spec in judge_registry.judges().items():
+        judges.setdefault(_scoring(spec, model), []).append(name)
+    for ability, names in sorted(judges.items(), key=lambda item: item[0].job):
+        yield Ability(ability.job.format(", ".join(names)), ability.needs)
+    root = options.data_folder()
+    ready, absent = list[str](), list[str]()
+    for name, benchmark in benchmark_registry.benchmarks().items():
+        if not benchmark.generates and benchmark.root == "data":
+            (absent if any(benchmark.missing(root, part) for part in benchmark.parts) else ready).append(name)
+    harnesses = {
+        "lmms_eval": ("tasks in lmms-eval", install_advice("lmms-eval")),
+        "vlmeval": ("datasets in VLMEvalKit", f"VLMEvalKit; see {docs_url('guides/harnesses.md#vlmevalkit')}"),
+    }
+    for module, (job, advice) in harnesses.items():
+        needs = "" if importlib.util.find_spec(module) else advice
+        yield Ability(f"run {job} on {', '.join(ready)} (`vieval tasks` lists them)", needs)
+    if absent:
+        further = f"{len(absent)} further benchmarks, such as {', '.join(absent[:3])}"
+        yield Ability(f"run tasks on {further}", "their data; `vieval prepare NAME` gets it")
+    needs = "" if importlib.util.find_spec("aiohttp") else f"aiohttp; {install_advice('http')}"
+    yield Ability("serve judges as rewards (`vieval serve`)", needs)
+
+
+def _scoring(spec: JudgeSpec, model: str) -> Ability:
+    """The job of a judge, with braces for its name, and what it needs."""
+    from vieval_plugin.errors import docs_url, install_advice
+
+    if spec.pack and not spec.scored:
+        address = docs_url("guides/scoring.md#choose-a-backbone")
+        needs = f"a model on a server (--model NAME --base-url URL); see {address}"
+        return Ability(f"score images with {{}} by {model}") if model else Ability("score images with {}", needs)
+    if spec.training_benchmarks:
+        return Ability("try everything without a server with {}, a toy that knows its own drawings only")
+    if spec.scored:
+        absent = [name for name in _SCORER_PACKAGES if importlib.util.find_spec(name) is None]
+        needs = f"{', '.join(absent)}; {install_advice('scorers')}" if absent else ""
+        return Ability("score images with {}, whose weights are fetched when first used", needs)
+    return Ability("score images with {}", _missing_package(spec.name))
+
+
+def _missing_package(metric: str) -> str:
+    """The package that a pixel metric lacks, with advice, which the metric itself says of noise."""
+    import numpy as np
+
+    from vieval_plugin.backends.metrics.pixel_metrics import METRICS
+    from vieval_plugin.errors import VievalError, install_advice
+
+    noise = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
+    try:
+        if metric in METRICS:
+            METRICS[metric]({"image": noise[0], "reference": noise[1]})
+    except VievalError:
+        return f"scikit-image; {install_advice('metrics')}"
+    return ""

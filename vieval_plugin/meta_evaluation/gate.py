@@ -1,0 +1,200 @@
+"""Evidence of a gate: a challenger less a reference, where both have scores and with failures as the lowest score."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+from scipy import stats
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import digest
+from vieval_plugin.judges.contests import candidates_of
+from vieval_plugin.judges.protocol import OUTPUTS, Image, Sample, SampleId, Status, outputs
+from vieval_plugin.meta_evaluation.comparison import SystemPair
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
+from vieval_plugin.meta_evaluation.generator_means import generators_of, named_with_part
+from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, outcomes_between
+from vieval_plugin.records import Run
+from vieval_plugin.stats.comparison import Bools
+from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.non_inferiority import LEVEL, MeanOfDifferences
+from vieval_plugin.stats.options import StatisticsOptions
+
+_JUDGED_AGAIN = (Status.API_ERROR, Status.TOOL_ERROR, Status.MISSING)
+"""Statuses of what can be judged again: no failure of the generator, nor of what the judge said of it."""
+LARGE_FALL = 0.3
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class GateEvidence:
+    """A generator, the challenger, less another, the reference, on the prompts or contests that a gate decides on.
+
+    `scored` is the mean of differences where both have a score, `penalised` that with all failures as the lowest score.
+    `items` is how many prompts the reference has; of both, `more_failures` says on how many of these it failed more often
+    than the other, `unjudged` how many could be judged again. `fell` counts prompts on which the score fell by more than
+    `LARGE_FALL`. `same_files`: all pictures of both are the same files.
+    """
+
+    scored: MeanOfDifferences
+    penalised: MeanOfDifferences
+    items: int
+    more_failures: tuple[int, int]
+    unjudged: tuple[int, int]
+    fell: int = 0
+    same_files: bool = False
+
+
+def gate_evidence(
+    run: Run, ranking: GeneratorRanking, challenger: str, reference: str, options: StatisticsOptions
+) -> GateEvidence:
+    """The evidence on two generators of a ranking, whatever the options say that a failed verdict is.
+
+    Args:
+        run: the verdicts that the ranking is of.
+        ranking: by means, by corrected means or by win rates.
+        challenger, reference: labels of the two.
+        options: those of contests.
+    """
+    identical = same_files(_pictures(run), challenger, reference)
+    if ranking.statistic == WIN_RATE:
+        return replace(_of_contests(run, ranking.aspect, challenger, reference, options), same_files=identical)
+    generators = {g.image_model: named_with_part(g) for g in generators_of(run, StatisticsOptions())}
+    challenged, compared = (
+        _by_prompt(generator.with_word(ranking.heading, ranking.word) if ranking.heading else generator.all)
+        for generator in (generators[challenger], generators[reference])
+    )
+    corrected = ranking.comparison.pair_of(challenger, reference) if ranking.statistic == CORRECTED else None
+    if corrected and corrected.first != challenger:
+        corrected = corrected.turned
+    return replace(_of_images(ranking.aspect, challenged, compared, corrected), same_files=identical)
+
+
+def same_files(pictures: Iterable[tuple[SampleId, tuple[str, ...]]], challenger: str, reference: str) -> bool:
+    """True where two generators made the same prompts' pictures, and all are the very same files.
+
+    Args:
+        pictures: of samples of any generators, the SHA-256 of their files; empty texts where that is not known.
+        challenger, reference: the generators.
+    """
+    files: dict[str, dict[tuple[str, str, int], tuple[str, ...]]] = defaultdict(dict)
+    for identity, digests in pictures:
+        files[identity.image_model][identity.part, identity.uid, identity.draw] = digests
+    mine = files[challenger]
+    return bool(mine) and mine == files[reference] and all(map(all, mine.values()))
+
+
+def digests_of(sample: Sample) -> tuple[str, ...]:
+    """The SHA-256 of each output of a sample as it was judged; an empty text for one that is not known."""
+    if not set(OUTPUTS) & set(sample.images):
+        return ("",)
+    return tuple(image.sha256 or _digest(image) for _, image in outputs(sample))
+
+
+def _digest(image: Image) -> str:
+    try:
+        return digest(image)
+    except VievalError:
+        return ""
+
+
+def _pictures(run: Run) -> Iterator[tuple[SampleId, tuple[str, ...]]]:
+    for record in (record for judged in chain(*run.records.values()) for record in judged):
+        if record.row:
+            yield record.id, (record.row.digest,)
+        elif record.sample is None:
+            yield record.id, ("",)
+        else:
+            yield from ((sample.id, digests_of(sample)) for sample in candidates_of(record.sample))
+
+
+def _by_prompt(images: Sequence[Observation]) -> dict[str, list[Observation]]:
+    """The images of each prompt, without those that the judge does not apply to, which no statistic sees."""
+    by_prompt: dict[str, list[Observation]] = defaultdict(list)
+    for image in images:
+        if image.status is not Status.NOT_APPLICABLE:
+            by_prompt[image.group].append(image)
+    return by_prompt
+
+
+def _of_images(
+    aspect: str,
+    challenged: Mapping[str, Sequence[Observation]],
+    compared: Mapping[str, Sequence[Observation]],
+    corrected: SystemPair | None,
+) -> GateEvidence:
+    """The evidence of scores; a prompt of which the challenger has no verdict at all is one that could be judged."""
+    prompts = list(compared)
+    sides = [[_scores(images.get(p, ()), aspect) for p in prompts] for images in (challenged, compared)]
+    lowest = -1.0 if any((scores < 0).any() for scores in chain(*sides)) else 0.0
+    means = np.array([[np.nan_to_num(scores, nan=lowest).mean() for scores in side] for side in sides])
+    failed = np.array([[np.isnan(scores).mean() for scores in side] for side in sides])
+    usable = np.asarray((failed < 1).all(axis=0))
+    # the mean of the images that have a score, from that with the others as the lowest
+    scored = (means[:, usable] - lowest * failed[:, usable]) / (1 - failed[:, usable])
+    differences, penalised = scored[0] - scored[1], means[0] - means[1]
+    unjudged = [
+        sum(
+            p not in images or any(i.status in _JUDGED_AGAIN and aspect not in i.scores for i in images[p])
+            for p in prompts
+        )
+        for images in (challenged, compared)
+    ]
+    fall = 1 - lowest
+    by_both = MeanOfDifferences.of(differences, range(len(differences)), fall)
+    by_all = MeanOfDifferences.of(penalised, range(len(prompts)), fall)
+    if corrected:
+        by_both, by_all = _corrected(corrected, penalised, usable, fall)
+    return GateEvidence(
+        by_both,
+        by_all,
+        len(prompts),
+        (int((failed[0] > failed[1]).sum()), int((failed[0] < failed[1]).sum())),
+        (unjudged[0], unjudged[1]),
+        int((differences < -LARGE_FALL - _ROUNDING).sum()),
+    )
+
+
+def _scores(images: Sequence[Observation], aspect: str) -> Floats:
+    """The scores of a prompt's images, NaN of those that failed; one NaN without images."""
+    rated = [image for image in images if aspect in image.scores or not image.status.usable]
+    return np.array([image.scores.get(aspect, math.nan) for image in rated] or [math.nan])
+
+
+def _corrected(
+    pair: SystemPair, penalised: Floats, usable: Bools, fall: float
+) -> tuple[MeanOfDifferences, MeanOfDifferences]:
+    """The corrected difference, and that with the judge's penalised difference on each prompt on which a side failed.
+
+    People rate no picture that is not there: what they correct is the mean of the prompts that both have, and how many
+    these are of all adds an error of its own.
+    """
+    difference, n = pair.result.difference, pair.n
+    error = (difference.high - difference.low) / 2 / float(stats.t.ppf(1 - LEVEL, max(n - 1, 1)))
+    mixed = np.where(usable, difference.value, penalised)
+    mixed_error = math.hypot(float(mixed.std(ddof=1)) / math.sqrt(len(mixed)), float(usable.mean()) * error)
+    return (
+        MeanOfDifferences(difference.value, error, n, fall),
+        MeanOfDifferences(float(mixed.mean()), mixed_error, n, fall),
+    )
+
+
+def _of_contests(run: Run, subject: str, challenger: str, reference: str, options: StatisticsOptions) -> GateEvidence:
+    """The evidence of win rates, less one half: a contest that could not be judged counts as lost by the challenger."""
+    outcomes = outcomes_between(run, subject, challenger, reference, options)
+    decided = [outcome for outcome in outcomes if outcome.failed is None]
+    failures = [outcome.failed for outcome in outcomes if outcome.failed is not None]
+    unjudged = sum(outcome.failed is not None and outcome.status in _JUDGED_AGAIN for outcome in outcomes)
+    by_both, by_all = (
+        MeanOfDifferences.of([o.points - EVEN for o in contests], [o.group for o in contests], EVEN)
+        for contests in (decided, outcomes)
+    )
+    alone = failures.count((True, False)), failures.count((False, True))
+    return GateEvidence(by_both, by_all, len(outcomes), alone, (unjudged, unjudged))

@@ -1,0 +1,183 @@
+"""The gate of `vieval rank --margin`: a decision on the first generator, and a sentence for each other one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
+from vieval_plugin.meta_evaluation.gate import LARGE_FALL, GateEvidence, gate_evidence
+from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
+from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.meta_evaluation.win_rates import PositionBias
+from vieval_plugin.records import Run
+from vieval_plugin.report.ranking_sentences import why_not
+from vieval_plugin.stats.non_inferiority import LEVEL, Decision, MeanOfDifferences, fewest_items, more_failures_p
+from vieval_plugin.stats.options import StatisticsOptions
+
+MOST_UNJUDGED = 0.01
+"""Share of a generator's prompts up to which what could be judged again counts as failures, and decides."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Decision on the first generator of a ranking against all others, and a sentence for each of them."""
+
+    decision: Decision
+    sentences: tuple[str, ...]
+
+
+def gate(
+    run: Run,
+    ranking: GeneratorRanking,
+    margin: float,
+    options: StatisticsOptions,
+    bias: PositionBias | None = None,
+    again: str = "",
+) -> Gate:
+    """Decide that the generator which comes first in the input is not worse than each other one by more than a margin.
+
+    It is not worse if it is not worse than any, and worse if it is worse than one: such a test of all needs no adjusted
+    level (Berger 1982, Multiparameter hypothesis testing and acceptance sampling). It is not worse than another only if
+    that holds where both have a score and with failures as the lowest score, and if it does not fail more often.
+
+    Args:
+        run: the verdicts that the ranking is of.
+        ranking: with the generators in the order of the input.
+        margin: in the unit of the difference.
+        options: those of the ranking.
+        bias: the judge's position bias, where win rates decide.
+        again: the words on how to judge again what a call or a tool failed on.
+
+    Raises:
+        VievalError: there is no other generator, or no prompt that both have a score of.
+    """
+    mine, *others = [system.label for system in ranking.comparison.compared.systems]
+    if not others:
+        raise VievalError(f"{no_other_generator(mine)}; rank verdicts on its images with these")
+    decided = []
+    for other in others:
+        evidence = gate_evidence(run, ranking, mine, other, options)
+        if evidence.same_files:
+            decided.append(("not_worse", same_files_sentence(mine, other)))
+            continue
+        if ranking.comparison.pair_of(mine, other) is None:
+            raise VievalError(f"--margin cannot compare {mine} with {other}: {why_not(ranking, (mine, other))}")
+        decided.append(_decided(ranking, evidence, mine, other, margin, bias, again))
+    decisions = {decision for decision, _ in decided}
+    overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
+    return Gate(overall, tuple(sentence for _, sentence in decided))
+
+
+def no_other_generator(generator: str) -> str:
+    """What a gate lacks where there is one generator."""
+    return f"--margin compares {generator} with another generator, and there is none"
+
+
+def same_files_sentence(mine: str, other: str) -> str:
+    """Sentence on two generators whose pictures are the same files."""
+    return f"{mine} is not worse than {other}: all their pictures are the very same files, so the difference is 0."
+
+
+def too_few_sentence(n: int, unit: str, margin: float, fall: float) -> str:
+    """Sentence that even equal scores on so many prompts could not pass; empty where they could.
+
+    Args:
+        n: prompts or contests that both generators have.
+        unit: what these are called.
+        margin: from 0 on.
+        fall: as `MeanOfDifferences` has it.
+    """
+    fewest = fewest_items(margin, fall)
+    if n >= fewest:
+        return ""
+    enough = "" if math.isinf(fewest) else f"{fewest:,.0f} equal ones would, or "
+    return f"--margin {margin:g}: even equal scores on all {n} {unit} could not pass; {enough}a better generator could"
+
+
+def _decided(
+    ranking: GeneratorRanking,
+    evidence: GateEvidence,
+    mine: str,
+    other: str,
+    margin: float,
+    bias: PositionBias | None,
+    again: str,
+) -> tuple[Decision, str]:
+    unit = ranking.comparison.compared.unit
+    scored, penalised = evidence.scored, evidence.penalised
+    failures = any(evidence.more_failures)
+    measured = f"({_mean(ranking, mine, other)} on {scored.n} {unit}{_bound(scored)}{_with_failures(penalised) if failures else ''})"
+    if reason := _nothing_decides(ranking, evidence, mine, other, bias, again):
+        return (
+            "undecided",
+            f"It cannot be told whether {mine} is worse than {other} by more than {margin:g} {measured}: {reason}.",
+        )
+    fell = f" {evidence.fell} of {scored.n} {unit} fell by more than {LARGE_FALL:g}." if evidence.fell else ""
+    p = more_failures_p(*evidence.more_failures)
+    if p <= LEVEL:
+        more, fewer = evidence.more_failures
+        return "worse", (
+            f"{mine} fails more often than {other}: on {more} {unit}, where {other} does on {fewer} others (p {_p(p)}) "
+            f"{measured}.{fell}"
+        )
+    decisions = [scored.decision(margin), penalised.decision(margin)]
+    if "worse" in decisions:
+        return "worse", f"{mine} is worse than {other} by more than {margin:g} {measured}.{fell}"
+    if "undecided" not in decisions:
+        return "not_worse", f"{mine} is not worse than {other} by more than {margin:g} {measured}.{fell}"
+    return "undecided", (
+        f"It cannot be told whether {mine} is worse than {other} by more than {margin:g} {measured}: "
+        f"{_enough([scored, penalised], unit, margin)}.{fell}"
+    )
+
+
+def _nothing_decides(
+    ranking: GeneratorRanking, evidence: GateEvidence, mine: str, other: str, bias: PositionBias | None, again: str
+) -> str:
+    """Reason why the verdicts decide nothing, whatever the difference; empty where they do."""
+    unit = ranking.comparison.compared.unit
+    for generator, unjudged in zip((mine, other), evidence.unjudged, strict=True):
+        if unjudged > MOST_UNJUDGED * evidence.items:
+            return (
+                f"{unjudged} of {evidence.items} {unit} of {generator} have no verdict, or one that a failed call or tool "
+                f"left without a score; judge them again: {again}"
+            )
+    if bias is not None and bias.contradictory:
+        return f"the judge contradicts itself in {bias.contradicted} of {bias.contests} contests, so its answers decide nothing"
+    unranked = [
+        f"{g.generator} has {g.reason}" for g in ranking.generators if g.generator in (mine, other) and g.reason
+    ]
+    if unranked and evidence.penalised.decision(0) != "worse":
+        return unranked[0]
+    return f"at least {LEAST_FOR_A_TEST} {unit} are needed" if evidence.scored.n < LEAST_FOR_A_TEST else ""
+
+
+def _mean(ranking: GeneratorRanking, mine: str, other: str) -> str:
+    pair = ranking.comparison.pair_of(mine, other)
+    assert pair is not None
+    difference = (pair.result if pair.first == mine else pair.result.turned).difference
+    ends = f" [{difference.low:.3f}, {difference.high:.3f}]" if difference.has_interval else ""
+    return f"difference {difference.value:.3f}{ends}"
+
+
+def _bound(mean: MeanOfDifferences) -> str:
+    return "" if math.isnan(mean.low) else f", at worst {mean.low:.3f} with one bad prompt more"
+
+
+def _with_failures(mean: MeanOfDifferences) -> str:
+    return f"; failures as the lowest score: difference {mean.value:.3f}, at worst {mean.low:.3f}"
+
+
+def _enough(means: Sequence[MeanOfDifferences], unit: str, margin: float) -> str:
+    needed = max(mean.items_needed(margin) for mean in means)
+    digits = -max(0, math.floor(math.log10(needed)) - 1) if math.isfinite(needed) else 0
+    enough = f"about {round(needed, digits):,.0f} {unit}" if math.isfinite(needed) else f"no feasible number of {unit}"
+    return f"{enough} would tell, if the difference stays what it is"
+
+
+def _p(p: float) -> str:
+    text = p_text(p)
+    return text if text.startswith("<") else f"= {text}"
