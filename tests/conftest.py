@@ -1,7 +1,6 @@
 """Fixtures that several test modules use."""
 
 import atexit
-import functools
 import gc
 import itertools
 import json
@@ -19,7 +18,6 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.results.logs import pairwise as pairwise_logs
 
 evaluate = in_process.evaluate  # a fixture
 
@@ -117,14 +115,6 @@ def nothing_said_at_exit():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(atexit, "register", but_ours)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def replies_of_published_logs_read_once():
-    """Many tests read the same 22,000 published replies, which takes ten seconds each time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairwise_logs, "_read_label", functools.cache(pairwise_logs._read_label))
         yield
 
 

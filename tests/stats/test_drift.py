@@ -42,7 +42,9 @@ def refusals(points, usable, rng):
     usable[rng.permutation(ITEMS)[: ITEMS // 10], -1] = False
 
 
-@pytest.mark.parametrize("noise", [0, pytest.param(0.02, marks=pytest.mark.extras), 0.05])  # two answers of a noise of .05 differ in about a tenth
+@pytest.mark.parametrize(
+    "noise", [0, pytest.param(0.02, marks=pytest.mark.extras), 0.05]
+)  # two answers of a noise of .05 differ in about a tenth
 def test_the_same_judge_passes_and_changes_are_found(noise):
     assert found(noise, same) <= 9
     assert found(noise, a_quarter_lower) >= 80
