@@ -31,22 +31,29 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # rooms whose tests start no process and no server: `make test` begins with those that are not slow
-UNIT_ROOMS = ("judges", "media", "meta_evaluation", "prompts", "stats", "text", "test_architecture.py", "test_style.py")
+UNIT_ROOMS = ("judges", "media", "text", "test_architecture.py", "test_style.py")
 ELSEWHERE = {"slow", "extras", "page", "vllm", "attack", "vlmevalkit", "wheel"}
 
 # what takes longest goes first, so that no process is left with it when the others are done
 LONGEST = (
     "test_twenty_thousand.py",
     "test_processes.py",
-    "test_tutorials.py",
-    "test_generate_killed.py",
     "test_card.py",
-    "test_training_loop.py",
-    "test_partial.py",
     "test_paper_tables.py",
+    "test_tutorials.py",
     "test_host_models.py",
-    "test_runner.py",
+    "test_ray.py",
+    "test_audit.py",
+    "test_generate_killed.py",
+    "test_endings_in_a_host.py",
+    "test_example_plugin.py",
+    "test_program_end.py",
+    "test_vieval_small.py",
+    "test_generate_in_a_host.py",
+    "test_scorers.py",
+    "test_endings.py",
     "test_vieval_demo.py",
+    "test_six_logs.py",
 )
 
 

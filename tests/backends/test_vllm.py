@@ -20,9 +20,8 @@ pytest.importorskip("aiohttp", reason="calling a server needs aiohttp")
 from tests.pictures import plain
 from vieval_plugin.backends.http.openai import OpenAIBackend
 from vieval_plugin.backends.http.server import ServerOptions, Usage
-from vieval_plugin.judges.parsing import parse_scores
+from vieval_plugin.judges.parsing import parse_scores, reply_schema
 from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Message
-from vieval_plugin.judges.structured_chat import reply_schema
 
 pytestmark = pytest.mark.vllm
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
+from vieval_plugin.judges.parsing import reply_schema
 from vieval_plugin.judges.protocol import Chat, Judge, Message, Program, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
-from vieval_plugin.judges.structured_chat import ChatRequest, Read, ScoreAsk, ask_all, ask_scores, reply_schema
+from vieval_plugin.judges.structured_chat import ChatRequest, Read, ScoreAsk, ask_all, ask_scores
 from vieval_plugin.prompts.pack import Pack
 
 KIND, STRICT = "kind", "strict"
