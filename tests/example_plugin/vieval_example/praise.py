@@ -40,7 +40,7 @@ def build(options: PraiseOptions, wording: Pack, setting: str = KIND) -> Judge:
         said = Message("assistant", (liked.steps[-1].answer,))
         then = Message("user", (wording.render(wording.questions["score"].template, {}),))
         chat = Chat((first, said, then), ("praise", "score"), reply_schema(1))
-        [scored] = yield from ask_scores([ScoreAsk(chat, 1)], wording)
+        [scored] = yield from ask_scores([ScoreAsk(chat)], wording)
         trace = (*liked.steps, *scored.steps)
         if scored.value is None:
             return Verdict({}, scored.final.status, trace=trace)
