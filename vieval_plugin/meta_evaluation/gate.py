@@ -177,7 +177,9 @@ def _corrected(
     these are of all adds an error of its own.
     """
     difference, n = pair.result.difference, pair.n
-    error = (difference.high - difference.low) / 2 / float(stats.t.ppf(1 - LEVEL, max(n - 1, 1)))
+    # the end that the scale cut off says nothing of the error
+    half = max(difference.high - difference.value, difference.value - difference.low)
+    error = half / float(stats.t.ppf(1 - LEVEL, max(n - 1, 1)))
     mixed = np.where(usable, difference.value, penalised)
     mixed_error = math.hypot(float(mixed.std(ddof=1)) / math.sqrt(len(mixed)), float(usable.mean()) * error)
     return (
