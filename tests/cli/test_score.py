@@ -36,20 +36,22 @@ def test_failed_calls_show_in_the_last_lines_and_the_exit_code(score, samples_fi
     assert "api_error" in printed
 
 
-@pytest.mark.parametrize(("refused", "expected"), [(5, 0), (12, 1)])
-def test_refusals_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fails(
+@pytest.mark.parametrize(("refused", "expected"), [(5, 0), (24, 1)])  # each of twelve questions is asked twice
+def test_replies_that_decline_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fails(
     score, samples_file, refused, expected
 ):
     numbers = itertools.count()
 
-    def fault(number, body):  # the first question is whether schemas are enforced
-        return Fault("content_filter") if next(numbers) <= refused else None
+    def reply(body):
+        if next(numbers) <= refused:  # the first question is whether schemas are enforced
+            return "I'm sorry, I can't assist with that."
+        return json.dumps({"score": [8, 6], "reasoning": "fine"})
 
-    with FakeServer(faults=fault) as server:
+    with FakeServer(reply=reply) as server:
         code, _, _, said = score(samples_file, *named(server))
     assert code == expected
     assert "FAILED CALLS" not in said
-    assert ("refusal 6" in said) == ("vieval: nothing could be scored (see above)" in said) == (code == 1)
+    assert ("parse_failure 6" in said) == ("vieval: nothing could be scored (see above)" in said) == (code == 1)
 
 
 def test_an_unreadable_image_is_no_image_and_the_run_goes_on(score, server, samples_file, tmp_path):

@@ -199,6 +199,8 @@ def _require_readable(plan: Plan, root: Place, folder: ShardFolder, fields: Colu
     first = next(plan.shards(), None)
     if first is None:
         raise VievalError(f"{root.below(plan.files[0].path)}: no rows in it; each has an image and what it was made of")
+    if root.scheme and not fields.no_text:
+        return  # its rows would be fetched twice; a run whose rows all fail is ended by --max-failures
     try:
         rows = [row.row for row in islice(rows_of_shards(plan, root, folder.indexes, [first]), FIRST)]
     except VievalError:
