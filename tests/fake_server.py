@@ -508,7 +508,7 @@ class FakeServer:
         if fault.kind == "empty_choices":
             return web.json_response({**reply, "choices": []})
         if fault.kind in ("null_content", "refusal"):
-            reply["choices"][0]["message"]["content"] = REFUSAL if fault.kind == "refusal" else None
+            reply["choices"][0]["message"] |= {"content": None, "refusal": REFUSAL if fault.kind == "refusal" else None}
             return web.json_response(reply)
         half = json.dumps(reply)[:-40].encode()
         if fault.kind == "invalid_json":

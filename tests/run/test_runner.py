@@ -345,5 +345,6 @@ async def test_a_soak_of_many_samples_with_every_fault(count):
     assert seen["distinct_prompts"] == 2 * count + 1  # with the probe
     # every request is accounted for: answered, tried again, or the last of a question that always fails
     assert seen["requests"] == usage.calls + sum(usage.retries.values()) + usage.failures["server error"]
-    assert usage.input_tokens == sum(outcome.input_tokens for outcome in outcomes.values())
+    # the tokens of a reply that declines are the run's, and no sample's
+    assert usage.input_tokens >= sum(outcome.input_tokens for outcome in outcomes.values())
     assert seen["max_in_flight"] <= 128
