@@ -93,6 +93,21 @@ def test_better_holds_also_with_the_failures_of_the_praised_generator_as_0(given
     assert "mine is ahead only while its failures (no_image 60 of 120) are left out" in "\n".join(shown)
 
 
+def test_the_difference_of_the_ratings_has_the_sign_of_the_answer(given, tmp_path, capsys):
+    """With noise for ratings neither is better, and the answer names the first of the input first."""
+    path, *human = given(120, ("theirs", "mine"))
+    header, *lines = human[1].read_text().splitlines()
+    rng = np.random.default_rng(0)
+    noise = [f"{line.rpartition(',')[0]},{rng.uniform():.3f}" for line in lines]
+    human[1].write_text("\n".join([header, *noise]) + "\n")
+    shown = rank(capsys, path, *human)
+    differences = [float(re.search(r"difference (?:of O |is )(-?[\d.]+) ", line)[1]) for line in shown[:2]]
+    assert "cannot be told apart" in shown[0]
+    assert differences[0] == pytest.approx(differences[1], abs=0.1)
+    assert np.sign(differences[0]) == np.sign(differences[1])
+    assert not any("turned the judge's order over" in line for line in shown)
+
+
 def test_the_gate_goes_by_the_corrected_difference(given, capsys):
     """The first in the file is the one that the judge likes too much."""
     rank(capsys, given(60)[0], "--margin", "0.1")
@@ -145,8 +160,8 @@ def test_few_rated_prompts_are_no_test_and_do_not_pass_the_gate(given, capsys):
     two = rank(capsys, *given(3, ("mine", "third")))[0]
     assert two.startswith("Too few ratings to decide: 3 prompts of ")
     assert two.endswith(" on 3 rated prompts, no test of fewer than 6.")
-    shown = rank(capsys, *given(12), "--margin", "0.02", code=3)
-    assert re.search(r"third is worse than mine by more than 0.02 \(.* on 12 rated prompts", "\n".join(shown))
+    shown = rank(capsys, *given(12), "--margin", "0.02", code=4)
+    assert "50 rated prompts of each are needed, or all." in "\n".join(shown)
 
 
 def test_the_fewer_rated_prompts_of_two_count(given, capsys):

@@ -146,7 +146,7 @@ def _ranked(
     }
     compared = replace(
         compared_means(word, aspect, statistic, items, "prompts", "generators"),
-        with_failures=partial(_with_failures, list(images_by_model.values()), aspect, of_images),
+        with_failures=partial(penalised_pair, list(images_by_model.values()), aspect, of_images),
     )
     comparison = compare_systems(compared, run.benchmark, options)
     bootstrap = Bootstrap.of(f"{run.benchmark}/{word}", options)
@@ -167,7 +167,7 @@ def _ranked(
     return GeneratorRanking(run.benchmark, run.name, aspect, statistic, heading, word, ranked, comparison)
 
 
-def _with_failures(
+def penalised_pair(
     images: Sequence[Sequence[Observation]], aspect: str, of_images: OfImages, first: int, second: int
 ) -> CommonSamplesStatistic:
     """Two generators, by their places, on the prompts of which the second has a score, the first one's failures as the lowest."""

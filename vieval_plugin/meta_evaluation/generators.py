@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from vieval_plugin.judges.protocol import Status
@@ -18,10 +18,12 @@ from vieval_plugin.meta_evaluation.generator_means import (
     by_prompt,
     generator_statistics,
     generators_of,
+    mean_of,
     mean_over_prompts,
     named_with_part,
     words_under,
 )
+from vieval_plugin.meta_evaluation.generator_ranking import penalised_pair
 from vieval_plugin.meta_evaluation.headline import Headline, preferred
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
@@ -92,14 +94,15 @@ def compared_generator_means(aspect: str, images: Mapping[str, Sequence[Observat
 
     Args:
         aspect: what the judge rates.
-        images: of each generator, failures already filled, groups named with their part.
+        images: of each generator, with its failures, groups named with their part.
     """
     items = {
         model: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(observations, aspect).items()}
         for model, observations in images.items()
     }
     asked = max((len({image.group for image in observations}) for observations in images.values()), default=0)
-    return compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators", asked=asked)
+    compared = compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators", asked=asked)
+    return replace(compared, with_failures=partial(penalised_pair, list(images.values()), aspect, mean_of))
 
 
 def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:

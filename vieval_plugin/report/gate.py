@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED
 from vieval_plugin.meta_evaluation.gate import LARGE_FALL, GateEvidence, gate_evidence
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
 from vieval_plugin.meta_evaluation.tables import p_text
@@ -152,7 +153,12 @@ def _nothing_decides(
     ]
     if unranked and evidence.penalised.decision(0) != "worse":
         return unranked[0]
-    return f"at least {LEAST_FOR_A_TEST} {unit} are needed" if evidence.scored.n < LEAST_FOR_A_TEST else ""
+    if evidence.scored.n < LEAST_FOR_A_TEST:
+        return f"at least {LEAST_FOR_A_TEST} {unit} are needed"
+    pair = ranking.comparison.pair_of(mine, other)
+    if ranking.statistic == CORRECTED and pair and math.isnan(pair.adjusted):
+        return f"{LEAST_RATED} {unit} of each are needed, or all"
+    return ""
 
 
 def _mean(ranking: GeneratorRanking, mine: str, other: str) -> str:

@@ -89,10 +89,10 @@ def corrected_sentences(corrected: CorrectedRanking) -> list[str]:
     text = []
     pairs = corrected.ranking.comparison.pairs
     if len(pairs) == 1:
-        [alone], turned = corrected.by_ratings, pairs[0].result.difference.value < 0
+        [alone], turned = corrected.by_ratings, _turned(corrected, pairs[0])
         text.append(f"By the ratings alone the difference is {_interval(alone.negated if turned else alone)}.")
     order, judged = corrected.order, corrected.judge_order
-    if order != judged:
+    if order != judged and any(pair.significant for pair in pairs):
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
         means = ", ".join(f"{generator} {raw[generator].value:.3f}" for generator in judged)
         text.append(f"The ratings turned the judge's order over: by the judge alone it is {means}.")
@@ -105,6 +105,14 @@ def corrected_sentences(corrected: CorrectedRanking) -> list[str]:
             "corrected means may be wrong; rate images drawn by chance, as vieval label draws them."
         )
     return text
+
+
+def _turned(corrected: CorrectedRanking, pair: SystemPair) -> bool:
+    """True where the answer names the second of a pair first: the better one, or the first of the input."""
+    if pair.significant or pair.doubtful or corrected.decides_nothing:
+        return pair.result.difference.value < 0
+    labels = [system.label for system in corrected.ranking.comparison.compared.systems]
+    return labels.index(pair.second) < labels.index(pair.first)
 
 
 def _few_ratings(corrected: CorrectedRanking) -> str:

@@ -143,8 +143,18 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
             f"significantly better than {_named_or_counted(worse)}{nearest}."
         )
     if not any(pair.significant for pair in board.comparison.pairs):
-        return _equal_sentence(board, ranked)
-    return _highest_sentence(board, scope, worse, equal)
+        return " ".join([_equal_sentence(board, ranked), *_ahead_without_failures(board)])
+    return " ".join([_highest_sentence(board, scope, worse, equal), *_ahead_without_failures(board)])
+
+
+def _ahead_without_failures(board: Leaderboard) -> list[str]:
+    """Sentences on differences that are significant only while the better one's failures are left out."""
+    doubtful = [pair.better_first() for pair in board.comparison.pairs if pair.doubtful] if board.comparison else []
+    return [
+        f"{pair.first} is ahead of {pair.second} only while its failures are left out (by {_difference_text(pair)}), and "
+        "not with these as the lowest score."
+        for pair in doubtful[:_NAMED]
+    ]
 
 
 def _equal_sentence(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str:
