@@ -108,10 +108,10 @@ def choose_readable(samples: Sequence[ToLabel], count: int, seed: int) -> tuple[
     reasons = {number: reason for number, sample in enumerate(samples) if (reason := _missing_image(sample))}
     readable: dict[int, ToLabel] = {}
     while True:
-        left = [number for number in range(len(samples)) if number not in reasons]
-        if reasons and not left:
+        available = [number for number in range(len(samples)) if number not in reasons]
+        if reasons and not available:
             raise VievalError(f"{samples[0].where}: {reasons[0]}; no image of {len(samples)} to label can be read")
-        chosen = [left[number] for number in choose([samples[number].judged for number in left], count, seed)]
+        chosen = [available[number] for number in choose([samples[number].judged for number in available], count, seed)]
         if readable.keys() >= set(chosen):
             return [readable[number] for number in chosen], reasons
         for number in set(chosen) - readable.keys():
