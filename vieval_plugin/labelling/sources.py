@@ -111,10 +111,10 @@ def choose_readable(samples: Sequence[ToLabel], count: int, seed: int) -> tuple[
         available = [number for number in range(len(samples)) if number not in reasons]
         if reasons and not available:
             raise VievalError(f"{samples[0].where}: {reasons[0]}; no image of {len(samples)} to label can be read")
-        chosen = [available[number] for number in choose([samples[number].judged for number in available], count, seed)]
-        if readable.keys() >= set(chosen):
-            return [readable[number] for number in chosen], reasons
-        for number in set(chosen) - readable.keys():
+        choice = [available[number] for number in choose([samples[number].judged for number in available], count, seed)]
+        if readable.keys() >= set(choice):
+            return [readable[number] for number in choice], reasons
+        for number in set(choice) - readable.keys():
             try:
                 readable[number] = _with_images(samples[number])
             except VievalError as error:
