@@ -94,7 +94,7 @@ def test_two_lines_of_one_name_are_one_line_of_error_before_anything_is_asked(sc
     assert (code, rows) == (1, [])
     assert (
         said
-        == f"vieval: {folder / 's.jsonl'}: line 1 and line 5 are both '1' (tig); give each a uid of its own, or a draw where they are images of one prompt\n"
+        == f"vieval: {folder / 's.jsonl'}: line 1 and line 5 are both '1' (tig); give each a uid of its own, or a draw where they are images of one prompt, or name the column of the generator by --columns image_model=COLUMN\n"
     )
     assert server.stats()["requests"] == 0
 

@@ -318,6 +318,16 @@ def test_a_source_of_plain_words_makes_no_edit_of_a_csv(score, tmp_path):
     assert "the column 'source' holds no images (such as 'laion') and is left out" in told
 
 
+def test_two_generators_in_one_table_are_told_apart_by_the_column_that_the_error_asks_for(score, tmp_path):
+    draw(tmp_path / "a.png")
+    rows = [["uid", "image", "caption", "source"], *(["p0", "a.png", "a hill", model] for model in ("new", "old"))]
+    path = table(tmp_path / "t.csv", rows)
+    code, _, _, err = score(path)
+    assert (code, "name the column of the generator by --columns image_model=COLUMN" in err) == (1, True)
+    code, records, _, _ = score(path, "--columns", "image_model=source")
+    assert (code, names(records)) == (0, [("new", "p0", 0, "ok"), ("old", "p0", 0, "ok")])
+
+
 def test_outputs_that_a_generator_did_not_make_end_no_run(score, tmp_path):
     draw(tmp_path / "a.png")
     rows = [["image", "prompt"], *([f"{n}.png", "a hill"] for n in range(20)), ["a.png", "a hill"]]

@@ -194,11 +194,49 @@ def test_images_that_are_missing_are_left_out_and_counted(tmp_path, capsys):
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].endswith(": 2 of 2 to label")
     [line] = [line for line in shown if "left out" in line]
-    assert line.startswith("2 of 4 left out for a missing image; the first: ")
+    assert line.startswith("2 of 4 left out for an image that is missing or cannot be read; the first: ")
     assert line.endswith(f"line 2: the image output is not there: {tmp_path / 'gone.png'}")
     assert shown[-1] == (
         "next: answer the page, download the file of answers, and `vieval rank VERDICTS --human labels-*.csv`"
     )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b"", b"text", png()[:-20], encoded(PIL.Image.new("F", (8, 8), -1.5), "TIFF")],
+    ids=["empty", "text", "cut off", "no range"],
+)
+@pytest.mark.parametrize("contests", [False, True])
+def test_another_is_drawn_for_an_image_that_cannot_be_read(tmp_path, vieval, bad, contests):
+    (tmp_path / "a.png").write_bytes(png())
+    rows = []
+    for uid in "12345":
+        (tmp_path / f"{uid}.png").write_bytes(bad if uid in "24" else png())
+        images = {"candidates": candidates("a.png", f"{uid}.png")} if contests else {"images": {"output": f"{uid}.png"}}
+        rows.append({**row(uid), **images, "id" if contests else "uid": uid})
+    out, samples = tmp_path / "page.html", write(tmp_path, *rows)
+    shown = vieval("label", samples, "--kind", "tig", "--out", out).out.splitlines()
+    assert sorted(key[2] for key in keys_of(out.read_text())) == ["1", "3", "5"]
+    assert shown[0].endswith(": 3 of 3 to label")
+    [line] = [line for line in shown if "left out" in line]
+    assert line.startswith(
+        f"2 of 5 left out for an image that is missing or cannot be read; the first: {samples}: line 2: {tmp_path / '2.png'} "
+    )
+    vieval("label", samples, "--kind", "tig", "--n", 3, "--out", out)
+    assert len(keys_of(out.read_text())) == 3
+
+
+def test_several_files_of_verdicts_are_refused_with_what_makes_one_of_them(tmp_path, vieval):
+    (tmp_path / "a.png").write_bytes(png())
+    tables = [tmp_path / f"{model}.csv" for model in ("new", "old")]
+    for table in tables:
+        table.write_text(f"image,prompt,image_model\na.png,x,{table.stem}\n")
+        vieval("score", table, "--judge", "sharpness", "--out", table.with_suffix(".jsonl"))
+    several = [table.with_suffix(".jsonl") for table in tables]
+    err = vieval("label", *several, "--out", tmp_path / "page.html", code=1).err
+    assert f"{several[0]}: verdicts, of which one file is taken, alone; score the samples of all into one: " in err
+    vieval("score", *tables, "--judge", "sharpness", "--out", tmp_path / "both.jsonl")
+    assert "2 of 2 to label" in vieval("label", tmp_path / "both.jsonl", "--out", tmp_path / "page.html").out
 
 
 def test_verdicts_on_missing_images_are_left_out_and_named_in_the_next_command(tmp_path, vieval):
@@ -212,16 +250,21 @@ def test_verdicts_on_missing_images_are_left_out_and_named_in_the_next_command(t
     (tmp_path / "b.png").unlink()
     shown = vieval("label", verdicts, "--out", tmp_path / "page.html").out.splitlines()
     assert [key[2] for key in keys_of((tmp_path / "page.html").read_text())] == ["1"]
-    assert "3 of 4 left out for a missing image; the first: own/tig/m/2: " in "\n".join(shown)
+    assert "3 of 4 left out for an image that is missing or cannot be read; the first: own/tig/m/2: " in "\n".join(
+        shown
+    )
     assert shown[-1].endswith(f"`vieval rank {verdicts} --human labels-*.csv`")
 
 
 BAD = {
     "no image there": (
         [row("1", images={"output": "gone.png"})],
-        r"line 1: .*gone\.png; no image of 1 to label is there",
+        r"line 1: .*gone\.png; no image of 1 to label can be read",
     ),
-    "no image": ([row("1"), row("2", images={"output": "text.png"})], r"line 2: .*text\.png is not an image"),
+    "no image": (
+        [row(uid, images={"output": "text.png"}) for uid in "12"],
+        r"line 1: .*text\.png is not an image.*; no image of 2 to label can be read",
+    ),
     "no output": ([row("1"), row("2", images={"source": "a.png"})], "line 2: no output image"),
     "no kind": ([row("1"), row("2", kind="")], "line 2: it names no kind"),
     "no object": ([row("1"), 5], "line 2: not a JSON object"),

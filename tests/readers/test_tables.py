@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -189,8 +190,14 @@ def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(folder, co
         ] * 3
         assert [row.sample.texts for row in source] == [{"prompt": uid} for uid in CAPTIONS]
         shown = repr(next(filter(None, values)))
-        line = f"the column {column!r} holds no images (such as {shown}) and is left out; --columns {key}={column} reads it"
+        line = (
+            f"the column {column!r} holds no images (such as {shown}) and is left out; --columns category={column} reads "
+            f"it, or image_model={column} if it names the generator"
+        )
         assert source.notes[1:] == (f"{path}: {line}",)
+        for advised, label in (("category", "category"), ("image_model", "id.image_model")):
+            labels = map(attrgetter(label), (r.sample for r in read_samples(path, columns={advised: column})))
+            assert list(labels) == [value or "" for value in values]
         named = read_samples(path, columns=parse_columns([f"{key}={column}"]))
         assert {role for row in named for role in row.sample.images} == {"output", key}
 

@@ -48,12 +48,11 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.images import files_of
     from vieval_plugin.judges.contests import Contest, candidates_of
-    from vieval_plugin.labelling.choice import choose, strata
+    from vieval_plugin.labelling.choice import strata
     from vieval_plugin.labelling.page import LARGE, label_page
-    from vieval_plugin.labelling.sources import missing_image, read_to_label, with_images
+    from vieval_plugin.labelling.sources import choose_readable, read_to_label
     from vieval_plugin.media.files import require_writable, write_whole
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.results.own_verdicts import is_own
@@ -62,17 +61,13 @@ def _run(options: argparse.Namespace) -> int:
 
     columns = parse_columns(options.columns)
     samples = read_to_label(options.samples, options.kind, options.partial, columns, options.prompts)
-    reasons = [missing_image(sample) for sample in samples]
-    labelled = [sample for sample, reason in zip(samples, reasons, strict=True) if not reason]
-    left_out = [f"{sample.where}: {reason}" for sample, reason in zip(samples, reasons, strict=True) if reason]
-    if left_out and not labelled:
-        raise VievalError(f"{left_out[0]}; no image of {len(samples)} to label is there")
     prompts = [options.prompts] if options.prompts else []
-    outputs = [output for sample in labelled for output in candidates_of(sample.judged)]
+    outputs = [output for sample in samples for output in candidates_of(sample.judged)]
     require_writable(options.out, reads=[*map(Path, options.samples), *prompts, *files_of(outputs)])
     seed = config.current().statistics.options().seed if options.seed is None else options.seed
-    selection = [labelled[number] for number in choose([sample.judged for sample in labelled], options.n, seed)]
-    page = label_page(list(map(with_images, selection)), seed)
+    selection, reasons = choose_readable(samples, options.n, seed)
+    labelled = [sample for number, sample in enumerate(samples) if number not in reasons]
+    page = label_page(selection, seed)
     write_whole(options.out, page)
     counts = strata([sample.judged for sample in selection]).values()
     total = len(strata([sample.judged for sample in labelled]))
@@ -81,8 +76,12 @@ def _run(options: argparse.Namespace) -> int:
         f"drawn from {len(counts)} of {total} groups (kind and generator), {min(counts)} to {max(counts)} from each, "
         f"seed {seed}",
     )
-    if left_out:
-        say(f"{len(left_out)} of {len(samples)} left out for a missing image; the first: {left_out[0]}")
+    if reasons:
+        first = min(reasons)
+        say(
+            f"{len(reasons)} of {len(samples)} left out for an image that is missing or cannot be read; the first: "
+            f"{samples[first].where}: {reasons[first]}"
+        )
     if isinstance(selection[0].judged, Contest):
         say(
             "votes on pairs do not correct a judge's means (vieval rank --human): for that, label its verdicts on single images"

@@ -9,10 +9,11 @@ from pathlib import Path
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import files_of, images_of, name_of
+from vieval_plugin.images import decode, examine, files_of, images_of, name_of
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.judges.spec import INPUTS
+from vieval_plugin.labelling.choice import choose
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.image_folder import read_named
@@ -34,7 +35,7 @@ from vieval_plugin.text.untrusted import exists, is_below, isdir, path_of
 class ToLabel:
     """A sample or contest, and where it stands: the file and line, or its id.
 
-    That of a folder of shards has no texts and images, and is read from its `row` by `with_images`.
+    That of a folder of shards has no texts and images, and is read from its `row` when it is chosen.
     """
 
     judged: Judged
@@ -67,6 +68,11 @@ def read_to_label(
     """
     if is_shards(path_of(named[0])):
         return _of_shards(path_of(named[0]), named[1:], partial)
+    if len(named) > 1 and (verdicts := [name for name in named if is_own(path_of(name))]):
+        raise VievalError(
+            f"{verdicts[0]}: verdicts, of which one file is taken, alone; score the samples of all into one: "
+            "`vieval score NEW OLD --out both.jsonl`"
+        )
     if prompts or len(named) > 1:
         return _samples_to_label(read_named(named, prompts, kind, columns), ", ".join(named))
     path = path_of(named[0])
@@ -83,7 +89,39 @@ def read_to_label(
     return _samples_to_label(read_named(named, kind=kind, columns=columns), str(path))
 
 
-def missing_image(labelled: ToLabel) -> str:
+def choose_readable(samples: Sequence[ToLabel], count: int, seed: int) -> tuple[list[ToLabel], dict[int, str]]:
+    """Choose what is labelled, with its images read, among samples whose images are there and can be read.
+
+    Only what is chosen is looked through, as all may be many; others take the place of what cannot be read.
+
+    Args:
+        samples: samples, or contests.
+        count: as for `choose`.
+        seed: as for `choose`.
+
+    Returns:
+        The choice in its order, and by its number the reason why a sample was left out.
+
+    Raises:
+        VievalError: as `choose`, and where images of all are missing or cannot be read.
+    """
+    reasons = {number: reason for number, sample in enumerate(samples) if (reason := _missing_image(sample))}
+    readable: dict[int, ToLabel] = {}
+    while True:
+        available = [number for number in range(len(samples)) if number not in reasons]
+        if reasons and not available:
+            raise VievalError(f"{samples[0].where}: {reasons[0]}; no image of {len(samples)} to label can be read")
+        choice = [available[number] for number in choose([samples[number].judged for number in available], count, seed)]
+        if readable.keys() >= set(choice):
+            return [readable[number] for number in choice], reasons
+        for number in set(choice) - readable.keys():
+            try:
+                readable[number] = _with_images(samples[number])
+            except VievalError as error:
+                reasons[number] = str(error)
+
+
+def _missing_image(labelled: ToLabel) -> str:
     """The reason why a sample or contest cannot be shown, if that is an image which is not there; empty where all are.
 
     Images in shards are looked for where they are read.
@@ -93,12 +131,16 @@ def missing_image(labelled: ToLabel) -> str:
     return absent_image(labelled.judged) if any(images_of(labelled.judged)) else "no output image"
 
 
-def with_images(labelled: ToLabel) -> ToLabel:
+def _with_images(labelled: ToLabel) -> ToLabel:
     """The same with its images read; VievalError where one cannot be read."""
     if labelled.row is None:
-        return replace(labelled, judged=with_cells(labelled.judged))
-    judged = input_sample(labelled.row)
-    return replace(labelled, judged=replace(judged, id=labelled.judged.id))
+        judged = with_cells(labelled.judged)
+    else:
+        judged = replace(input_sample(labelled.row), id=labelled.judged.id)
+    for image in images_of(judged):
+        if not examine(image).plain:  # whose colours may have no agreed range
+            decode(image)
+    return replace(labelled, judged=judged)
 
 
 def _of_shards(folder: Path, named: Sequence[str], partial: bool) -> list[ToLabel]:

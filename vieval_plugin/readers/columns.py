@@ -206,17 +206,15 @@ def _field(name: str) -> str:
     return "kind" if name == "task" else name if name in _PLAIN else ""
 
 
-def _guessed(
-    table: InputTable, known: Mapping[str, str], outputs: bool
-) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+def _guessed(table: InputTable, known: Mapping[str, str], outputs: bool) -> tuple[dict[str, str], dict[str, str]]:
     """Columns by the fields that their names are common for, of fields that are not known.
 
-    Beside them, by their names, columns of conditions that hold no images: what each would be, and one of its values.
+    Beside them, by their names, columns of conditions that hold no images, each with one of its values.
     """
     plain = {_plain(column): column for column in reversed(table.columns) if column not in known.values()}
     has_instructions = "texts.instruction" in known or not plain.keys().isdisjoint(_names("instruction"))
     guessed: dict[str, str] = {}
-    words: dict[str, tuple[str, str]] = {}
+    words: dict[str, str] = {}
     is_edited = bool(known.get("images.source"))
     for key in _COMMON:
         field, names = _field(key), _names(key)
@@ -239,7 +237,7 @@ def _guessed(
                 guessed[field] = column
                 is_edited = is_edited or (key == "source" and bool(looks))
                 break
-            words[column] = key, _shown(values[0])
+            words[column] = _shown(values[0])
     return guessed, words
 
 
@@ -279,7 +277,7 @@ def _plain(column: str) -> str:
 
 
 def _notes(
-    table: InputTable, fields: Mapping[str, str], guessed: Mapping[str, str], words: Mapping[str, tuple[str, str]]
+    table: InputTable, fields: Mapping[str, str], guessed: Mapping[str, str], words: Mapping[str, str]
 ) -> tuple[str, ...]:
     left = [column for column in _left_out(table, fields) if column not in words]
     by_synonym = {field: column for field, column in guessed.items() if _field(column) != field}
@@ -289,10 +287,10 @@ def _notes(
         if read
         else []
     )
-    for column, (key, value) in words.items():
+    for column, value in words.items():
         lines.append(
             f"{table.name}: the column {column[:80]!r} holds no images (such as {value}) and is left out; --columns "
-            f"{key}={column} reads it"
+            f"category={column} reads it, or image_model={column} if it names the generator"
         )
     if left:
         lines.append(f"{table.name}: columns that are left out: {listed(left)}")

@@ -143,9 +143,10 @@ def _require_first(source: SampleSource, number: int, identity: SampleId) -> Non
         return
     of = f" of {identity.image_model}" if identity.image_model else ""
     kind = f" ({identity.part})" if identity.part else ""
+    generator = "" if of else ", or name the column of the generator by --columns image_model=COLUMN"
     raise VievalError(
         f"{source.name}: {first.place} and {last.place} are both {identity.uid!r}{of}{kind}; give each a uid of its own, "
-        "or a draw where they are images of one prompt"
+        f"or a draw where they are images of one prompt{generator}"
     )
 
 

@@ -211,7 +211,7 @@ def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
     path = write_tar(tmp_path / "a.tar", labelled("laion"))
     printed = vieval("score", path, "--judge", "vieval_small", "--out", tmp_path / "out")
     assert {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")} == {("ok", "tig")}
-    line = "the column 'source' holds no images (such as 'laion') and is left out; --columns source=source reads it"
+    line = "the column 'source' holds no images (such as 'laion') and is left out; --columns category=source reads it"
     assert line in printed.err
 
 
