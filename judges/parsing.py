@@ -64,7 +64,7 @@ _SIDE = re.compile(r"begin_of|start|end_of|end|assistant|analysis|final|message|
 
 @dataclass(frozen=True)
 class _LeadIns:
-    """Words of one language: all that may stand before an answer, and among them what its kinds of sentences name."""
+    """Words of one language that may stand before an answer, and those of them that name an image, a judgement, an answer."""
 
     allowed: re.Pattern[str]
     image: re.Pattern[str]
@@ -73,11 +73,13 @@ class _LeadIns:
     answer: re.Pattern[str]
 
     def leads_in(self, words: str) -> bool:
-        """Whether words lead in to an answer: a sentence that names an image but no judgement may say what the image shows."""
+        """Return whether words lead in to an answer; those that name an image but no judgement may say what it shows."""
         if not _PUNCTUATION.fullmatch(self.allowed.sub(" ", words)):
             return False
-        rest = [part for part in _SENTENCE_END.split(self.heading.sub("", words)) if not _PUNCTUATION.fullmatch(part)]
-        return not (rest and self.image.search(words)) or self.judgement.search(rest[-1]) is not None
+        sentences = [
+            part for part in _SENTENCE_END.split(self.heading.sub("", words)) if not _PUNCTUATION.fullmatch(part)
+        ]
+        return not (sentences and self.image.search(words)) or self.judgement.search(sentences[-1]) is not None
 
 
 @dataclass(frozen=True)
@@ -163,8 +165,8 @@ def parse_number(text: str, low: float, high: float) -> Parsed:
     ((7.0,), ())
     """
     answer = without_thinking(text).strip()
-    lead_in, _, last = answer[: _LONGEST_LEAD_IN + 1].rstrip("\r\n\t `*_.").rpartition(":")
-    value = number(last.strip("* \r\n\t"), high) if len(answer) <= _LONGEST_LEAD_IN and is_lead_in(lead_in) else None
+    lead_in, _, digits = answer[: _LONGEST_LEAD_IN + 1].rstrip("\r\n\t `*_.").rpartition(":")
+    value = number(digits.strip("* \r\n\t"), high) if len(answer) <= _LONGEST_LEAD_IN and is_lead_in(lead_in) else None
     if value is None or not low <= value <= high:
         return Parsed(Status.PARSE_FAILURE, reason=f"not one number from {low:g} to {high:g} alone")
     status = Status.OK if re.fullmatch("[0-9.]+", answer) else Status.REPAIRED
@@ -207,8 +209,8 @@ def without_thinking(text: str) -> str:
 def is_lead_in(text: str) -> bool:
     """Return whether a text is built of nothing but words of one language that may stand before an answer.
 
-    >>> is_lead_in("**Final score of image 2:**"), is_lead_in("Image 2:"), is_lead_in("The image:"), is_lead_in("An example:")
-    (True, True, False, False)
+    >>> [is_lead_in(text) for text in ("**Final score of image 2:**", "Image 2:", "The image:", "An example:")]
+    [True, True, False, False]
     """
     words = _plain(text)
     return len(text) <= _LONGEST_LEAD_IN and any(language.leads_in(words) for language in _lead_ins())
@@ -279,7 +281,7 @@ def _thinking_ends(text: str) -> list[int]:
 
 
 def _names_answer(key: str) -> bool:
-    """Whether a key around an answer is a lead-in that names one: `evaluation`, not `image`."""
+    """Return whether a key around an object says that it is an answer: `evaluation`, not `image`."""
     return is_lead_in(key) and any(language.answer.search(_plain(key)) for language in _lead_ins())
 
 
