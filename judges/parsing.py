@@ -2,7 +2,7 @@
 
 That is the whole object of a schema, once: every key, no other key, every number in range, no empty text.
 Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`, around it at most
-a code fence, an answer tag and a wrapper key, after it nothing. Words are never asked what they mean.
+a code fence, an answer tag and a wrapper key, after it nothing. Words are asked only whether they are in that list.
 """
 
 from __future__ import annotations
