@@ -2,7 +2,7 @@
 
 That is the whole object of a schema, once: every key, no other key, every number in range, no empty text.
 Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`, around it at most
-a code fence, an answer tag and a wrapper key, after it nothing. Words are never asked what they mean.
+a code fence, an answer tag and a wrapper key, after it nothing. Words are asked only whether they are in that list.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +27,59 @@ REPAIRED_REASON = "not strict JSON in the asked shape"
 # a model that runs on ends under a schema
 _LONGEST_REASONING = 1500
 _LONGEST_LEAD_IN = 300
+_MOST_ENDS = 8
 _DELIMITER = "||V^=^V||"  # of the VIEScore authors
+_TAG = r"(?:<answer>|<\|begin_of_box\|>)?"
 _OPENING = re.compile(
-    rf"\s*(?:<answer>)?\s*(?:```[A-Za-z]*|{re.escape(_DELIMITER)})?\s*(?:<answer>)?\s*\Z", re.IGNORECASE
+    rf"\s*{_TAG}\s*(?:(?:```|~~~)(?:json[5c]?|text)?|{re.escape(_DELIMITER)})?\s*{_TAG}\s*\Z", re.IGNORECASE
 )
 _CLOSING = re.compile(
-    rf"(?:[\s`*_.]|</answer>|{re.escape(_DELIMITER)}|<\|[a-z_]{{1,20}}\|>|</s>|<end_of_turn>|<eos>)*", re.IGNORECASE
+    rf"(?:[\s`*_.]|~~~|</answer>|{re.escape(_DELIMITER)}|</s>|<eos>|<end_of_turn>|<\uff5cend\u2581of\u2581sentence\uff5c>"
+    r"|<\|(?:im_end|eo[tm](?:_id)?|eos|end|return|endoftext|end_of_(?:text|turn|box)|end_of_turn_token)\|>)*",
+    re.IGNORECASE,
 )
 _PUNCTUATION = re.compile(
     r"[\s#*_:.,!\u00a1()|=\-\u2013\u2014\u3001\u3002\uff01\uff0c\uff1a\u060c\u0964\ufeff"
     "\u2705\U0001f4ca\U0001f4dd\U0001f3af\u2b50\u2728\U0001f4cb\U0001f50d\U0001f5bc\ufe0f]*"
 )
+_SENTENCE_END = re.compile("[.:!\n\u3002\uff01\uff1a\u0964]")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # how each family of models ends its thinking
 _THOUGHT = r"(?:[a-z]{1,9}[:_-]){0,3}(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
 _THINKING_END = re.compile(
-    rf"(?=[<&\\\u25c1\[a])(?:(?:<|&lt;|\\u003c)\s{{0,9}}\\?/\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)"
-    r"|\u25c1/think\u25b7|\[/think\]|<\|end_(?:of_thought|thinking)\|>|<\|channel\|>\s{0,9}final\s{0,9}(?:<\|message\|>)?|assistantfinal)",
-    re.IGNORECASE,
+    rf"(^[ \t]{{0,99}})?(?=[<&\\\u25c1\[])(?:(?:<|&lt;|\\u003c)\s{{0,9}}\\?/\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)"
+    r"|\u25c1/think\u25b7|\[/think\]|<\|end_(?:of_thought|thinking)\|>|<\|channel\|>\s{0,9}final\s{0,9}(?:<\|message\|>)?)"
+    r"|assistantfinal",
+    re.IGNORECASE | re.MULTILINE,
 )
 _THINKING_BEGIN = re.compile(
     rf"<{_THOUGHT}>|\u25c1think\u25b7|\[think\]|<\|(?:begin_of_thought|start_thinking)\|>|<\|channel\|>\s{{0,9}}analysis",
     re.IGNORECASE,
 )
+# what gpt-oss writes where its marks are left out
+_BARE_ANALYSIS = re.compile("analysis(?=[A-Z])")
+# what differs between the beginning and the end of one thinking
+_SIDE = re.compile(r"begin_of|start|end_of|end|assistant|analysis|final|message|&[lg]t;|\\u003[ce]|[^a-z\u25c1\[]")
+
+
+@dataclass(frozen=True)
+class _LeadIns:
+    """Words of one language that may stand before an answer, and those of them that name an image, a judgement, an answer."""
+
+    allowed: re.Pattern[str]
+    image: re.Pattern[str]
+    heading: re.Pattern[str]
+    judgement: re.Pattern[str]
+    answer: re.Pattern[str]
+
+    def leads_in(self, words: str) -> bool:
+        """Return whether words lead in to an answer; those that name an image but no judgement may say what it shows."""
+        if not _PUNCTUATION.fullmatch(self.allowed.sub(" ", words)):
+            return False
+        sentences = [
+            part for part in _SENTENCE_END.split(self.heading.sub("", words)) if not _PUNCTUATION.fullmatch(part)
+        ]
+        return not (sentences and self.image.search(words)) or self.judgement.search(sentences[-1]) is not None
 
 
 @dataclass(frozen=True)
@@ -121,7 +152,7 @@ def read_answer(text: str, schema: Mapping[str, Any], *, as_shown: bool = False)
     value, exact = json_value(text)
     if isinstance(value, dict) and len(value) == 1:
         [(key, inner)] = value.items()
-        if key not in schema["properties"] and isinstance(inner, dict) and is_lead_in(key):
+        if key not in schema["properties"] and isinstance(inner, dict) and _names_answer(key):
             value, exact = inner, False
     answer = conformed(value, schema, "the answer")
     return answer, exact and (as_shown or answer == value)
@@ -134,8 +165,8 @@ def parse_number(text: str, low: float, high: float) -> Parsed:
     ((7.0,), ())
     """
     answer = without_thinking(text).strip()
-    lead_in, _, last = answer[: _LONGEST_LEAD_IN + 1].rstrip("\r\n\t `*_.").rpartition(":")
-    value = number(last.strip("* \r\n\t"), high) if len(answer) <= _LONGEST_LEAD_IN and is_lead_in(lead_in) else None
+    lead_in, _, digits = answer[: _LONGEST_LEAD_IN + 1].rstrip("\r\n\t `*_.").rpartition(":")
+    value = number(digits.strip("* \r\n\t"), high) if len(answer) <= _LONGEST_LEAD_IN and is_lead_in(lead_in) else None
     if value is None or not low <= value <= high:
         return Parsed(Status.PARSE_FAILURE, reason=f"not one number from {low:g} to {high:g} alone")
     status = Status.OK if re.fullmatch("[0-9.]+", answer) else Status.REPAIRED
@@ -169,21 +200,20 @@ def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
 def without_thinking(text: str) -> str:
     """A reply less its thinking: what stands behind the last end of any, up to where one begins that has no end.
 
-    >>> [without_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7? </think>8")]
+    >>> [without_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7?\\n</think>8")]
     ['8', '8', '8']
     """
-    last = max((match.end() for match in _THINKING_END.finditer(text)), default=0)
-    return _THINKING_BEGIN.split(text[last:], maxsplit=1)[0]
+    return _THINKING_BEGIN.split(text[max(_thinking_ends(text), default=0) :], maxsplit=1)[0]
 
 
 def is_lead_in(text: str) -> bool:
     """Return whether a text is built of nothing but words of one language that may stand before an answer.
 
-    >>> is_lead_in("**Final score of image 2:**"), is_lead_in("An example:")
-    (True, False)
+    >>> [is_lead_in(text) for text in ("**Final score of image 2:**", "Image 2:", "The image:", "An example:")]
+    [True, True, False, False]
     """
-    words = text.replace("\u2019", "'").lower()
-    return any(_PUNCTUATION.fullmatch(allowed.sub(" ", words)) for allowed in _lead_ins())
+    words = _plain(text)
+    return len(text) <= _LONGEST_LEAD_IN and any(language.leads_in(words) for language in _lead_ins())
 
 
 def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
@@ -217,7 +247,7 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
         lines = value if isinstance(value, list) and value else [value]
         if not all(isinstance(line, str) for line in lines):
             raise ValueError(f"{name} is no text")
-        if schema.get("minLength") and not any(map(str.strip, lines)):
+        if schema.get("minLength") and not any(map(str.isalnum, "".join(lines))):
             raise ValueError(f"{name} is empty")
         return "\n".join(lines)
     if kind in ("number", "integer"):
@@ -230,7 +260,7 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
 
 def _start(text: str, begins: str) -> int:
     """Place at which an answer begins, at the reply's own beginning or behind an end of thinking."""
-    for end in (0, *(match.end() for match in _THINKING_END.finditer(text))):
+    for end in (0, *_thinking_ends(text)[-_MOST_ENDS:]):
         beginning = text[end : end + _LONGEST_LEAD_IN]
         starts = [at for at in map(beginning.find, begins) if at >= 0]
         if starts and is_lead_in(_OPENING.sub("", beginning[: min(starts)])):
@@ -240,16 +270,50 @@ def _start(text: str, begins: str) -> int:
     )
 
 
+def _thinking_ends(text: str) -> list[int]:
+    """Places behind each end of thinking that begins a line or whose own beginning opens the reply; others may be quoted."""
+    reply = text.lstrip()
+    begin = _THINKING_BEGIN.match(reply) or _BARE_ANALYSIS.match(reply)
+    kind = _SIDE.sub("", begin[0].lower()) if begin else None
+    return [
+        end.end() for end in _THINKING_END.finditer(text) if end[1] is not None or _SIDE.sub("", end[0].lower()) == kind
+    ]
+
+
+def _names_answer(key: str) -> bool:
+    """Return whether a key around an object says that it is an answer: `evaluation`, not `image`."""
+    return is_lead_in(key) and any(language.answer.search(_plain(key)) for language in _lead_ins())
+
+
+def _plain(text: str) -> str:
+    return text.replace("\u2019", "'").lower()
+
+
 @cache
-def _lead_ins() -> tuple[re.Pattern[str], ...]:
-    languages: dict[str, list[str]] = {}
+def _lead_ins() -> tuple[_LeadIns, ...]:
+    languages: dict[str, dict[str, list[str]]] = {}
     for line in Path(__file__).with_name("lead_ins.txt").read_text(encoding="utf-8").splitlines():
-        language, _, words = line.partition(":")
+        head, _, words = line.partition(":")
+        language, _, kind = head.partition(" ")
         if not line.startswith("#"):
-            languages.setdefault(language, ["json"]).extend(word.strip() for word in words.split(","))
+            languages.setdefault(language, {}).setdefault(kind, []).extend(word.strip() for word in words.split(","))
     return tuple(
-        re.compile("|".join(map(_pattern, sorted(words, key=len, reverse=True)))) for words in languages.values()
+        _LeadIns(
+            allowed=_any_of(["json", *chain(*kinds.values())]),
+            image=_any_of(kinds["image"]),
+            heading=re.compile(
+                rf"(?:\A|{_SENTENCE_END.pattern}){_PUNCTUATION.pattern}"
+                rf"(?:{_any_of([word for word in kinds['image'] if 'N' in word]).pattern}){_PUNCTUATION.pattern}\Z"
+            ),
+            judgement=_any_of(kinds["judgement"]),
+            answer=_any_of(kinds["answer"] + kinds["judgement"]),
+        )
+        for kinds in languages.values()
     )
+
+
+def _any_of(words: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(_pattern, sorted(words, key=len, reverse=True))))
 
 
 def _pattern(word: str) -> str:

@@ -62,6 +62,37 @@ def test_a_lead_in_of_each_trap_is_none_of_itself():
     assert [text for text in lead_ins if is_lead_in(text)] == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The photo is:",
+        "Evaluation. This is the image:",
+        "Let me evaluate the edited image. This is the image:",
+        "The result for the image:",
+        "Die bearbeitete Antwort:",
+        "La réponse modifiée :",
+        "La respuesta solicitada:",
+        "Ecco l'immagine:",
+        "La risposta richiesta:",
+        "Esta é a imagem:",
+        "A resposta solicitada:",
+        "以下是图片的结果：",
+        "编辑后的答案：",
+        "これが画像です：",
+        "이미지입니다:",
+        "Запрошенная оценка:",
+        "الإجابة المطلوب:",
+        "यह छवि है:",
+        "Dit is de afbeelding:",
+        "To jest obraz:",
+        "İşte görsel:",
+        "Hier ist das Bild:",
+    ],
+)
+def test_a_lead_in_that_may_say_what_the_image_shows_or_what_was_asked_for_is_none(text):
+    assert not is_lead_in(text)
+
+
 # What is read.
 
 
@@ -124,8 +155,11 @@ def test_the_scale_and_the_keys_are_those_of_the_schema():
     ("text", "scores"),
     [
         pytest.param(f"<think>{reply([1, 2])}</think>{ANSWER}", (7, 8), id="block"),
-        pytest.param(f"It could be [1, 2] </think> Here is my rating: {ANSWER}", (7, 8), id="lone-end"),
+        pytest.param(f"It could be [1, 2]\n</think>\n\nHere is my rating: {ANSWER}", (7, 8), id="lone-end"),
         pytest.param(f"<THINK>a</THINK>b<think>c {reply([1, 2])}</think>{ANSWER}", (7, 8), id="two-blocks"),
+        pytest.param(f"analysisIt could be [1, 2]assistantfinal{ANSWER}", (7, 8), id="harmony-without-marks"),
+        pytest.param(f'The image shows the text "</think>{ANSWER}', (), id="quoted"),
+        pytest.param(f'<think>It reads "</reasoning>{ANSWER}', (), id="end-of-another-name"),
         pytest.param(f"◁think▷{reply([1, 2])}◁/think▷{ANSWER}", (7, 8), id="kimi"),
         pytest.param(f"[THINK]{reply([1, 2])}[/THINK]{ANSWER}", (7, 8), id="magistral"),
         pytest.param(f"<seed:think>{reply([1, 2])}</seed:think>{ANSWER}", (7, 8), id="seed"),
@@ -233,6 +267,9 @@ def test_words_behind_a_broken_object_are_no_part_of_it(behind):
         ("<think>3</think> 7.5\n", Status.OK, (7.5,)),
         ("**7/10**", Status.REPAIRED, (7,)),
         ("Rating of image 2: 7.", Status.REPAIRED, (7,)),
+        ("Image 2: 7", Status.REPAIRED, (7,)),
+        ("The image: 7", Status.PARSE_FAILURE, ()),
+        ("I refuse to rate.</think>7", Status.PARSE_FAILURE, ()),
         ("Image 2", Status.PARSE_FAILURE, ()),
         ("Not 7", Status.PARSE_FAILURE, ()),
         ("An example: 7", Status.PARSE_FAILURE, ()),
@@ -260,7 +297,7 @@ score_lists = st.lists(st.one_of(st.integers(0, 10), st.floats(0, 10)), min_size
 @st.composite
 def replies(draw):
     """A valid reply with its scores and its reasoning; the keys come in either order."""
-    scores, reasoning = draw(score_lists), draw(texts.filter(str.strip))
+    scores, reasoning = draw(score_lists), draw(texts.filter(lambda text: any(map(str.isalnum, text))))
     pairs = draw(st.permutations([("score", scores), ("reasoning", reasoning)]))
     text = json.dumps(dict(pairs), ensure_ascii=draw(st.booleans()), indent=draw(st.sampled_from([None, 1])))
     return text, tuple(scores), reasoning
@@ -301,7 +338,7 @@ def test_what_stands_around_an_answer_never_makes_another(before, behind):
 
 
 NONSENSE = (
-    *("[", "{", "{}", '{"a":', '"', "{'", "<think>", "</think>", "</think>{x", "</think> here {", "here ", "```"),
+    *("[", "{", "{}", '{"a":', '"', "{'", "<think>", "</think>", "</think>{x", "\n</think> here {", "here ", "```"),
     *("\n", "*", '{"score": [', "7", ANSWER, f"{ANSWER}\n"),
 )
 
