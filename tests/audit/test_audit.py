@@ -132,7 +132,7 @@ def test_a_line_that_is_bad_stops_with_its_number(samples_file, vieval):
 def test_images_that_cannot_be_decoded_are_counted_and_not_filled_in(samples_file, tmp_path, vieval):
     first = json.loads(samples_file.read_text().splitlines()[0])
     (tmp_path / first["images"]["output"]).write_text("no image")
-    printed = vieval("audit", samples_file, "--judge", "sharpness", "--out", tmp_path / "out", code=1).out
+    printed = vieval("audit", samples_file, "--judge", "sharpness", "--out", tmp_path / "out").out
     assert "no score even unchanged: 1" in printed
     [judge] = json.loads((tmp_path / "out" / "audit.json").read_text())["judges"]
     assert {one["n"] for one in judge["effects"]} == {5}

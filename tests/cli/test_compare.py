@@ -140,7 +140,7 @@ def test_draws_seed_and_policy_are_those_of_the_options(tmp_path, capsys, monkey
     shown = compare(capsys, failing, judged(tmp_path, "right", right))
     assert re.search(r"^right - failing +80 ", shown, re.MULTILINE)
     assert "Failed verdicts: worst; of a contest a missing answer is wrong." in shown
-    assert "Intervals: 95%, 50 bootstrap resamples" in shown
+    assert "else 50 bootstrap resamples" in shown
     assert "Seed 9." in shown
 
 

@@ -175,7 +175,7 @@ def test_score_and_show_say_nothing_that_steers(ran, capsys):
     harmless_console(said.out)
     harmless_console(without_bar(said.err))
     statuses = [json.loads(line)["status"] for line in (folder / "v.jsonl").read_text().splitlines()]
-    assert statuses[:5] == ["ok", "refusal", "refusal", "api_error", "parse_failure"]
+    assert statuses[:5] == ["ok", "refusal", "parse_failure", "api_error", "parse_failure"]
     harmless_json((folder / "v.jsonl").read_text())
     for number, status in enumerate(statuses):
         uid = json.loads((folder / "v.jsonl").read_text().splitlines()[number])["uid"]

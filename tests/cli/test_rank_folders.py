@@ -135,6 +135,26 @@ def test_folders_are_compared_by_means_of_any_judge_and_failures_are_said(tmp_pa
     assert re.match(r"First no_image: own/tig/mine/p\d: ", shown[2])
 
 
+@pytest.mark.parametrize(("level", "without_new", "difference"), [(0.1, 0, 0.5), (0.1, 3, 0.425), (0.9, 3, 0.025)])
+def test_a_missing_image_is_a_failure_of_its_own_generator_alone(tmp_path, capsys, level, without_new, difference):
+    new, old = images(tmp_path, "new", lambda *_: 0.9, 40), images(tmp_path, "old", lambda *_: level, 40)
+    for folder, absent in ((old, range(5)), (new, range(5, 5 + without_new))):
+        for prompt in absent:
+            (folder / f"p{prompt}.png").unlink()
+    kept = tmp_path / "v.jsonl"
+    given = [new, old, "--prompts", prompts(tmp_path, 40), "--judge", "pairwise", "--margin", "0.2", "--out", kept]
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, *given)
+    of_new = "new: no_image 3 of 40; " if without_new else ""
+    assert f"Failed verdicts: {of_new}old: no_image 5 of 40." in shown
+    [sentence] = [line for line in shown if line.startswith("new is not worse than old by more than 0.2 (")]
+    assert f"failures as the lowest score: difference {difference:.3f}, " in sentence
+    assert main(["rank", str(kept), "--margin", "0.2"]) == 0
+    assert sentence in capsys.readouterr().out.splitlines()
+    assert main(["show", str(kept), "own/tig/p0 new old", "--html", str(tmp_path / "p0.html")]) == 0
+    assert "the image output is not there" in (tmp_path / "p0.html").read_text()
+
+
 def test_three_and_five_folders_have_an_answer(tmp_path, capsys):
     given = [
         images(tmp_path, name, rough(base, seed))

@@ -189,3 +189,48 @@ def test_contests_without_the_new_image_are_lost(gate, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "new fails more often than old: on 60 prompts" in shown
     assert "is better" not in shown
+
+
+def written(folder, samples, values):
+    """A file of verdicts on samples with these scores."""
+    verdicts = [Verdict({"SC": v, "PQ": v, "O": v}, Status.OK) for v in values]
+    write_verdicts(folder / "v.jsonl", samples, verdicts, SOURCE)
+    return str(folder / "v.jsonl")
+
+
+def test_images_of_a_prompt_that_are_left_out_are_not_judged_and_do_not_pass(tmp_path, capsys):
+    """Of four draws of a prompt the new generator's file has the good one alone."""
+
+    def samples(name, draws):
+        return [Sample(SampleId("own", "tig", name, f"p{n}", draw), {}) for n in range(N) for draw in range(draws)]
+
+    path = written(tmp_path, [*samples("new", 1), *samples("old", 4)], [0.8] * N + [0.8] * 4 * N)
+    assert main(["rank", path, "--margin", "0.05"]) == 4
+    assert "200 of 200 prompts of new have no verdict" in capsys.readouterr().out
+    path = written(tmp_path, [*samples("new", 4), *samples("old", 1)], [0.8] * 4 * N + [0.8] * N)
+    assert main(["rank", path, "--margin", "0.05"]) == 0
+
+
+def test_pictures_that_nobody_knows_are_not_the_same_files(tmp_path, capsys):
+    tables = []
+    for name in ("x", "y"):
+        rows = [f"p{n},cat {n},{name}none/p{n}.png,{name}" for n in range(80)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["uid,prompt,output,image_model", *rows]))
+        main(["score", str(tmp_path / f"{name}.csv"), "--judge", "sharpness", "--out", str(tmp_path / f"{name}.jsonl")])
+        tables.append(str(tmp_path / f"{name}.jsonl"))
+    assert main(["rank", *tables, "--margin", "0.05"]) != 0
+    assert "same files" not in capsys.readouterr().out
+
+
+def test_a_gate_compares_the_same_prompts_alone(tmp_path, capsys):
+    samples = [
+        Sample(SampleId("own", "tig", name, f"p{n}"), {}, {"prompt": f"cat {n}{' ' if name == 'new' and n else ''}"})
+        for name in ("new", "old")
+        for n in range(N)
+    ]
+    path = written(tmp_path, samples, [0.8] * N + [0.8] * N)
+    assert main(["rank", path]) == 0
+    assert main(["rank", path, "--margin", "0.05"]) == 1
+    assert "--margin compares the same prompts alone; judge-7b: 199 uids" in capsys.readouterr().err
+    assert main(["rank", path, "--margin", "0.05", "--best-of"]) == 1
+    assert "leave out --margin, or --best-of" in capsys.readouterr().err

@@ -42,12 +42,10 @@ def test_refusals_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fail
 ):
     numbers = itertools.count()
 
-    def reply(body):
-        if next(numbers) <= refused:  # the first question is whether schemas are enforced
-            return "I'm sorry, I can't assist with that."
-        return json.dumps({"score": [8, 6], "reasoning": "fine"})
+    def fault(number, body):  # the first question is whether schemas are enforced
+        return Fault("content_filter") if next(numbers) <= refused else None
 
-    with FakeServer(reply=reply) as server:
+    with FakeServer(faults=fault) as server:
         code, _, _, said = score(samples_file, *named(server))
     assert code == expected
     assert "FAILED CALLS" not in said

@@ -58,7 +58,7 @@ def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     }
     assert [row["n"] for row in document["all_scores"]] == [59, 59]
     assert [sum(row[name] for name in row if "-" in name or "<" in name) for row in document["all_scores"]] == [59, 59]
-    assert "not_applicable" in printed
+    assert "no_image" in printed
     assert "drawn at random" not in printed
     assert "data:image/webp" in (tmp_path / "rank.html").read_text()
     vieval("report", judged, "--out", tmp_path / "report")

@@ -164,7 +164,7 @@ async def test_an_unreadable_reply_is_asked_again_with_the_error():
 
 
 async def test_a_refusal_is_not_asked_again():
-    with FakeServer(permanent_share=1.0, permanent_mix=(Fault("refusal"),)) as server:
+    with FakeServer(permanent_share=1.0, permanent_mix=(Fault("content_filter"),)) as server:
         [outcome] = (await judge([Job(next(samples(1)), viescore())], served_by(server))).values()
         assert server.stats()["requests"] == 3  # with the probe
     assert outcome.verdict.status is Status.REFUSAL

@@ -154,7 +154,7 @@ def test_one_that_never_can_be_read_has_no_value_and_its_status(store):
 
 
 @pytest.mark.parametrize(
-    ("kind", "status"), [("500", "api_error"), ("refusal", "refusal"), ("content_filter", "refusal")]
+    ("kind", "status"), [("500", "api_error"), ("refusal", "parse_failure"), ("content_filter", "refusal")]
 )
 def test_failures_of_the_backbone_are_statuses(kind, status, store, tmp_path):
     options = tmp_path / "quick.yaml"

@@ -36,9 +36,8 @@ def answer(ask):
     turn = {"thought": "look", "tool": "difference", "phrases": [], "score": [], "reasoning": "fine"}
     if label_of(ask).endswith("/turn 1"):
         return Text(json.dumps(turn))
-    return Text(
-        json.dumps({**(turn if "turn" in label_of(ask) else {}), "tool": "none", "score": [5], "reasoning": "so so"})
-    )
+    rating = {"score": [5], "reasoning": "so so"}
+    return Text(json.dumps({**turn, "tool": "none", **rating} if "turn" in label_of(ask) else rating))
 
 
 def held(judge, sample):

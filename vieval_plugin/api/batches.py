@@ -46,7 +46,7 @@ class JudgeBatches:
     >>> noise = np.random.RandomState(0).random_sample((2, 64, 64, 3))
     >>> judged = judge({"image": [*noise, None], "prompt": ["grains of sand"] * 3})
     >>> judged["PQ"].round(2).tolist(), judged["status"]
-    ([0.88, 0.88, nan], ['ok', 'ok', 'not_applicable'])
+    ([0.88, 0.88, nan], ['ok', 'ok', 'no_image'])
     """
 
     def __init__(

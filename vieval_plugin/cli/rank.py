@@ -107,7 +107,10 @@ def _run(options: argparse.Namespace) -> int:
     if not of_images:
         judged = (r.sample for run in results.runs for r in chain(*chain(*run.records.values())) if r.sample)
         _require_outputs(options, [file for sample in judged for file in files_of(candidates_of(sample))])
+    notes = results.notes
     results = without_different_prompts(results)
+    if options.margin is not None and (differences := [note for note in results.notes if note not in notes]):
+        raise VievalError(f"--margin compares the same prompts alone; {differences[0]}")
     if options.best_of:
         return _best_of(results, options.tables)
     report = rank_results(results, ratings, statistics)
@@ -146,6 +149,8 @@ def _require_applicable(options: argparse.Namespace, of_images: bool) -> None:
     """VievalError for flags about judging, where nothing is judged."""
     from vieval_plugin.errors import VievalError
 
+    if options.best_of and options.margin is not None:
+        raise VievalError("--best-of decides nothing: leave out --margin, or --best-of")
     if of_images:
         if options.label[1:]:
             raise VievalError("--label is given once for folders: it names the judge's verdicts")

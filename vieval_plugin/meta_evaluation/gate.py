@@ -19,7 +19,7 @@ from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.generator_means import generators_of, named_with_part
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
-from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, outcomes_between
 from vieval_plugin.records import Run
 from vieval_plugin.stats.comparison import Bools
@@ -95,10 +95,12 @@ def digests_of(sample: Sample) -> tuple[str, ...]:
     """The SHA-256 of each output of a sample as it was judged; an empty text for one that is not known."""
     if not set(OUTPUTS) & set(sample.images):
         return ("",)
-    return tuple(image.sha256 or _digest(image) for _, image in outputs(sample))
+    return tuple(_digest(image) for _, image in outputs(sample))
 
 
 def _digest(image: Image) -> str:
+    if image.sha256:  # else than 64 digits it stands for one that is not known
+        return image.sha256 if len(image.sha256) == 64 else ""
     try:
         return digest(image)
     except VievalError:
@@ -142,8 +144,10 @@ def _of_images(
     differences, penalised = scored[0] - scored[1], means[0] - means[1]
     unjudged = [
         sum(
-            p not in images or any(i.status in _JUDGED_AGAIN and aspect not in i.scores for i in images[p])
+            len(_rated(images.get(p, ()), aspect)) < least
+            or any(i.status in _JUDGED_AGAIN and aspect not in i.scores for i in images[p])
             for p in prompts
+            for least in [len(_rated(compared[p], aspect)) if images is challenged else 1]
         )
         for images in (challenged, compared)
     ]
@@ -164,8 +168,12 @@ def _of_images(
 
 def _scores(images: Sequence[Observation], aspect: str) -> Floats:
     """The scores of a prompt's images, NaN of those that failed; one NaN without images."""
-    rated = [image for image in images if aspect in image.scores or not image.status.usable]
-    return np.array([image.scores.get(aspect, math.nan) for image in rated] or [math.nan])
+    return np.array([image.scores.get(aspect, math.nan) for image in _rated(images, aspect)] or [math.nan])
+
+
+def _rated(images: Sequence[Observation], aspect: str) -> list[Observation]:
+    """Images with a score, and those that should have one."""
+    return [image for image in images if aspect in image.scores or not image.status.usable]
 
 
 def _corrected(
@@ -194,6 +202,12 @@ def _of_contests(run: Run, subject: str, challenger: str, reference: str, option
     decided = [outcome for outcome in outcomes if outcome.failed is None]
     failures = [outcome.failed for outcome in outcomes if outcome.failed is not None]
     unjudged = sum(outcome.failed is not None and outcome.status in _JUDGED_AGAIN for outcome in outcomes)
+    observed = (observe(records) for judged in run.records.values() for records in judged if records[0].votes)
+    unjudged += sum(
+        o.status is Status.NOT_APPLICABLE and {challenger, reference} <= set(o.contest.image_models)
+        for o in observed
+        if o.contest is not None
+    )
     by_both, by_all = (
         MeanOfDifferences.of([o.points - EVEN for o in contests], [o.group for o in contests], EVEN)
         for contests in (decided, outcomes)

@@ -239,7 +239,10 @@ def _compared(
 
 
 def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status, int], ...]:
-    return tuple(Counter(o.status for o in observed if o.contest and model in o.contest.image_models).items())
+    """Statuses of a model's contests, less those that only others' missing images made fail."""
+    contests = [(o.status, o.contest.image_models, o.contest.without_image) for o in observed if o.contest]
+    counts = Counter(status for status, models, places in contests if model in ([models[n] for n in places] or models))
+    return tuple(counts.items())
 
 
 @dataclass(frozen=True)

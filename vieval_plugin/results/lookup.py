@@ -170,7 +170,7 @@ def conversation(judge: Callable[[Judged], Program], judged: Judged, verdict: Ve
 
 def was_asked(verdict: Verdict) -> bool:
     """Tell whether a verdict is what the judge's program returned: it was asked, and did not break."""
-    return not any(step.path in (BROKEN, UNJUDGED) for step in verdict.trace)
+    return not any(step.path == BROKEN or UNJUDGED in (step.path, step.path[1:]) for step in verdict.trace)
 
 
 def rerun(judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict) -> tuple[list[Exchange], Verdict]:

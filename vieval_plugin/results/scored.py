@@ -45,7 +45,7 @@ class Scored:
         verdict = record.verdict
         summary.add(record.id, verdict)
         self.progress.count([Outcome(verdict)], record.provenance.judge)
-        unasked = bool(verdict.trace) and verdict.trace[0].path == UNJUDGED
+        unasked = any(UNJUDGED in (step.path, step.path[1:]) for step in verdict.trace[:1])
         self.judged += not unasked
         if (
             verdict.status is Status.NO_IMAGE

@@ -61,7 +61,10 @@ async def judge_folders(
             f"{prepared.spec.name} compares image models, and {source.name} has no two with an image of one prompt"
         )
     judged: list[Judged] = list(contests) or [row.sample for row in rows]
-    decided_samples = {row.sample.id: row.verdict for row in rows if row.verdict}
+    # whose image a contest lacks is looked up in the contest
+    decided_samples = {
+        row.sample.id: row.verdict for row in rows if row.verdict and row.verdict.status is not Status.NO_IMAGE
+    }
     decided = {
         number: verdict
         for number, candidates in enumerate(judged)

@@ -15,7 +15,7 @@ from pathlib import Path
 import PIL.Image
 import pytest
 
-from tests.fake_server import REFUSAL, FakeServer, Fault
+from tests.fake_server import FakeServer, Fault
 from tests.local_site import answering
 from tests.shard_runs import (
     arguments,
@@ -385,10 +385,8 @@ def test_shards_full_of_failures_are_not_written_and_end_the_run(vieval, data, t
 
 @pytest.mark.parametrize("status", ["parse_failure", "refusal"])
 def test_rows_whose_replies_cannot_be_read_are_failures_too(vieval, data, tmp_path, status):
-    def reply(chat):
-        return "I cannot say." if status == "parse_failure" else REFUSAL
-
-    with FakeServer(reply=reply) as server:
+    answers = {"faults": lambda number, body: Fault("content_filter")} if status == "refusal" else {}
+    with FakeServer(reply=lambda chat: "I cannot say.", **answers) as server:
         command = arguments(data, tmp_path / "out", server, *SMALL)
         said = vieval(*command, code=1).err
         assert f"8 of 8 rows failed, more than --max-failures 0.2 allows ({status}: " in said.replace(
