@@ -185,6 +185,8 @@ def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
     held_texts = {name for name, text in sample.texts.items() if text.strip()}
     if needs is None and not (sample.kind or held_texts):  # what would tell the kind is what is lacking
         return f"the sample has no text {'instruction' if 'source' in sample.images else 'prompt'}"
+    if needs is None and not sample.kind:
+        return "the sample has no kind: say which, such as --kind tie, or add a column instruction"
     if needs is None:
         known = ", ".join(spec.needs)
         return f"{spec.name} does not know the kind {sample.kind!r} (it knows {known})"

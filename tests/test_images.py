@@ -179,6 +179,11 @@ def test_samples_without_an_agreed_range_are_refused(samples):
     assert "no agreed range" in refusal(file(PIL.Image.fromarray(samples), "TIFF"))
 
 
+def test_floats_a_little_above_1_are_refused_in_place_of_black():
+    picture = PIL.Image.fromarray(np.float32([[0, 0.5, 1.001]]))
+    assert "are ambiguous; clip them to 1, or save it with 8 or 16 bits" in refusal(file(picture, "TIFF"))
+
+
 def test_pixels_that_all_threads_decode_are_bounded_and_an_image_of_more_has_them_alone():
     under_way, most = [0], []
 

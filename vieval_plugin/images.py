@@ -135,7 +135,8 @@ def decode(image: Image) -> PIL.Image.Image:
     """The pixels of an image as a viewer shows them: RGB with 8 bits, upright, over white where it is transparent.
 
     Of an animation it is the first frame. 16-bit samples are scaled by 1/257, so that white stays white; 32-bit
-    integers and floats are read as they are from 0 to 255, or times 255 from 0 to 1. Colour profiles are not applied
+    integers and floats are read as they are from 0 to 255, or times 255 from 0 to 1, unless the most is between 1 and 2.
+    Colour profiles are not applied
     but handed on, everything else that a file says beside its pixels is dropped, and no global setting of Pillow is
     changed.
 
@@ -379,6 +380,8 @@ def _from_wide_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
     low, high = samples.min(), samples.max()
     if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format in ("PNG", "PPM")):
         scale = 1 / 257  # of these formats Pillow calls 16 bits I
+    elif 1 < high < 2:
+        raise ValueError(f"samples up to {high:.9g} are ambiguous; clip them to 1, or save it with 8 or 16 bits")
     elif low >= 0 and high <= 255:  # which is false of NaN
         scale = 255 if high <= 1 else 1
     else:

@@ -328,6 +328,26 @@ def test_two_generators_in_one_table_are_told_apart_by_the_column_that_the_error
     assert (code, names(records)) == (0, [("new", "p0", 0, "ok"), ("old", "p0", 0, "ok")])
 
 
+def test_addresses_of_sources_that_are_not_fetched_end_the_run(score, tmp_path):
+    draw(tmp_path / "a.png")
+    edits = [[str(n), "a.png", "paint it red", f"https://example.com/{n}"] for n in range(25)]
+    path = table(tmp_path / "t.csv", [["uid", "image", "instruction", "source"], *edits])
+    for flags in ((), ("--allow-urls", "example.org")):
+        code, found, _, told = score(path, *flags)
+        assert (code, found) == (1, [])
+        assert "--allow-urls HOST fetches it, --columns source= leaves the column out" in told
+    assert score(path, "--columns", "source=", "--kind", "tie", judge="sharpness")[0] == 0
+
+
+def test_a_kind_that_nothing_tells_is_asked_for(score, tmp_path):
+    draw(tmp_path / "a.png")
+    rows = [["image", "prompt", "source"], *([["a.png", "red", "a.png"]] * 25)]
+    _, _, _, told = score(
+        table(tmp_path / "t.csv", rows), "--columns", "prompt=prompt,source=source", judge="vieval_small"
+    )
+    assert "has no kind: say which, such as --kind tie, or add a column instruction" in told
+
+
 def test_outputs_that_a_generator_did_not_make_end_no_run(score, tmp_path):
     draw(tmp_path / "a.png")
     rows = [["image", "prompt"], *([f"{n}.png", "a hill"] for n in range(20)), ["a.png", "a hill"]]

@@ -250,6 +250,13 @@ def test_bytes_are_a_source_where_they_begin_as_an_image(folder, data, role):
     assert ("source" in row.sample.images) is role
 
 
+def test_an_object_without_bytes_and_path_is_no_source(folder):
+    row = {"image": "a.png", "caption": "x", "source": {"x": 1}}
+    (folder / "t.jsonl").write_text(json.dumps(row))
+    (row,) = read_samples(folder / "t.jsonl")
+    assert row.sample.images.keys() == {"output"}
+
+
 def test_columns_are_what_the_user_says(folder):
     path = folder / "t.csv"
     path.write_text("image,photo,caption,text,uid\nno.png,a.png,no,yes,1\n")

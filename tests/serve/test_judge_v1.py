@@ -76,6 +76,24 @@ def test_a_prompt_with_half_of_a_character_is_refused_alone(server):
     assert ["half of a character (a lone surrogate)" in reason for reason in reasons] == [True] * 3
 
 
+def test_names_with_half_of_a_character_are_refused_alone_and_not_echoed(server):
+    fine, half = row(plain("red")), "a\ud800"
+    image = fine["images"]["output"]
+    rows = [
+        {**fine, "uid": half},
+        {**fine, "uid": "1", "group": half},
+        {**fine, "uid": "2", "texts": {**fine["texts"], half: "x"}},
+        {**fine, "uid": "3", "images": {"output": image, half: image}},
+        {**fine, "uid": "4"},
+    ]
+    with judged_by(server) as running:
+        _, answer = running.post("/v1/judge", {"samples": rows})
+    assert answer["failed"] == [0, 1, 2, 3]
+    assert [verdict["uid"] for verdict in answer["verdicts"]] == ["0", "1", "2", "3", "4"]
+    assert "a\ud800" not in str(answer)
+    assert all("half of a character" in verdict["reason"] for verdict in answer["verdicts"][:4])
+
+
 def test_a_16_bit_picture_is_white_at_a_server_that_reads_it_as_rgb():
     white = picture_file(PIL.Image.fromarray(np.full((4, 4), 65535, np.uint16)))
     seen = []

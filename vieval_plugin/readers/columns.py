@@ -263,6 +263,8 @@ def _looks_like_image(value: Any, has_instructions: bool) -> bool:
         address = address_of(value) if is_address(value) else None
         path = address.path if address else value.strip()
         return path.lower().endswith(SUFFIXES) or path.startswith("data:image/") or (bool(address) and has_instructions)
+    if isinstance(value, dict):
+        return not value.keys().isdisjoint(("bytes", "path"))
     return not isinstance(value, (int, float))
 
 

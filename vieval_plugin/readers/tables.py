@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,6 +14,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.readers.rows import require_once
+from vieval_plugin.text.untrusted import is_encodable
 from vieval_plugin.text.yaml_json import read_json
 
 _LONGEST_LINE = 64 << 20
@@ -192,9 +192,7 @@ def _objects(path: Path) -> Iterator[NumberedRow]:
 def _object(value: Any) -> dict[str, Any] | BadLine:
     if not isinstance(value, dict):
         return BadLine("not a JSON object")
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
+    if not is_encodable(value):
         return BadLine("a text in it has half of a character (a lone surrogate)")
     return value
 

@@ -61,7 +61,7 @@ def _fetch(
     addresses = {
         _file(folder, address): address
         for row in rows
-        if all(_allowed(address, allowed) for address in row.addresses.values())
+        if all(is_allowed(address, allowed) for address in row.addresses.values())
         for address in row.addresses.values()
     }
     for path in addresses if anew else ():
@@ -75,7 +75,7 @@ def _with_files(row: SampleRow, allowed: Hosts, folder: Path, reasons: Mapping[P
     """A row with its fetched images; `reasons` say why some could not be had."""
     if not row.addresses or not isinstance(row.sample, Sample):
         return row
-    if not all(_allowed(address, allowed) for address in row.addresses.values()):
+    if not all(is_allowed(address, allowed) for address in row.addresses.values()):
         reason = f"{row.verdict.reason if row.verdict else ''}; --allow-urls HOST has the images of a host fetched"
         return replace(row, verdict=unjudged(Status.TOOL_ERROR, reason))
     files = {role: _file(folder, address) for role, address in row.addresses.items()}
@@ -107,7 +107,8 @@ def _host(named: str) -> tuple[str, int | None]:
     return address.host, address.port
 
 
-def _allowed(text: str, allowed: Hosts) -> bool:
+def is_allowed(text: str, allowed: Hosts) -> bool:
+    """Return whether a text is an address of a host that the user allows."""
     address = address_of(text)
     if address is None or address.scheme not in PORTS:
         return False

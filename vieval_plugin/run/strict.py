@@ -9,10 +9,12 @@ from itertools import islice
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine, images_of, is_there
 from vieval_plugin.judges.contests import candidates_of
-from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.judges.protocol import OUTPUTS, Sample
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec, missing_inputs_reason
 from vieval_plugin.readers.image_names import SUFFIXES
+from vieval_plugin.readers.sample_rows import address_among
 from vieval_plugin.readers.samples import SampleRow, SampleSource
+from vieval_plugin.run.addresses import Hosts, allowed_hosts, is_allowed
 
 FIRST = 20
 """Rows at the beginning of a run that may not all be misread."""
@@ -34,13 +36,16 @@ def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
         raise VievalError(f"{source.no_text}; or name the kind of all, such as --kind tig")
 
 
-def require_any_of_first(name: str, rows: Iterable[SampleRow], specs: Sequence[JudgeSpec]) -> None:
+def require_any_of_first(
+    name: str, rows: Iterable[SampleRow], specs: Sequence[JudgeSpec], hosts: Sequence[str]
+) -> None:
     """VievalError where no judge can judge any of the first 20 rows for how the table was read, before anything is asked.
 
+    Conditions that are addresses of none of the `hosts` whose images are fetched are such a misreading.
     An image that a generator was to make and that is not there, by a name as images have it, is that generator's failure.
     """
-    first = list(islice(rows, FIRST))
-    problems = [_misreading(row, specs) for row in first]
+    first, allowed = list(islice(rows, FIRST)), allowed_hosts(hosts)
+    problems = [_misreading(row, specs, allowed) for row in first]
     if len(first) == FIRST and all(problems):
         raise VievalError(
             f"{name}: none of the first {FIRST} rows can be judged, and nothing was asked; {first[0].place}: "
@@ -48,11 +53,15 @@ def require_any_of_first(name: str, rows: Iterable[SampleRow], specs: Sequence[J
         )
 
 
-def _misreading(row: SampleRow, specs: Sequence[JudgeSpec]) -> str:
+def _misreading(row: SampleRow, specs: Sequence[JudgeSpec], allowed: Hosts) -> str:
     """Reason that a row cannot be judged for how the table was read; empty where it can, or for another cause."""
     if row.verdict is None:
         reasons = [missing_inputs_reason(spec, row.sample) for spec in specs]
         return reasons[0] if all(reasons) else ""
+    for role, address in row.addresses.items():
+        if role not in OUTPUTS and not is_allowed(address, allowed):
+            reason = address_among({role: address})
+            return f"{reason}; --allow-urls HOST fetches it, --columns {role}= leaves the column out"
     outputs = (sample.images.get("output") for sample in candidates_of(row.sample))
     lacking = (image for image in outputs if image and not is_there(image))
     if row.addresses or any(str(image.source).lower().endswith(SUFFIXES) for image in lacking):

@@ -17,9 +17,18 @@ SECRET_NAME = re.compile(r"(^|[_-])(api_?key|key|secret|passw(or)?d|authorizatio
 _is_secret = lru_cache(maxsize=4096)(SECRET_NAME.search)
 _SHORTEST = 8  # anything shorter, such as EMPTY or none, is no secret, and may be part of any word
 _ESCAPE = re.compile(r"""\\{1,4}(?:(?:u00|x)([\da-f]{2})|(["'/]))""", re.IGNORECASE)
-_RUN, _QUERY, _PAIR = re.compile(r'[^\s"<>]+'), re.compile(r"[?#]"), re.compile(r"([^=&#]*=)?[^&#]+")
-# a user whose password holds blanks; digits before a slash are a port
-_USER = re.compile(r'//[^\s/@:"<>]*:(?!\d{1,5}/)[^\s@"<>]*[^\S\n](?:(?!//)[^"<>\n])*@')
+_PAIR = re.compile(r"([^=&#]*=)?[^&#]+")
+# a word; in a query also a value in quotes or brackets
+_RUN = re.compile(r"""[^\s"<>?#]*[?#](?:[^\s"<>]|(?<==)(?:"\w[^"\s]*"|<\w[^<>\s]*>))*|[^\s"<>]+""")
+# up to where a query, a fragment or, behind //, parameters such as ;key=value begin
+_QUERY = re.compile(r"(?:[^/?#]|/(?!/))*//[^?#]*?;(?=[^;/?#=]+=)|[^?#]*[?#]")
+# a user whose password holds blanks, quotes or brackets; digits before a slash are a port, unless a server follows the @
+# of one of the next two words; bounded, as many beginnings would each be read to the end of the text
+_USER = re.compile(
+    r"""//[^\s/:"<>]{0,300}:(?:(?!\d{1,5}/)(?:(?:[^\s@"<>]|["<>](?=\w)){0,300}[^\S\n](?:(?!//)[^"<>\n])*"""
+    r"""|(?:[^\s"<>]|["<>](?=\w)){0,300})@"""
+    r"""|\d{1,5}/[^\s"<>]{0,300}(?:[^\S\n][^\s"<>/]{1,300}){1,2}@(?=[^\s@/:"<>]+(?:/|:\d)))"""
+)
 _server_secrets: set[str] = set()
 
 
@@ -88,8 +97,8 @@ def _bare(run: str) -> str:
         run = f"{scheme}//{tail.rpartition('@')[2]}"
     elif ":" in user_of(run).partition("/")[0]:
         run = run.rpartition("@")[2]
-    is_ours = slashes and re.search(f"{PROJECT}/[^?#]*#", run)
-    if (mark := _QUERY.search(run)) and not is_ours and (slashes or "=" in run[mark.end() :]):
+    is_ours = slashes and re.search(f"{PROJECT}/[^?#;]*#", run)
+    if (mark := _QUERY.match(run)) and not is_ours and (slashes or "=" in run[mark.end() :]):
         end = len(run.rstrip(".,;:)}'"))
         run = run[: mark.end()] + _PAIR.sub(r"\1[removed]", run[mark.end() : end]) + run[end:]
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from os.path import exists as exists  # which raise nothing for zero bytes, circ
 from os.path import isdir as isdir
 from os.path import isfile as isfile
 from pathlib import Path
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 LONGEST_NAME = 1000
@@ -79,6 +81,15 @@ def overlong(*names: str) -> str:
     """The first of some names that is too long to be shown in a table, in words; empty where none is."""
     name = next((name for name in names if len(name) > LONGEST_NAME), "")
     return f"{name[:20]!r}... is a name of {len(name)} characters, and {LONGEST_NAME} are allowed" if name else ""
+
+
+def is_encodable(value: Any) -> bool:
+    """Return whether no text in JSON values has half of a character (a lone surrogate), which can be written nowhere."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def retry_after(header: str | None) -> float | None:

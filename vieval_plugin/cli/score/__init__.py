@@ -143,7 +143,7 @@ def _run(options: argparse.Namespace) -> int:
     request = _prepared(options, source, current, (judge, setting))
     say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, request.judges))), file=sys.stderr)
     if request.judges and not options.benchmark:
-        require_any_of_first(source.name, source, [judge.spec for judge in request.judges])
+        require_any_of_first(source.name, source, [judge.spec for judge in request.judges], options.allow_urls)
     if options.out:
         named = [*map(Path, options.samples), *([options.prompts] if options.prompts else [])]
         # a source is read for its files only where OUT is there already

@@ -119,7 +119,7 @@ def _planned(
         request.limit,
     )
     if earlier is None:
-        _require_readable(now, root, folder, fields, prepared)
+        _require_readable(now, root, folder, fields, prepared, request.hosts)
         earlier = folder.create_plan(now)
     require_same_run(earlier, now, folder.name)
     plan = extended(earlier, now, folder.name, request.extend)
@@ -194,7 +194,9 @@ def _fields(
     return fields
 
 
-def _require_readable(plan: Plan, root: Place, folder: ShardFolder, fields: ColumnMap, prepared: PreparedJudge) -> None:
+def _require_readable(
+    plan: Plan, root: Place, folder: ShardFolder, fields: ColumnMap, prepared: PreparedJudge, hosts: Sequence[str]
+) -> None:
     """VievalError where there are no rows, the first have no text that the judge needs, or none of them can be judged."""
     first = next(plan.shards(), None)
     if first is None:
@@ -206,4 +208,4 @@ def _require_readable(plan: Plan, root: Place, folder: ShardFolder, fields: Colu
     except VievalError:
         return  # its shards say so
     require_texts(SampleSource(first.path, lambda: iter(rows), "", no_text=fields.no_text), prepared.spec)
-    require_any_of_first(first.path, rows, [prepared.spec])
+    require_any_of_first(first.path, rows, [prepared.spec], hosts)

@@ -36,6 +36,7 @@ from vieval_plugin.serve.protocols.protocol import (
     listed,
 )
 from vieval_plugin.text.redaction import without_secrets
+from vieval_plugin.text.untrusted import is_encodable
 
 _PART = "part:"
 
@@ -59,6 +60,10 @@ def _entries(
     group = row.get("group")
     named = str(group) if isinstance(group, (str, int)) and not isinstance(group, bool) else ""
     facts = {"uid": row.get("uid", row.get("id", str(number))), "trace": trace}
+    if not is_encodable(row):
+        facts["uid"] = facts["uid"] if is_encodable(facts["uid"]) else str(number)
+        named = named if is_encodable(named) else ""
+        return [RequestEntry(None, "a text has half of a character (a lone surrogate)", group=named, fields=facts)]
     if group is not None and not named:
         return [RequestEntry(None, "group is neither a text nor a number", fields=facts)]
     try:
