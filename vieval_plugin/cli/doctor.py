@@ -7,7 +7,7 @@ import asyncio
 import importlib.util
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.redaction import redacted
 
     current = config.current()
-    backbones = current.backbones
+    backbones: Mapping[str, Backbone] = current.backbones
     if options.base_url:
         model = options.model or asyncio.run(_listed_model(options.base_url))
         backbones = {"judge": Backbone(model=model, base_url=(options.base_url,))}
@@ -105,7 +105,7 @@ def _local(options: Config) -> Iterator[Check]:
         yield Check(False, str(error))
 
 
-async def _servers(backbones: dict[str, Backbone]) -> list[Check]:
+async def _servers(backbones: Mapping[str, Backbone]) -> list[Check]:
     return [check for name, backbone in backbones.items() async for check in _server(name, backbone)]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, Self
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import MAX_BYTES
@@ -182,7 +182,7 @@ class _Entry(tarfile.TarInfo):
     """An entry of a tar that is damaged where a header is: Python takes that for the end, and what follows would be lost."""
 
     @classmethod
-    def fromtarfile(cls, tar: tarfile.TarFile) -> tarfile.TarInfo:
+    def fromtarfile(cls, tar: tarfile.TarFile) -> Self:
         try:
             return super().fromtarfile(tar)
         except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # the end mark, which every whole tar has

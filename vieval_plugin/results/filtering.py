@@ -117,7 +117,7 @@ def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
     columns = table["scores"].combine_chunks().flatten() if scores else []  # no file holds a struct without fields
     for name, column in zip(scores, columns, strict=True):
         table = table.append_column(name, column)
-    with duckdb.connect(config=_LIMITS) as connection:
+    with duckdb.connect(config=dict(_LIMITS)) as connection:
         try:
             passing = connection.from_arrow(table).filter(where).to_arrow_table()
         except duckdb.Error as error:

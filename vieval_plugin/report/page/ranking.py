@@ -136,9 +136,10 @@ def _strip(report: RankReport, sections: Sequence[RankingSection]) -> Markup:
         )
     scored: dict[str, list[tuple[tuple[Any, ...], str, JudgedPicture]]] = defaultdict(list)
     for tile in (tile for _, tiles in groups for tile in tiles):
-        for picture in (picture for picture in tile.outputs if picture.id and not math.isnan(picture.score)):
-            place = best_first(picture.score, picture.id)
-            scored[picture.id.image_model or YOUR_IMAGES].append((place, tile.card, picture))
+        for picture in tile.outputs:
+            if picture.id is not None and not math.isnan(picture.score):
+                place = best_first(picture.score, picture.id)
+                scored[picture.id.image_model or YOUR_IMAGES].append((place, tile.card, picture))
     order = {standing.system.label: n for n, standing in enumerate(ranking.comparison.standings)}
     named = sorted(scored.items(), key=lambda pair: order.get(pair[0], len(order)))
     each = max(1, MOST // (2 * max(len(named), 1)))
@@ -262,7 +263,7 @@ def _tile(
         first.kind or first.id.part,
         lead,
         tuple(found[0].texts.items()) if found else (),
-        tuple(JudgedPicture(role, thumbnails.of(image)) for role, image in conditions.items()),
+        tuple(JudgedPicture(role, thumbnail(image, thumbnails)) for role, image in conditions.items()),
         tuple(
             JudgedPicture(
                 _name(sample.id),
