@@ -516,7 +516,7 @@ def thinking_beside_the_content(wire: Wire, replies: Replies) -> None:
     wire.reply(200, replies.chat(scored(replies.right), reasoning_content=wrong, reasoning=wrong))
 
 
-_said("refusal_in_words", lambda replies: "I'm sorry, but I can't assist with that.", may=("refusal",))
+_said("refusal_in_words", lambda replies: "I'm sorry, but I can't assist with that.")
 
 
 @_fault(of=CHAT, final=True, may=("refusal",))
