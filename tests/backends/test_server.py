@@ -217,7 +217,7 @@ async def test_a_question_the_server_refuses_is_not_asked_again(kind, status, re
 
 
 async def test_a_refusal_in_words_is_a_text_for_the_judge_to_read():
-    async with faked(FakeServer(faults=on("bad", Fault("refusal")))) as (server, backend):
+    async with faked(FakeServer(reply=lambda body: "I can't assist with that.")) as (server, backend):
         assert "can't assist" in (await backend.answer(chat("bad"))).text
     assert server.stats()["requests"] == 1
 

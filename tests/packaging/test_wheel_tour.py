@@ -139,13 +139,15 @@ def test_each_template_is_read_and_hashed_as_here(tour, vieval):
 
 def test_judges_ask_by_their_schemas_and_read_the_answers(tour, judged):
     edit = ("--source", "theirs/p1.png", "--instruction", "make it brighter")
-    with FakeServer() as server:  # which answers as the schema of a question says
-        named = ("--model", "any", "--base-url", server.base_url, "--out")
-        for judge, conditions in (("t2i_eval", ("--prompt", "a square")), ("adiee", edit), ("viescore", edit)):
-            tour.vieval("score", "mine/p1.png", *conditions, "--judge", judge, *named, f"{judge}.jsonl")
-            [verdict] = map(json.loads, (tour.folder / f"{judge}.jsonl").read_text().splitlines())
-            assert verdict["status"] in ("ok", "repaired"), judge
-            assert verdict["scores"]
+    number = {"reply": lambda body: "7"}  # else the server answers as the schema of a question says
+    judges = {"t2i_eval": (("--prompt", "a square"), {}), "adiee": (edit, number), "viescore": (edit, {})}
+    for judge, (conditions, answers) in judges.items():
+        with FakeServer(**answers) as server:
+            named = ("--model", "any", "--base-url", server.base_url, "--out", f"{judge}.jsonl")
+            tour.vieval("score", "mine/p1.png", *conditions, "--judge", judge, *named)
+        [verdict] = map(json.loads, (tour.folder / f"{judge}.jsonl").read_text().splitlines())
+        assert verdict["status"] in ("ok", "repaired"), judge
+        assert verdict["scores"]
 
 
 def test_lmms_eval_lists_the_tasks_of_the_wheel(wheel, tmp_path):
