@@ -53,7 +53,8 @@ _THINKING_END = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _THINKING_BEGIN = re.compile(
-    rf"(?:<|&lt;|\\u003c)\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)|\u25c1think\u25b7|\[think\]|<\|(?:begin_of_thought|start_thinking)\|>|<\|channel\|>\s{{0,9}}analysis",
+    rf"(?:<|&lt;|\\u003c)\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)|\u25c1think\u25b7|\[think\]"
+    r"|<\|(?:begin_of_thought|start_thinking)\|>|<\|channel\|>\s{0,9}analysis",
     re.IGNORECASE,
 )
 # what gpt-oss writes where its marks are left out

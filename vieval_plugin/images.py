@@ -136,9 +136,8 @@ def decode(image: Image) -> PIL.Image.Image:
 
     Of an animation it is the first frame. 16-bit samples are scaled by 1/257, so that white stays white; 32-bit
     integers and floats are read as they are from 0 to 255, or times 255 from 0 to 1, unless the most is between 1 and 2.
-    Colour profiles are not applied
-    but handed on, everything else that a file says beside its pixels is dropped, and no global setting of Pillow is
-    changed.
+    Colour profiles are not applied but handed on, everything else that a file says beside its pixels is dropped, and no
+    global setting of Pillow is changed.
 
     Raises:
         VievalError: the file is missing, larger than 64 MiB, 100 megapixels or 65,535 pixels a side (known from its

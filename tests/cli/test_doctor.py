@@ -106,9 +106,9 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, vieval):
     [
         (
             ["--base-url", "http://127.0.0.1:9/v1"],
-            "http://127.0.0.1:9/v1 does not list one model (a file cannot be had",
+            "http://127.0.0.1:9/v1 does not list its models (a file cannot be had",
         ),
-        (["--base-url", "{url}"], "does not list one model (a file cannot be had: HTTP 404"),
+        (["--base-url", "{url}"], "does not list its models (a file cannot be had: HTTP 404"),
         (["--base-url", "nowhere"], "base_url: pass an address such as http://127.0.0.1:8000/v1"),
         (["--model", "fake"], "--model goes with --base-url"),
     ],
@@ -125,5 +125,4 @@ def test_several_models_are_named(server, monkeypatch, vieval):
 
     monkeypatch.setattr("vieval_plugin.backends.http.server.Server.fetch", two)
     printed = vieval("doctor", "--base-url", server.base_url, code=1).err
-    assert "does not list one model (too many values to unpack (expected 1))" in printed
-    assert "name the model by --model" in printed
+    assert "lists 2 models (a, b); name one with --model" in printed

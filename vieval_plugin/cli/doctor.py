@@ -153,12 +153,14 @@ async def _listed_model(url: str) -> str:
     try:
         async with Server(server_options("judge", backbone), Usage(), 0) as server:
             document = read_json((await server.fetch(f"{url.rstrip('/')}/models", 1 << 20)).decode())
-        [name] = [row["id"] for row in document["data"]]
+        names = [str(row["id"]) for row in document["data"]]
     except (Refused, ValueError, KeyError, TypeError) as error:
         reason = " ".join(redacted(str(error)).split())[:200]
         advice = "start the server, correct the address, which ends in /v1, or name the model by --model"
-        raise VievalError(f"{redacted(url)} does not list one model ({reason}); {advice}") from None
-    return str(name)
+        raise VievalError(f"{redacted(url)} does not list its models ({reason}); {advice}") from None
+    if len(names) != 1:
+        raise VievalError(f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); name one with --model")
+    return names[0]
 
 
 def _abilities(options: Config, model: str) -> Iterator[Ability]:

@@ -420,13 +420,26 @@ def _no_pairs_reason(compared: ComparedStatistic, standings: Sequence[Standing],
     return f"two {compared.entrants} are needed, and {known}{unable}"
 
 
-def _adjusted(pairs: Sequence[SystemPair], compared: ComparedStatistic, seed: Seed) -> tuple[SystemPair, ...]:
-    adjusted = holm([pair.result.p for pair in pairs]).tolist()
-    with_failures = holm([_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]).tolist()
+def adjusted_pairs(
+    pairs: Sequence[SystemPair], p: Sequence[float], p_with_failures: Sequence[float]
+) -> tuple[SystemPair, ...]:
+    """Pairs of one family with p adjusted by Holm, and doubtful where that is small only while failures are left out.
+
+    Args:
+        pairs: the family.
+        p: of each pair; NaN is no test.
+        p_with_failures: of each, with the better one's failures as the lowest value.
+    """
+    adjusted, penalised = holm(p).tolist(), holm(p_with_failures).tolist()
     return tuple(
-        replace(pair, adjusted=p, doubtful=p <= LEVEL < penalised_p)
-        for pair, p, penalised_p in zip(pairs, adjusted, with_failures, strict=True)
+        replace(pair, adjusted=own, doubtful=own <= LEVEL < other)
+        for pair, own, other in zip(pairs, adjusted, penalised, strict=True)
     )
+
+
+def _adjusted(pairs: Sequence[SystemPair], compared: ComparedStatistic, seed: Seed) -> tuple[SystemPair, ...]:
+    with_failures = [_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]
+    return adjusted_pairs(pairs, [pair.result.p for pair in pairs], with_failures)
 
 
 def _p_with_failures(pair: SystemPair, compared: ComparedStatistic, seed: Seed) -> float:

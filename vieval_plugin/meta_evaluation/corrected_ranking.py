@@ -20,6 +20,7 @@ from vieval_plugin.meta_evaluation.comparison import (
     Standing,
     System,
     SystemPair,
+    adjusted_pairs,
 )
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.generator_means import (
@@ -216,16 +217,13 @@ def _compared(
     tested, by_ratings = [pair for pair, _ in differences], tuple(alone for _, alone in differences)
     decides = {e.generator for e in estimates if e.decides}
     failed = {g.image_model: _failures(g, aspect) for g in judged}
-    deciding = [{p.first, p.second} <= decides for p in tested]
-    with_failures = [_p_with_failures(p.better_first(), scored, failed, aspect) for p in tested]
-    adjusted, penalised = (
-        holm([p if able_to else math.nan for p, able_to in zip(values, deciding, strict=True)]).tolist()
-        for values in ([p.result.p for p in tested], with_failures)
-    )
-    pairs = tuple(
-        replace(pair, adjusted=p, doubtful=p <= LEVEL < penalised_p)
-        for pair, p, penalised_p in zip(tested, adjusted, penalised, strict=True)
-    )
+    p_values = [
+        (p.result.p, _p_with_failures(p.better_first(), scored, failed, aspect))
+        if {p.first, p.second} <= decides
+        else (math.nan, math.nan)
+        for p in tested
+    ]
+    pairs = adjusted_pairs(tested, [p for p, _ in p_values], [p for _, p in p_values])
     beats = np.zeros((len(able), len(able)), dtype=bool)
     for pair in (pair.better_first() for pair in pairs if pair.significant):
         beats[able.index(pair.first), able.index(pair.second)] = True
