@@ -244,11 +244,11 @@ def test_ratings_of_some_other_samples_are_left_out_with_a_note(tmp_path, capsys
     assert "line 22: own/tig/good/elsewhere" in shown
 
 
-def contests(folder, beats):
+def contests(folder, beats, names="abc"):
     """A samples file of contests of three models, each with each on 30 prompts."""
     lines = []
     for prompt in range(30):
-        for first, second in (("a", "b"), ("a", "c"), ("b", "c")):
+        for first, second in itertools.combinations(names, 2):
             candidates = tuple(
                 Sample(SampleId("vieval_demo_contests", "tie", m, f"p{prompt}"), {}) for m in (first, second)
             )
@@ -289,6 +289,13 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     # a won 48 of 60 and lost 12, whichever the other was
     assert a - b == pytest.approx(np.log(4), rel=1e-4)
     assert "no ranking: the contests fall into two sets" in shown  # by people, to whom the first is always better
+
+
+def test_contests_that_name_no_generators_rank_none_and_say_so(tmp_path, capsys):
+    unnamed = contests(tmp_path / "run", lambda *_: "first", ("unnamed", "unnamed"))
+    shown = rank(capsys, unnamed, code=1)
+    assert shown.startswith("vieval: no generator to rank: the candidates of vieval_demo_contests are not named; ")
+    assert len(shown.splitlines()) == 1
 
 
 def test_two_rows_about_one_image_are_refused_with_their_numbers(tmp_path, vieval):

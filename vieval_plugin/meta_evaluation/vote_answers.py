@@ -139,14 +139,19 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
     """The pairs of all contests that the judge could be asked about, whether people voted on them or not.
 
     Args:
-        observations: of one part and judge, in any order; what is no contest is left out.
+        observations: of one part and judge, in any order; what is no contest is left out, and so are contests whose
+            candidates come from one image model, such as those of a log that names none.
 
     >>> from vieval_plugin.judges.contests import Votes
     >>> unvoted = ContestObservation(("x", "y"), Votes(), {"forward": "first"})
     >>> judged_pairs([Observation("", "1", {}, {}, Status.OK, contest=unvoted)]).vote_codes_of_order("forward").tolist()
     [0]
     """
-    judged = [o for o in observations if o.contest is not None and o.status not in NEVER_JUDGED]
+    judged = [
+        o
+        for o in observations
+        if o.contest is not None and o.status not in NEVER_JUDGED and len(set(o.contest.image_models)) > 1
+    ]
     return _paired(sorted(judged, key=lambda o: o.uid))
 
 

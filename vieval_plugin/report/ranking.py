@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin.errors import docs_url
+from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.comparison import LEVEL
@@ -137,11 +137,16 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
         options: what failed verdicts are, how many draws, the seed.
 
     Raises:
-        VievalError: no rating is of a sample among the results.
+        VievalError: no rating is of a sample among the results; no image model is named in any of them.
     """
     runs, notes = rated_runs(results, ratings)
     benchmarks = dict.fromkeys(run.benchmark for run in runs)
     rankings = [r for run in runs for r in (*rank_generators(run, options), *win_rate_rankings(run, options))]
+    if not rankings:
+        raise VievalError(
+            f"no generator to rank: the candidates of {' and '.join(benchmarks)} are not named; rank verdicts of images "
+            "whose image models are named"
+        )
     return RankReport(
         tuple(runs),
         tuple(rankings),
