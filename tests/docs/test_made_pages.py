@@ -8,7 +8,6 @@ import subprocess
 import numpy as np
 import PIL.Image
 import pytest
-from aiohttp import web
 
 import vieval_plugin
 import vieval_plugin.errors
@@ -19,7 +18,7 @@ from tests.html_links import dead_links
 from vieval_plugin.card.writing import page as card_page
 from vieval_plugin.leaderboard.board import JUDGE, Board, BoardRow, BoardView, PrintedNumber
 from vieval_plugin.leaderboard.writing import page as leaderboard_page
-from vieval_plugin.serve.page import add
+from vieval_plugin.serve.app import page as server_page
 from vieval_plugin.stats.options import StatisticsOptions
 
 VERSION = re.compile(r"VIEval (\d+\.\d+\.\d+)")
@@ -72,9 +71,7 @@ def test_the_page_of_the_leaderboard_wherever_it_lies(tmp_path):
 
 
 def test_the_page_of_the_server(tmp_path):
-    app = web.Application()
-    add(app, [])
-    response = asyncio.run(next(iter(app.router.routes())).handler(None))
+    response = asyncio.run(server_page([])(None))
     assert dead_links(response.body.decode(), tmp_path) == []
 
 

@@ -193,7 +193,7 @@ def test_a_failure_is_none_only_for_a_trl_that_leaves_it_out(version, trl, store
 
 
 def test_images_are_those_that_were_given():
-    from vieval_plugin.rewards.pixels import pictures
+    from vieval_plugin.rewards.in_process import pictures
 
     for batch in (TENSOR, TENSOR.float() / 255, PIXELS, [TENSOR[0], TENSOR[1], TENSOR[2]], list(PIXELS)):
         assert [as_image(one) for one in pictures(batch)] == [as_image(one) for one in PIXELS]

@@ -16,7 +16,7 @@ from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.records import unjudged
-from vieval_plugin.serve import health, health_routes
+from vieval_plugin.serve import app, health
 from vieval_plugin.serve.health import Health, probe
 
 
@@ -121,7 +121,7 @@ async def test_a_slow_judgement_is_left_its_time(monkeypatch):
 def test_it_is_ready_again_soon_after_its_backbone_is(fault, reason, store, monkeypatch):
     monkeypatch.setattr(health, "FRESH", 0.2)
     monkeypatch.setattr(health, "NEXT_TRY", 0.5)
-    monkeypatch.setattr(health_routes, "_WITHIN", 0.7)
+    monkeypatch.setattr(app, "HEALTH_TIMEOUT", 0.7)
     monkeypatch.setattr(pacing, "LONGEST_REST_WHEN_DOWN", 0.3)
     away = threading.Event()
     faults = lambda number, body: fault if away.is_set() else None  # noqa: E731

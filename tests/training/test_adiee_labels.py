@@ -53,7 +53,7 @@ def test_labels_of_a_thousand_sequences_are_exact_through_the_code_that_reads_fo
         j2 = named[-1]
         done = max(0, k - j1)
         assert edit.label == (done / len(named) if done <= len(named) else 0.5)
-        assert edit.made == {"j1": j1, "j2": j2, "k": k}
+        assert edit.origin == {"j1": j1, "j2": j2, "k": k}
         seen.add((j1, j2, k))
     assert seen >= {one for turns in (1, 2, 3) for one in triples(turns)}
     assert (manifest["seed"], manifest["examples"]) == (3, len(edits))
@@ -245,7 +245,7 @@ def test_labels_by_clip_d_are_those_of_a_direct_computation(outputs, clip, tmp_p
         elif direction < 0.05:
             expected[f"{uid}/{editor}"] = 0.0
         if f"{uid}/{editor}" in found:
-            assert found[f"{uid}/{editor}"].made["clip_d"] == pytest.approx(direction, abs=1e-5)
+            assert found[f"{uid}/{editor}"].origin["clip_d"] == pytest.approx(direction, abs=1e-5)
     assert {uid: edit.label for uid, edit in found.items()} == expected
     assert {0.0, 0.5, 1.0} == set(expected.values())
 

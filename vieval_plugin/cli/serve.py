@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vieval_plugin.config import Config
     from vieval_plugin.run.prepare import PreparedJudge
     from vieval_plugin.serve.options import ServeOptions
-    from vieval_plugin.serve.run import Served
+    from vieval_plugin.serve.run import ServerSetup
 
 _PATIENCE = 30.0
 """Seconds without any answer of the backbone until it counts as away: trainers wait for 60 to 300."""
@@ -144,13 +144,13 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _served(options: argparse.Namespace) -> Served:
+def _served(options: argparse.Namespace) -> ServerSetup:
     """The server that the flags describe; VievalError for flags that do not go together."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.rewards.reward import read_reward
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.prepare import prepare
-    from vieval_plugin.serve.run import Served
+    from vieval_plugin.serve.run import ServerSetup
     from vieval_plugin.serve.security import TOKEN_VARIABLE, guard_of
 
     current = _with_own_store(options_in_force(options))
@@ -174,7 +174,7 @@ def _served(options: argparse.Namespace) -> Served:
         raise VievalError(f"--reward {repeated[0]} is there twice; give each a name of its own")
     token = os.environ.get(TOKEN_VARIABLE, "")
     guard = guard_of(options.host, tuple(options.allow_host), token, options.no_token)
-    return Served(rewards, current, backbone, guard, _serve_options(options, token))
+    return ServerSetup(rewards, current, backbone, guard, _serve_options(options, token))
 
 
 def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:
@@ -215,15 +215,15 @@ def _with_own_store(current: Config) -> Config:
     return current.model_copy(update={"store": current.store.model_copy(update={"path": path})})
 
 
-def _announcement(served: Served, port: int) -> list[str]:
+def _announcement(served: ServerSetup, port: int) -> list[str]:
     """Lines on what is served where."""
-    from vieval_plugin.serve.page import terms_in_words, toys_among
+    from vieval_plugin.rewards.reward import toys_among
 
     host = served.options.host
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     lines = [f"vieval: rewards at {address}, where a page tries them; health at {address}/health"]
     for reward in served.rewards:
-        lines.append(f"vieval: {reward.name} = {terms_in_words(reward)}, at {address}/{reward.name}/v1/judge")
+        lines.append(f"vieval: {reward.name} = {reward}, at {address}/{reward.name}/v1/judge")
     lines += [f"vieval: {title} is a toy: train nothing that matters on it" for title in toys_among(served.rewards)]
     if not served.guard.token and served.guard.any_address:
         lines.append("vieval: NO TOKEN: everybody who can reach this address may use the judges, and is answered")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,26 +32,34 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
 class Diffusion:
     """A pipeline that is loaded, and how it is called.
 
-    `name` tells its weights from others in the names of files, `call` are further arguments of the pipeline, `batch` is
-    how many images it makes at once. Each image has a generator of its own, seeded by `seed`, its prompt and its
-    number, so that neither the batch nor the order changes an image.
+    Each image has a generator of its own, seeded by `seed`, its prompt and its number, so that neither the batch nor the
+    order changes an image.
     """
 
     pipeline: Any
+    """The pipeline of diffusers."""
     name: str
+    """Name that tells its weights from others in the names of files."""
     folder: Path
+    """Folder for its images."""
     call: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the pipeline."""
     batch: int = 1
+    """Images that it makes at once."""
     seed: int = 0
+    """Seed of the images' generators."""
 
 
 @dataclass(frozen=True)
 class _Image:
-    """An image to be made: its request, its number and its file."""
+    """An image to be made."""
 
     request: ImageRequest
-    draw: int
+    """The request that it is of."""
+    number: int
+    """Its number."""
     file: Path
+    """Its file."""
 
 
 def load(model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[str, Any]) -> Any:
@@ -98,21 +106,21 @@ def make(diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = Tru
     Raises:
         VievalError: the pipeline does not know an argument of `call`.
     """
-    known = inspect.signature(diffusion.pipeline.__call__).parameters
-    if unknown := sorted(set(diffusion.call) - set(known)):
+    parameters = inspect.signature(diffusion.pipeline.__call__).parameters
+    if unknown := sorted(set(diffusion.call) - set(parameters)):
         raise VievalError(f"{type(diffusion.pipeline).__name__} has no argument {unknown[0]!r}")
-    reasons = [_unfit(known, request.conditions) for request in requests]
+    reasons = [_unfit(parameters, request.conditions) for request in requests]
     images = [
-        [_Image(request, draw, _file(diffusion, request, draw)) for draw in request.draws] if not reason else []
+        [] if reason else [_Image(request, number, _file(diffusion, request, number)) for number in request.numbers]
         for request, reason in zip(requests, reasons, strict=True)
     ]
-    missing = [image for several in images for image in several if not image.file.is_file()]
+    missing = [image for of_request in images for image in of_request if not image.file.is_file()]
     failed, seconds = dict[Path, str](), dict[Path, float]()
     with tqdm(total=len(missing), desc="Generating", unit="image", disable=not bar) as progress_bar:
         for batch in _batches(missing, diffusion.batch):
             started = time.monotonic()
             try:
-                _draw(diffusion, known, batch)
+                _make_batch(diffusion, parameters, batch)
             except Exception as error:  # one prompt that breaks a pipeline is no end of the run
                 if isinstance(error, VievalError):
                     raise
@@ -120,7 +128,7 @@ def make(diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = Tru
                 failed |= dict.fromkeys([image.file for image in batch], message)
             seconds |= dict.fromkeys([image.file for image in batch], (time.monotonic() - started) / len(batch))
             progress_bar.update(len(batch))
-    return [_answer(several, reason, failed, seconds) for several, reason in zip(images, reasons, strict=True)]
+    return [_answer(of_request, reason, failed, seconds) for of_request, reason in zip(images, reasons, strict=True)]
 
 
 def _answer(images: Sequence[_Image], reason: str, failed: Mapping[Path, str], seconds: Mapping[Path, float]) -> str:
@@ -134,61 +142,58 @@ def _answer(images: Sequence[_Image], reason: str, failed: Mapping[Path, str], s
     return answer_json([image.file for image in images], seconds=sum(spent) if len(spent) == len(images) else None)
 
 
-def _file(diffusion: Diffusion, request: ImageRequest, draw: int) -> Path:
+def _file(diffusion: Diffusion, request: ImageRequest, number: int) -> Path:
     how = {
         "diffusers": diffusion.name,
         "pipeline": type(diffusion.pipeline).__name__,
         "call": dict(diffusion.call),
         "seed": diffusion.seed,
     }
-    return file_for(diffusion.folder, request.conditions, request.prompt, draw, how)
+    return file_for(diffusion.folder, request.conditions, request.prompt, number, how)
 
 
-def _unfit(known: Mapping[str, Any], conditions: Sample) -> str:
+def _unfit(parameters: Mapping[str, Any], conditions: Sample) -> str:
     """The reason why a pipeline cannot be given conditions, in words; empty if it can."""
-    used_roles = set(_arguments(known, conditions).values())
-    unused = [role for role in conditions.images if role not in used_roles and role in ("source", "control", "mask")]
-    if unused:
-        return f"the pipeline takes no image {unused[0]}; choose another with pipeline="
-    needs = inspect.Parameter.empty
-    missing_image_arguments = [
-        name for name in ("image", "mask_image", "control_image") if name in known and not _role_of(name, conditions)
-    ]
-    required = [name for name in missing_image_arguments if known[name].default is needs or name == "image"]
-    return f"the pipeline needs an image for {required[0]}, and the conditions have none" if required else ""
+    roles = _arguments(parameters, conditions)
+    for role in conditions.images:
+        if role in ("source", "control", "mask") and role not in roles.values():
+            return f"the pipeline takes no image {role}; choose another with pipeline="
+    for name in ("image", "mask_image", "control_image"):
+        is_needed = name in parameters and (name == "image" or parameters[name].default is inspect.Parameter.empty)
+        if is_needed and name not in roles:
+            return f"the pipeline needs an image for {name}, and the conditions have none"
+    return ""
 
 
-def _role_of(name: str, conditions: Sample) -> str:
-    return next((role for role in _ROLES[name] if role in conditions.images), "")
-
-
-def _arguments(known: Mapping[str, Any], conditions: Sample) -> dict[str, str]:
+def _arguments(parameters: Mapping[str, Any], conditions: Sample) -> dict[str, str]:
     """The role of the image that each argument of a pipeline is given."""
-    return {name: role for name in _ROLES if name in known and (role := _role_of(name, conditions))}
+    roles = {
+        name: [role for role in _ROLES[name] if role in conditions.images] for name in _ROLES if name in parameters
+    }
+    return {name: candidates[0] for name, candidates in roles.items() if candidates}
 
 
-def _batches(images: Sequence[_Image], most: int) -> list[list[_Image]]:
+def _batches(images: Sequence[_Image], size: int) -> list[list[_Image]]:
     """Images together that one call can make: their conditions have the same roles and sizes."""
     alike: dict[object, list[_Image]] = {}
     for image in images:
         conditions = image.request.conditions.images
-        key = tuple((role, decode(conditions[role]).size) for role in sorted(conditions)) if most > 1 else image.file
+        key = tuple((role, decode(conditions[role]).size) for role in sorted(conditions)) if size > 1 else image.file
         alike.setdefault(key, []).append(image)
-    return [several[start : start + most] for several in alike.values() for start in range(0, len(several), most)]
+    return [group[start : start + size] for group in alike.values() for start in range(0, len(group), size)]
 
 
-def _draw(diffusion: Diffusion, known: Mapping[str, Any], batch: Sequence[_Image]) -> None:
+def _make_batch(diffusion: Diffusion, parameters: Mapping[str, Any], batch: Sequence[_Image]) -> None:
     import torch
 
     pictures = {
         name: [decode(image.request.conditions.images[role]) for image in batch]
-        for name, role in _arguments(known, batch[0].request.conditions).items()
+        for name, role in _arguments(parameters, batch[0].request.conditions).items()
     }
     arguments: dict[str, Any] = {**diffusion.call, **pictures, "prompt": [image.request.prompt for image in batch]}
-    if "generator" in known:
+    if "generator" in parameters:
         arguments["generator"] = [torch.Generator("cpu").manual_seed(_seed(diffusion, image)) for image in batch]
-    call: Callable[..., Any] = diffusion.pipeline
-    outputs = call(**arguments).images
+    outputs = diffusion.pipeline(**arguments).images
     if len(outputs) != len(batch) or not all(isinstance(output, PIL.Image.Image) for output in outputs):
         raise ValueError(f"it made {len(outputs)} images of {len(batch)}")
     for image, picture in zip(batch, outputs, strict=True):
@@ -197,5 +202,5 @@ def _draw(diffusion: Diffusion, known: Mapping[str, Any], batch: Sequence[_Image
 
 def _seed(diffusion: Diffusion, image: _Image) -> int:
     identity = image.request.conditions.id
-    named = f"{diffusion.seed}/{identity.part}/{identity.uid}/{image.request.prompt}/{image.draw}"
-    return zlib.crc32(named.encode())
+    text = f"{diffusion.seed}/{identity.part}/{identity.uid}/{image.request.prompt}/{image.number}"
+    return zlib.crc32(text.encode())

@@ -20,7 +20,7 @@ from vieval_plugin.backends.http.server import Server, ServerOptions, Usage
 from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.requests import ImageRequest, answer_json, file_for, transparent_where_white
 from vieval_plugin.images import examine, read_bytes
-from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Sample, Status
+from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Status
 from vieval_plugin.media.files import write_whole
 
 GENERATIONS, EDITS = "images/generations", "images/edits"
@@ -29,12 +29,16 @@ _NAMES_NONE = "an answer with neither b64_json nor url"
 
 @dataclass(frozen=True)
 class ImageApi:
-    """A server's image model: its name there, how to call it, further request fields, and the folder for its images."""
+    """A server's image model."""
 
     model: str
+    """Its name there."""
     server: ServerOptions
+    """How to call it."""
     folder: Path
+    """Folder for its images."""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of a request."""
 
 
 def make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, seed: int = 0, bar: bool = True) -> list[str]:
@@ -69,7 +73,7 @@ async def _make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, s
 
 async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: Usage) -> str:
     how = {"api": api.model, "extra": dict(api.extra)}
-    files = [file_for(api.folder, request.conditions, request.prompt, draw, how) for draw in request.draws]
+    files = [file_for(api.folder, request.conditions, request.prompt, number, how) for number in request.numbers]
     if all(path.is_file() for path in files):
         usage.cached += 1
         return answer_json(files)
@@ -78,8 +82,12 @@ async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: U
         path, body = _request(api, request)
         answer = await server.post(path, body, lambda received: _unusable(received, len(files)))
         for file, item in zip(files, answer["data"], strict=False):
-            if not file.is_file():  # kept from an answer whose other images failed
-                failed += await _write_image(server, item, file)
+            if file.is_file():  # of an answer whose other images failed
+                continue
+            try:
+                write_whole(file, await _image(server, item), "generate.folder")
+            except Refused as refused:
+                failed.append(refused)
     except Refused as refused:
         failed.append(refused)
     finished = [file for file in files if file.is_file()]
@@ -89,29 +97,19 @@ async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: U
     return answer_json(finished, failed[0].reason, status=failed[0].status)
 
 
-async def _write_image(server: Server, item: Any, file: Path) -> list[Refused]:
-    """Write an image of an answer to its file; why that failed, if it did."""
-    try:
-        write_whole(file, await _image(server, item), "generate.folder")
-    except Refused as refused:
-        return [refused]
-    return []
-
-
 def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, dict[str, Any]]:
     fields = {"model": api.model, "prompt": generation.prompt, "n": generation.images, **api.extra}
     roles = [role for role in CONDITION_ROLES if role in generation.conditions.images and role != "mask"]
     if not roles:
         return GENERATIONS, fields
-    files = [_file(generation.conditions, role) for role in roles]
+    files = [_file(role, read_bytes(generation.conditions.images[role])) for role in roles]
     form = FormBody({**fields, "image[]" if len(files) > 1 else "image": files})
     if "mask" in generation.conditions.images:
         form["mask"] = File("mask.png", transparent_where_white(generation.conditions.images["mask"]))
     return EDITS, form
 
 
-def _file(conditions: Sample, role: str) -> File:
-    data = read_bytes(conditions.images[role])
+def _file(role: str, data: bytes) -> File:
     return File(f"{role}.jpg", data, "image/jpeg") if data.startswith(b"\xff\xd8") else File(f"{role}.png", data)
 
 
@@ -127,21 +125,18 @@ def _names_image(item: Any) -> bool:
 
 
 async def _image(server: Server, item: Any) -> bytes:
-    data = await _data(server, item)
+    if not _names_image(item):
+        raise Refused(Status.API_ERROR, "malformed answer", _NAMES_NONE)
+    if isinstance(item.get("b64_json"), str):
+        try:
+            data = base64.b64decode(item["b64_json"], validate=True)
+        except (binascii.Error, ValueError):
+            raise Refused(Status.API_ERROR, "malformed answer", "b64_json that is no base64") from None
+    else:
+        data = await server.fetch(item["url"])
     try:
         examine(Image(data))
     except VievalError as error:
         reason = f"the server sent no image that can be read: {error}"
         raise Refused(Status.API_ERROR, "unreadable image", reason) from None
     return data
-
-
-async def _data(server: Server, item: Any) -> bytes:
-    if not _names_image(item):
-        raise Refused(Status.API_ERROR, "malformed answer", _NAMES_NONE)
-    if isinstance(item.get("b64_json"), str):
-        try:
-            return base64.b64decode(item["b64_json"], validate=True)
-        except (binascii.Error, ValueError):
-            raise Refused(Status.API_ERROR, "malformed answer", "b64_json that is no base64") from None
-    return await server.fetch(item["url"])

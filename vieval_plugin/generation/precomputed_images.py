@@ -24,7 +24,7 @@ class PrecomputedImages:
     """Image files by what they were made of, each with its number.
 
     Args:
-        place: a folder of files called `<uid>.png`, or `<uid>_1.png` for the second image of a prompt, in folders
+        path: a folder of files called `<uid>.png`, or `<uid>_1.png` for the second image of a prompt, in folders
             called by the part where two parts have the same uids, and by the image model where there are several; or a
             table with a uid or a prompt beside each image, see `open_table`.
         image_model: of a file or folder that has images of several image models, the one that is meant.
@@ -33,22 +33,22 @@ class PrecomputedImages:
         VievalError: nothing is there, or a line of the file says nothing of an image.
     """
 
-    def __init__(self, place: Path, image_model: str = "") -> None:
-        self.place = place
+    def __init__(self, path: Path, image_model: str = "") -> None:
+        self.path = path
         self._files: dict[tuple[str, str], dict[int, Path]] = defaultdict(dict)
         self._prompts: dict[str, dict[int, Path]] = defaultdict(dict)
-        if isdir(place):
+        if isdir(path):
             self._read_folder(image_model)
         else:
             self._read_file(image_model)
         if not self._files and not self._prompts:
-            raise VievalError(f"{place}: no images in it; `vieval_images` takes a folder, a JSONL or a samples file")
+            raise VievalError(f"{path}: no images in it; `vieval_images` takes a folder, a JSONL or a samples file")
 
     def answer(self, request: ImageRequest) -> str:
         """The images wanted that there are, in the form of a host; a text says which there are not."""
         files = self._files_for(request)
-        images = [files[draw] for draw in request.draws if draw in files]
-        reason = "" if images else f"{self.place} has no image of uid {request.conditions.id.uid!r} or of its prompt"
+        images = [files[number] for number in request.numbers if number in files]
+        reason = "" if images else f"{self.path} has no image of uid {request.conditions.id.uid!r} or of its prompt"
         return answer_json(images, reason)
 
     def _files_for(self, request: ImageRequest) -> Mapping[int, Path]:
@@ -60,21 +60,18 @@ class PrecomputedImages:
         return self._prompts.get(request.prompt.strip(), {})
 
     def _read_folder(self, image_model: str) -> None:
-        images = sorted(
-            Path(folder, name)
-            for folder, _, names in os.walk(self.place)
-            for name in names
-            if name.lower().endswith(SUFFIXES)
-        )
-        folders = {path: path.relative_to(self.place).parent.parts for path in images}
-        of_model = [path for path in images if image_model in folders[path]]
-        for path in of_model or images:
+        images = []
+        for folder, _, names in os.walk(self.path):
+            images += [Path(folder, name) for name in names if name.lower().endswith(SUFFIXES)]
+        folders = {path: path.relative_to(self.path).parent.parts for path in sorted(images)}
+        of_model = [path for path in folders if image_model in folders[path]]
+        for path in of_model or folders:
             for part in [part for part in folders[path] if part != image_model] or [_ANY]:
-                for stem, draw in readings(path):
-                    self._files[part, stem].setdefault(draw, path)
+                for stem, number in readings(path):
+                    self._files[part, stem].setdefault(number, path)
 
     def _read_file(self, image_model: str) -> None:
-        table = open_table(self.place)
+        table = open_table(self.path)
         models: dict[str, None] = {}
         for number, row in rows_of(table, fields_of(table, {})):
             try:
@@ -83,25 +80,23 @@ class PrecomputedImages:
                 for sample, files in samples_of_row(table.folder, number, row, None, ""):
                     models[sample.id.image_model] = None
                     if image_model in ("", sample.id.image_model) or not sample.id.image_model:
-                        self._keep(sample, files, named="uid" in row)
+                        self._keep(sample, files, has_uid="uid" in row)
             except BadLine as bad:
-                raise VievalError(f"{self.place}: {table.unit} {number}: {bad}") from None
+                raise VievalError(f"{self.path}: {table.unit} {number}: {bad}") from None
         if len(models) > 1 and image_model not in models:
-            known = ", ".join(sorted(models))
-            raise VievalError(f"{self.place}: images of several image models; say which with name= ({known})")
+            names = ", ".join(sorted(models))
+            raise VievalError(f"{self.path}: images of several image models; say which with name= ({names})")
 
-    def _keep(self, sample: Sample, files: Mapping[str, str], named: bool) -> None:
+    def _keep(self, sample: Sample, files: Mapping[str, str], has_uid: bool) -> None:
         prompt = sample.texts.get("instruction", sample.texts.get("prompt", "")).strip()
         output = sample.images.get("output")
-        if output is None or not (named or prompt):
-            raise BadLine(
-                "it names no image, or neither a uid nor a prompt: have columns such as uid, image and prompt"
-            )
+        if output is None or not (has_uid or prompt):
+            raise BadLine("it names no image, or neither uid nor prompt: have columns such as uid, image and prompt")
         if not isinstance(output.source, Path):
             raise BadLine("its image is in the table, and a file is needed; write the images to files")
         if address := address_among({role: file for role, file in files.items() if role == "output"}):
             raise BadLine(address)
-        if named:
+        if has_uid:
             self._files[sample.kind, sample.id.uid][sample.id.draw] = output.source
         if prompt:
             self._prompts[prompt].setdefault(sample.id.draw, output.source)

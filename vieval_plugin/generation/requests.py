@@ -19,18 +19,19 @@ from vieval_plugin.judges.protocol import Image, Sample, Status
 
 @dataclass(frozen=True)
 class ImageRequest:
-    """`images` images under these conditions, `prompt` being the words for it.
-
-    `turn` numbers the times that the same was asked before, so that the first image is number `turn * images`.
-    """
+    """Images to be made under the same conditions."""
 
     conditions: Sample
+    """What they are made from."""
     prompt: str
+    """The words for them."""
     images: int = 1
+    """How many."""
     turn: int = 0
+    """How often the same was asked before, so that the first image is number `turn * images`."""
 
     @property
-    def draws(self) -> range:
+    def numbers(self) -> range:
         """The numbers of the images wanted."""
         return range(self.turn * self.images, (self.turn + 1) * self.images)
 
@@ -50,27 +51,26 @@ def answer_json(
     return json.dumps({"text": text, "images": [str(path) for path in images], **extras})
 
 
-def file_for(folder: Path, conditions: Sample, prompt: str, draw: int, how: Mapping[str, Any]) -> Path:
+def file_for(folder: Path, conditions: Sample, prompt: str, number: int, how: Mapping[str, Any]) -> Path:
     """The file of an image, called by all that it depends on: so what is made is not made again, by any run.
 
     Args:
         folder: where it lies.
         conditions: what it is made from; images count by their content.
         prompt: the words for it.
-        draw: its number.
+        number: its number.
         how: the generator and its options, as JSON values.
     """
     images = {role: hashlib.sha256(read_bytes(image)).hexdigest() for role, image in sorted(conditions.images.items())}
-    named = json.dumps([how, prompt, images, draw], sort_keys=True, default=str)
-    return folder / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.png"
+    origin = json.dumps([how, prompt, images, number], sort_keys=True, default=str)
+    return folder / f"{hashlib.sha256(origin.encode()).hexdigest()[:32]}.png"
 
 
 def transparent_where_white(mask: Image) -> bytes:
     """A mask that is white where something is to change, as a PNG that is transparent there.
 
-    >>> drawn = io.BytesIO()
-    >>> PIL.Image.new("RGB", (2, 2), "white").save(drawn, "PNG")
-    >>> PIL.Image.open(io.BytesIO(transparent_where_white(Image(drawn.getvalue())))).getpixel((0, 0))[3]
+    >>> white = Image(as_png(PIL.Image.new("RGB", (2, 2), "white")))
+    >>> PIL.Image.open(io.BytesIO(transparent_where_white(white))).getpixel((0, 0))[3]
     0
     """
     grey = decode(mask).convert("L")

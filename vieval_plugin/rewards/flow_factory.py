@@ -16,17 +16,8 @@ from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
 from vieval_plugin.rewards.reward import RewardValue, imputed
 from vieval_plugin.rewards.samples import Conditions
 
-_OF_JUDGE = (
-    "model",
-    "base_url",
-    "setting",
-    "scorer",
-    "options",
-    "num_concurrent",
-    "timeout",
-    "patience",
-    "temperature",
-)
+_OF_JUDGE = ("model", "base_url", "setting", "scorer", "options")
+_OF_BACKBONE = ("num_concurrent", "timeout", "patience", "temperature")
 
 
 class JudgeRewardModel(PointwiseRewardModel):  # type: ignore[misc]  # of a package without types
@@ -40,7 +31,7 @@ class JudgeRewardModel(PointwiseRewardModel):  # type: ignore[misc]  # of a pack
         self.reward = _opened(config)
 
     def __call__(
-        self, prompt: Sequence[str], image: Any = None, video: Any = None, condition_images: Any = None, **others: Any
+        self, prompt: Sequence[str], image: Any = None, video: Any = None, condition_images: Any = None, **unused: Any
     ) -> Any:
         """The rewards of a batch; VievalError where an image has none."""
         return RewardModelOutput(rewards=numbers(_values(self.reward, prompt, image, video, condition_images)))
@@ -59,18 +50,18 @@ class JudgeGroupRewardModel(GroupwiseRewardModel):  # type: ignore[misc]  # of a
         super().__init__(config, accelerator)
         self.reward = _opened(config)
         self.neutral = _setting(config, "on_failure") == "neutral"
-        most = _setting(config, "max_imputed")
-        self.max_imputed = 0.1 if most is None else float(most)
+        max_imputed = _setting(config, "max_imputed")
+        self.max_imputed = 0.1 if max_imputed is None else float(max_imputed)
 
     def __call__(
-        self, prompt: Sequence[str], image: Any = None, video: Any = None, condition_images: Any = None, **others: Any
+        self, prompt: Sequence[str], image: Any = None, video: Any = None, condition_images: Any = None, **unused: Any
     ) -> Any:
         """The rewards of a group; VievalError where an image has none."""
         values = _values(self.reward, prompt, image, video, condition_images)
         if self.neutral:
             values = imputed(values, self.max_imputed)
-        places = [number for number, value in enumerate(values) if value.imputed]
-        return RewardModelOutput(rewards=numbers(values), extra_info={"imputed": places} if places else None)
+        positions = [number for number, value in enumerate(values) if value.imputed]
+        return RewardModelOutput(rewards=numbers(values), extra_info={"imputed": positions} if positions else None)
 
 
 def _values(reward: OpenReward, prompts: Any, images: Any, videos: Any, conditions: Any) -> list[RewardValue]:
@@ -81,10 +72,10 @@ def _values(reward: OpenReward, prompts: Any, images: Any, videos: Any, conditio
 
 def _opened(config: Any) -> OpenReward:
     """The reward that a configuration names, and the arguments of its judges."""
-    named = {name: _setting(config, name) for name in _OF_JUDGE}
+    settings = {name: _setting(config, name) for name in (*_OF_JUDGE, *_OF_BACKBONE)}
     roles = _setting(config, "role") or "source"
     conditions = Conditions(_setting(config, "kind") or "", (roles,) if isinstance(roles, str) else tuple(roles))
-    arguments = {name: value for name, value in named.items() if value is not None}
+    arguments = {name: value for name, value in settings.items() if value is not None}
     definition = _setting(config, "judge")
     if not definition:
         raise VievalError("the reward names no judge: set judge: JUDGE or JUDGE:ASPECT beside reward_model")
@@ -93,8 +84,8 @@ def _opened(config: Any) -> OpenReward:
 
 def _setting(config: Any, name: str) -> Any:
     """A setting of a reward's configuration, whichever way this version keeps those that are not its own."""
-    for kept in ("extra_kwargs", "reward_model_kwargs"):
-        further = getattr(config, kept, None) or {}
-        if name in further:
-            return further[name]
+    for attribute in ("extra_kwargs", "reward_model_kwargs"):
+        settings = getattr(config, attribute, None) or {}
+        if name in settings:
+            return settings[name]
     return getattr(config, name, None)

@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
-from vieval_plugin.rewards.pixels import pictures
+from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward, pictures
 from vieval_plugin.rewards.samples import Conditions
 
 
@@ -26,6 +25,7 @@ class BatchReward:
     """A reward of batches. It can be pickled, and opens its judges again in another process."""
 
     reward: OpenReward
+    """The reward of each image."""
 
     def __call__(
         self, images: Any, prompts: Sequence[str], metadata: Any = None, ref_images: Any = None

@@ -7,27 +7,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from vieval_plugin import config
 from vieval_plugin.api.conversion import Format, GivenImage, image
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.rewards.reward import Reward, RewardValue, failures_in_words, read_terms, reward_values
-from vieval_plugin.rewards.samples import PLAIN, Conditions, sample_of
+from vieval_plugin.rewards.reward import Reward, RewardValue, failure_message, read_terms, reward_values
+from vieval_plugin.rewards.samples import PLAIN, Conditions, require_equally_many, sample_of
 from vieval_plugin.run.prepare import PreparedJudge
 
-_ATTEMPTS = 3
+_BATCH_AXES = 4
 
 
 @dataclass(frozen=True)
 class OpenReward:
-    """A reward, the judges that it is of by name, and the meaning of images that come beside an output."""
+    """A reward whose judges are open."""
 
     definition: str
+    """The reward as its user wrote it."""
     judges: Mapping[str, Judge] = field(repr=False)
+    """Its judges by name."""
     conditions: Conditions = PLAIN
+    """Meaning of images that come beside an output."""
     image_format: Format = "png"
+    """Format that pixels are written in for a judge."""
 
     @property
     def reward(self) -> Reward:
@@ -48,14 +54,12 @@ class OpenReward:
             VievalError: they are not as many, or one is no image.
         """
         texts, pictures = list(prompts), list(outputs)
-        if len(texts) != len(pictures) or len(images) not in (0, len(pictures)):
-            raise VievalError(
-                f"{len(texts)} prompts, {len(pictures)} images and {len(images)} lists of condition images"
-            )
-        given = list(images) or [()] * len(pictures)
+        references = list(images) or [()] * len(pictures)
+        require_equally_many(texts, pictures, references)
 
         def sample(number: int) -> Sample:
-            output, *conditions = [image(picture, self.image_format) for picture in (pictures[number], *given[number])]
+            pixels = (pictures[number], *references[number])
+            output, *conditions = [image(picture, self.image_format) for picture in pixels]
             return sample_of(number, texts[number], output, conditions, self.conditions)
 
         with DaemonPool(name="write") as pool:  # PNG takes its time, and threads do it side by side
@@ -74,16 +78,14 @@ class OpenReward:
     async def values_async(self, samples: Sequence[Sample]) -> list[RewardValue]:
         """`values` for a running event loop."""
         reward = self.reward
-        verdicts = await asyncio.gather(
-            *(self._judge(term.judge).judge_async(term.to_judge(samples)) for term in reward.terms)
-        )
-        return reward_values(reward, len(samples), verdicts)
+        judging = [self._judge(term.judge).judge_async(term.to_judge(samples)) for term in reward.terms]
+        return reward_values(reward, len(samples), await asyncio.gather(*judging))
 
     def _judge(self, prepared: PreparedJudge) -> Judge:
         return next(judge for judge in self.judges.values() if judge.prepared is prepared)
 
 
-def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int = _ATTEMPTS, **judge: Any) -> OpenReward:
+def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int = 3, **judge: Any) -> OpenReward:
     """Open the judges of a reward.
 
     Args:
@@ -110,6 +112,33 @@ def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int =
 
 def numbers(values: Sequence[RewardValue]) -> list[float]:
     """The rewards as numbers; VievalError where some have none, as no number stands for a failure."""
-    if words := failures_in_words(values):
-        raise VievalError(words)
+    if message := failure_message(values):
+        raise VievalError(message)
     return [value.value for value in values if value.value is not None]
+
+
+def pictures(batch: Any) -> list[Any]:
+    """The pictures of a batch.
+
+    Tensors and arrays may be (number, 3, height, width) or (number, height, width, 3), floats from 0 to 1 or uint8; floats
+    a little outside are cut off, as trainers do. Anything else, such as a list of pictures of Pillow, is taken as it is.
+
+    Raises:
+        VievalError: a tensor or array of another shape.
+    """
+    if isinstance(batch, (list, tuple)):
+        return [picture for item in batch for picture in (pictures(item[None]) if _is_array(item) else [item])]
+    if not _is_array(batch):
+        return list(batch)
+    if hasattr(batch, "detach"):
+        batch = (batch.detach().float() if batch.is_floating_point() else batch.detach()).cpu()
+    array = np.asarray(batch)
+    if array.ndim != _BATCH_AXES or 3 not in (array.shape[1], array.shape[-1]):
+        raise VievalError(f"images of shape {tuple(array.shape)} are no batch; pass (number, 3, height, width)")
+    if array.shape[-1] != 3:
+        array = array.transpose(0, 2, 3, 1)
+    return list(array if array.dtype == np.uint8 else array.clip(0, 1))
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "ndim")

@@ -26,7 +26,9 @@ class PromptWriterReward:
     """
 
     reward: OpenReward
+    """The reward of an image."""
     render: Render
+    """Makes the images of texts."""
 
     def __post_init__(self) -> None:
         self.__name__ = "judge"  # which TRL calls its numbers by
@@ -45,13 +47,11 @@ class PromptWriterReward:
         Raises:
             VievalError: a completion has no reward, and the trainer would take None for 0; or nothing was asked for.
         """
-        asked = prompts if prompts is not None else columns.get("messages")
-        if asked is None:
-            raise VievalError(
-                "neither prompts nor messages came with the completions, so nobody knows what was asked for"
-            )
-        drawn = list(self.render([_text(completion, "assistant") for completion in completions]))
-        values = self.reward.values(self.reward.samples([_text(prompt, "user") for prompt in asked], drawn))
+        requests = prompts if prompts is not None else columns.get("messages")
+        if requests is None:
+            raise VievalError("neither prompts nor messages came with the completions: what was asked for is unknown")
+        images = list(self.render([_text(completion, "assistant") for completion in completions]))
+        values = self.reward.values(self.reward.samples([_text(request, "user") for request in requests], images))
         if prompts is not None and _leaves_none_out():
             return [value.value for value in values]
         return list(numbers(values))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations
 
-from vieval_plugin.api.verdicts import main_aspect, no_aspect
+from vieval_plugin.api.verdicts import main_aspect, no_aspect, preference
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Sample, Status, Verdict, worst
-from vieval_plugin.rewards.groups import pairs, win_shares
+from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict, worst
+from vieval_plugin.records import OWN
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.text.redaction import redacted
 
@@ -25,8 +25,15 @@ class Term:
     """A judge's score of one aspect, times a weight; of a judge of contests the share of wins, which has no aspect."""
 
     judge: PreparedJudge
+    """The judge."""
     aspect: str = ""
+    """The aspect, empty for the share of wins."""
     weight: float = 1.0
+    """What the score is multiplied with."""
+
+    def __str__(self) -> str:
+        weight = "" if self.weight == 1 else f"{self.weight:g} * "
+        return f"{weight}{self.judge.spec.name} {self.aspect}".rstrip()
 
     @property
     def groupwise(self) -> bool:
@@ -41,10 +48,15 @@ class Term:
 
 @dataclass(frozen=True)
 class Reward:
-    """A sum of terms, under the name that trainers know it by."""
+    """A sum of terms."""
 
     name: str
+    """Name that trainers know it by."""
     terms: tuple[Term, ...]
+    """Judges with their aspects and weights."""
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.terms))
 
     @property
     def groupwise(self) -> bool:
@@ -52,28 +64,26 @@ class Reward:
         return any(term.groupwise for term in self.terms)
 
 
+def toys_among(rewards: Iterable[Reward]) -> list[str]:
+    """The titles of judges that were trained on their own drawings only, so that nobody trains on what they say."""
+    specs = [term.judge.spec for reward in rewards for term in reward.terms]
+    return sorted({spec.title for spec in specs if spec.training_benchmarks})
+
+
 @dataclass(frozen=True)
 class RewardValue:
-    """The reward of one sample: a number, or none and why; the verdicts that it comes from, by term.
-
-    `imputed` marks a number that is the mean of the group's others, because its own judgement failed.
-    """
+    """The reward of one sample, or of one term of it."""
 
     value: float | None
+    """The number, None where there is none."""
     status: Status
+    """The worst status of its verdicts."""
     reason: str = ""
+    """Why there is no number."""
     verdicts: tuple[Verdict, ...] = ()
+    """The verdicts that it comes from, by term."""
     imputed: bool = False
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The value of one term for one sample."""
-
-    value: float | None
-    status: Status
-    reason: str = ""
-    verdicts: tuple[Verdict, ...] = field(default=())
+    """True where the number is the mean of the group's others, because its own judgement failed."""
 
 
 def read_reward(text: str, prepare: Callable[[str], PreparedJudge]) -> Reward:
@@ -88,9 +98,7 @@ def read_reward(text: str, prepare: Callable[[str], PreparedJudge]) -> Reward:
     """
     name, sign, definition = text.partition("=")
     if not sign or not _NAME.fullmatch(name):
-        raise VievalError(
-            f"a reward is NAME=JUDGE or NAME=JUDGE:ASPECT, NAME of letters, digits, - and _; not {text!r}"
-        )
+        raise VievalError(f"a reward is NAME=JUDGE[:ASPECT], NAME of letters, digits, - and _; not {text!r}")
     return Reward(name, read_terms(definition, prepare))
 
 
@@ -130,28 +138,64 @@ def reward_values(reward: Reward, number: int, verdicts: Sequence[Sequence[Verdi
         verdicts: by term, those on what `Term.to_judge` has.
     """
     by_term = [
-        _shares(number, found) if term.groupwise else [_score(verdict, term.aspect) for verdict in found]
-        for term, found in zip(reward.terms, verdicts, strict=True)
+        _shares(number, of_term) if term.groupwise else [_score(verdict, term.aspect) for verdict in of_term]
+        for term, of_term in zip(reward.terms, verdicts, strict=True)
     ]
     return [_sum(reward, parts) for parts in zip(*by_term, strict=True)]
 
 
-def _score(verdict: Verdict, aspect: str) -> _Part:
+def _score(verdict: Verdict, aspect: str) -> RewardValue:
     if aspect in verdict.scores:
-        return _Part(verdict.scores[aspect], verdict.status, verdict.reason, (verdict,))
+        return RewardValue(verdict.scores[aspect], verdict.status, verdict.reason, (verdict,))
     status = Status.PARSE_FAILURE if verdict.status.usable else verdict.status
-    return _Part(None, status, verdict.reason or f"it has no score of {aspect}", (verdict,))
+    return RewardValue(None, status, verdict.reason or f"it has no score of {aspect}", (verdict,))
 
 
-def _shares(number: int, verdicts: Sequence[Verdict]) -> list[_Part]:
-    shares = win_shares(number, verdicts)
-    return [
-        _Part(share, worst([verdict.status for verdict in own]), next(filter(None, (v.reason for v in own)), ""), own)
-        for share, own in shares
-    ]
+def pairs(samples: Sequence[Sample]) -> Iterator[Contest]:
+    """The contests of each member of a group with each other, in the order of `itertools.combinations`."""
+    for first, second in combinations(range(len(samples)), 2):
+        identity = SampleId(OWN, samples[first].kind, "", f"{first}-{second}")
+        yield Contest(identity, (samples[first], samples[second]))
 
 
-def _sum(reward: Reward, parts: Sequence[_Part]) -> RewardValue:
+def win_shares(number: int, verdicts: Sequence[Verdict]) -> list[tuple[float | None, tuple[Verdict, ...]]]:
+    """The share of wins of each member of a group, in [0, 1], and the verdicts on its contests.
+
+    Each opponent counts once, a tie as half a win, and both orders of a contest alike. A member of which a contest
+    failed has no share, as one over fewer opponents would be another measure than the others'.
+
+    Args:
+        number: the members.
+        verdicts: on the contests of `pairs`.
+
+    >>> from vieval_plugin.judges.protocol import Choice, Status
+    >>> first = Verdict({}, Status.OK, choice=Choice({"forward": "first", "reverse": "first"}))
+    >>> even = Verdict({}, Status.OK, choice=Choice({"forward": "first", "reverse": "second"}))
+    >>> [share for share, _ in win_shares(3, [first, first, even])]
+    [1.0, 0.25, 0.25]
+    """
+    wins: list[list[float]] = [[] for _ in range(number)]
+    involved: list[list[Verdict]] = [[] for _ in range(number)]
+    for (first, second), verdict in zip(combinations(range(number), 2), verdicts, strict=True):
+        involved[first].append(verdict)
+        involved[second].append(verdict)
+        if verdict.status.usable:
+            share = (preference(verdict, "") + 1) / 2
+            wins[first].append(share)
+            wins[second].append(1 - share)
+    shares = [sum(won) / len(won) if won and len(won) == number - 1 else None for won in wins]
+    return list(zip(shares, map(tuple, involved), strict=True))
+
+
+def _shares(number: int, verdicts: Sequence[Verdict]) -> list[RewardValue]:
+    values = []
+    for share, involved in win_shares(number, verdicts):
+        reason = next((verdict.reason for verdict in involved if verdict.reason), "")
+        values.append(RewardValue(share, worst([verdict.status for verdict in involved]), reason, involved))
+    return values
+
+
+def _sum(reward: Reward, parts: Sequence[RewardValue]) -> RewardValue:
     verdicts = tuple(chain.from_iterable(part.verdicts for part in parts))
     failed = [part for part in parts if part.value is None]
     if failed:
@@ -168,42 +212,43 @@ def averaged(values: Sequence[RewardValue]) -> RewardValue:
     first = next((value for value in values if value.value is None), values[0])
     if first.value is None or len(values) == 1:
         return first
-    known = [value.value for value in values if value.value is not None]
+    mean = math.fsum(value.value for value in values if value.value is not None) / len(values)
     verdicts = tuple(chain.from_iterable(value.verdicts for value in values))
-    return RewardValue(math.fsum(known) / len(known), worst([value.status for value in values]), "", verdicts)
+    return RewardValue(mean, worst([value.status for value in values]), "", verdicts)
 
 
-def imputed(values: Sequence[RewardValue], most: float) -> list[RewardValue]:
+def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue]:
     """The values of a group with the mean of the valid ones in place of those that failed, each marked.
 
     A member that has the group's mean has no advantage. With nothing failed, the values as they are.
 
     Args:
         values: of one group.
-        most: the greatest share of a group that may have failed, in [0, 1].
+        max_share: the greatest share of a group that may have failed, in [0, 1].
 
     Raises:
         VievalError: more have failed, or all.
     """
     valid = [value.value for value in values if value.value is not None]
     failed = len(values) - len(valid)
-    if failed and (not valid or failed > most * len(values)):
+    if failed and (not valid or failed > max_share * len(values)):
         reasons = "; ".join(dict.fromkeys(f"{value.status}: {value.reason}" for value in values if value.value is None))
-        raise VievalError(
-            f"{failed} of {len(values)} of a group failed, more than --max-imputed {most:g} allows ({reasons})"
-        )
+        limit = f"more than --max-imputed {max_share:g} allows"
+        raise VievalError(f"{failed} of {len(values)} of a group failed, {limit} ({reasons})")
     mean = math.fsum(valid) / len(valid) if valid else math.nan
     return [value if value.value is not None else replace(value, value=mean, imputed=True) for value in values]
 
 
-def failures_in_words(values: Sequence[RewardValue]) -> str:
-    """One line on the samples of a request that have no value, by reason; empty where all have one."""
-    failed = [(number, value) for number, value in enumerate(values) if value.value is None]
-    reasons: dict[str, list[int]] = {}
-    for number, value in failed:
-        reasons.setdefault(f"{value.status}: {value.reason}", []).append(number)
-    words = [
-        f"{reason} (samples {', '.join(map(str, numbers[:5]))}{'...' * (len(numbers) > 5)})"
-        for reason, numbers in reasons.items()
+def failure_message(values: Sequence[RewardValue]) -> str:
+    """A line on the samples of a request that have no value, by reason; empty where all have one."""
+    failed = [number for number, value in enumerate(values) if value.value is None]
+    if not failed:
+        return ""
+    by_reason: dict[str, list[str]] = {}
+    for number in failed:
+        by_reason.setdefault(f"{values[number].status}: {values[number].reason}", []).append(str(number))
+    reasons = [
+        f"{reason} (samples {', '.join(numbers[:5])}{'...' * (len(numbers) > 5)})"
+        for reason, numbers in by_reason.items()
     ]
-    return redacted(f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(words[:3])}") if failed else ""
+    return redacted(f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(reasons[:3])}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 
 from vieval_plugin.errors import VievalError
@@ -16,13 +16,12 @@ LONGEST_TEXT = 100_000
 
 @dataclass(frozen=True)
 class Conditions:
-    """The meaning of images that come beside the output: a role for each, in their order.
-
-    `kind` is that of every sample; without it a sample with conditions is an edit (`tie`) and any other is `tig`.
-    """
+    """The meaning of images that come beside the output."""
 
     kind: str = ""
+    """Kind of every sample; without it a sample with conditions is an edit (`tie`) and any other is `tig`."""
     roles: tuple[str, ...] = ("source",)
+    """A role for each image, in their order."""
 
     def __post_init__(self) -> None:
         if self.kind and self.kind not in INPUTS:
@@ -37,7 +36,7 @@ def sample_of(number: int, prompt: str, output: Image, images: Sequence[Image], 
     """The sample of one image.
 
     Args:
-        number: its place in the request, which is its uid.
+        number: its position in the request, which is its uid.
         prompt: what it was made of, or how it was to be edited.
         output: the image.
         images: the images that were given with the prompt.
@@ -47,15 +46,21 @@ def sample_of(number: int, prompt: str, output: Image, images: Sequence[Image], 
         VievalError: they are not as many as there are roles, or the prompt is too long or has half of a character.
     """
     if images and len(images) != len(conditions.roles):
-        raise VievalError(
-            f"{len(images)} images come with the prompt, and they are read as {', '.join(conditions.roles)}: name the role "
-            "of each with --role, once for each"
-        )
+        roles = ", ".join(conditions.roles)
+        remedy = "name the role of each with --role, once for each"
+        raise VievalError(f"{len(images)} images come with the prompt, and they are read as {roles}: {remedy}")
     require_good_texts(prompt)
     kind = conditions.kind or ("tie" if images else "tig")
     texts = {text if isinstance(text, str) else text[0]: prompt for text in INPUTS[kind].texts}
-    roles = dict(zip(conditions.roles, images, strict=False))
-    return Sample(SampleId(OWN, kind, "", str(number)), {"output": output, **roles}, texts)
+    by_role = dict(zip(conditions.roles, images, strict=False))
+    return Sample(SampleId(OWN, kind, "", str(number)), {"output": output, **by_role}, texts)
+
+
+def require_equally_many(prompts: Sized, images: Sized, conditions: Sized) -> None:
+    """VievalError for a batch without a prompt, an image and a list of condition images for each of its samples."""
+    if not len(prompts) == len(images) == len(conditions):
+        counts = f"{len(prompts)} prompts, {len(images)} images and {len(conditions)} lists of condition images"
+        raise VievalError(f"as many of each are needed, not {counts}")
 
 
 def require_good_texts(*texts: str) -> None:

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
-from vieval_plugin.rewards.pixels import pictures
+from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward, pictures
 from vieval_plugin.rewards.samples import Conditions
 
 
@@ -29,7 +28,7 @@ async def compute_score(
     kind: str = "",
     role: str = "source",
     attempts: int = 3,
-    **others: Any,
+    **unused: Any,
 ) -> dict[str, Any]:
     """The score of one image, for VeRL-Omni.
 
@@ -45,7 +44,7 @@ async def compute_score(
         kind: that of all samples (default: an edit with a source, else `tig`).
         role: what `source_img` is.
         attempts: how often a question is asked until its answer can be read.
-        others: what the reward manager passes to every function; not used.
+        unused: what the reward manager passes to every function; not used.
 
     Returns:
         `score`, and `vieval_status`, which is `ok` or `repaired`.
@@ -59,8 +58,8 @@ async def compute_score(
     opened = _opened(reward, model, urls, options, Conditions(kind, (role,)), attempts)
     batch = solution_image if solution_image.ndim == 4 else solution_image[None]
     source = (extra_info or {}).get("source_img")
-    given = [] if source is None else [[_picture(source)]]
-    samples = await asyncio.to_thread(opened.samples, [str(ground_truth)], pictures(batch)[:1], given)
+    sources = [] if source is None else [[_picture(source)]]
+    samples = await asyncio.to_thread(opened.samples, [str(ground_truth)], pictures(batch)[:1], sources)
     values = await opened.values_async(samples)
     return {"score": numbers(values)[0], "vieval_status": str(values[0].status)}
 
@@ -77,5 +76,5 @@ def _opened(
     reward: str, model: str | None, urls: tuple[str, ...], options: str, conditions: Conditions, attempts: int
 ) -> OpenReward:
     """The reward of an entry, opened once a process; judges open again after a fork."""
-    named = {"model": model, "base_url": list(urls)} if model else {}
-    return open_reward(reward, conditions, attempts, options=options or None, **named)
+    backbone = {"model": model, "base_url": list(urls)} if model else {}
+    return open_reward(reward, conditions, attempts, options=options or None, **backbone)

@@ -1,86 +1,160 @@
-"""The application of aiohttp: routes of all protocols and rewards, and what is the same for each request."""
+"""The application of aiohttp: routes of protocols, health, metrics and the page, and what is the same for each request."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
+from markupsafe import Markup
 
 from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.errors import VievalError
-from vieval_plugin.rewards.reward import Reward
-from vieval_plugin.serve import health_routes, page
-from vieval_plugin.serve.connections import noted
+from vieval_plugin.rewards.reward import Reward, toys_among
+from vieval_plugin.serve.connections import connection_of
 from vieval_plugin.serve.metrics import CONTENT_TYPE
 from vieval_plugin.serve.options import ServeOptions
 from vieval_plugin.serve.protocols import flow_factory, judge_v1, unirl
-from vieval_plugin.serve.protocols.protocol import HttpAnswer, Protocol, Reading, RequestEntry, Values
-from vieval_plugin.serve.requests import Bodies, RequestRefused
+from vieval_plugin.serve.protocols.protocol import (
+    JSON_TYPE,
+    VALUE,
+    HttpAnswer,
+    Protocol,
+    Reading,
+    RequestEntry,
+    RequestRefused,
+    Values,
+)
+from vieval_plugin.serve.requests import Bodies
 from vieval_plugin.serve.security import Guard
-from vieval_plugin.serve.service import Service, gauges
+from vieval_plugin.serve.service import Service
 from vieval_plugin.text.escaping import console
+from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.redaction import redacted
 
 PROTOCOLS = (judge_v1.PROTOCOL, flow_factory.GROUPWISE, flow_factory.POINTWISE, unirl.PROTOCOL)
+HEALTH_TIMEOUT = 4.0
+"""Seconds until `/health` answers, as Flow-Factory waits 5."""
 _log = logging.getLogger("vieval.serve")
 _READERS = 2
+_HOME = Path(__file__).parent
 
 
 @dataclass
 class Front:
-    """All that requests have to do with: the service, who may call, and the requests that are open."""
+    """All that requests have to do with."""
 
     service: Service
+    """Judgements."""
     guard: Guard
+    """Who may call."""
     options: ServeOptions
+    """Options of the server."""
     bodies: Bodies
+    """Bodies of requests in memory."""
     stopping: bool = False
+    """Set at the shutdown: requests that come from then on are refused."""
     requests: int = 0
+    """Requests that are open."""
     connections: Callable[[], int] = lambda: 0
+    """Number of open connections."""
     pool: ThreadPoolExecutor = field(default_factory=lambda: DaemonPool(_READERS, "bodies"))
+    """Threads that read bodies and write answers."""
 
 
 def application(front: Front) -> web.Application:
     """The application, with a route of each protocol for each reward below its name, and at the root for a single one."""
-    app = web.Application(middlewares=[_outermost(front)])
+    app = web.Application(middlewares=[_around_requests(front)])
     rewards = tuple(front.service.rewards.values())
+    by_prefix: dict[str, tuple[Reward, ...]] = {f"/{reward.name}": (reward,) for reward in rewards}
     for protocol in PROTOCOLS:
-        places = [("", rewards)] if protocol.all_rewards else [(f"/{reward.name}", (reward,)) for reward in rewards]
-        if len(rewards) == 1 and not protocol.all_rewards:
-            places.append(("", rewards))
-        for prefix, own in places:
-            handler, expecting = _judging(front, protocol, own), _expecting(protocol)
-            app.router.add_post(f"{prefix}{protocol.path}", handler, expect_handler=expecting)
+        prefixes = {} if protocol.all_rewards else dict(by_prefix)
+        if protocol.all_rewards or len(rewards) == 1:
+            prefixes[""] = rewards
+        for prefix, some_rewards in prefixes.items():
+            handler = _judging(front, protocol, some_rewards)
+            app.router.add_post(f"{prefix}{protocol.path}", handler, expect_handler=_answer_expect)
+    # clients ask for health beside the address that they post to: below each reward and its group, and for UniRL
+    for prefix in ("", "/group", "/unirl"):
+        app.router.add_get(f"{prefix}/health", _health(front.service, rewards))
+    for prefix, some_rewards in by_prefix.items():
+        for path in (f"{prefix}/health", f"{prefix}/group/health"):
+            app.router.add_get(path, _health(front.service, some_rewards))
+
+    async def live(request: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def reward_names(request: web.Request) -> web.Response:
+        return web.json_response(health_document(rewards, ""))
 
     async def metrics(request: web.Request) -> web.Response:
-        levels = gauges(front.service, front.connections(), front.requests)
-        return web.Response(
-            text=front.service.metrics.text(front.service.progress.usage, levels),
-            headers={"Content-Type": CONTENT_TYPE},
-        )
+        levels = {
+            "vieval_jobs_waiting": front.service.loop.waiting,
+            "vieval_jobs_under_way": front.service.loop.under_way,
+            "vieval_requests_open": front.requests,
+            "vieval_connections_open": front.connections(),
+        }
+        text = front.service.metrics.text(front.service.progress.usage, levels)
+        return web.Response(text=text, headers={"Content-Type": CONTENT_TYPE})
 
+    app.router.add_get("/live", live)
+    app.router.add_get("/unirl/rewards", reward_names)
     app.router.add_get("/metrics", metrics)
-    health_routes.add(app, front.service)
-    page.add(app, rewards)
+    app.router.add_get("/", page(rewards))
     return app
+
+
+def page(rewards: Sequence[Reward]) -> Handler:
+    """The page at `/` with a form to try the rewards, which loads nothing from elsewhere and asks this server alone."""
+    script, style = (_HOME / "page.js").read_text(encoding="utf-8"), style_sheet(_HOME / "page.css")
+    body = template(_HOME / "page.html.jinja").render(
+        rewards=rewards, toys=toys_among(rewards), script=Markup(script), style=Markup(style)
+    )
+    headers = {
+        "Content-Type": "text/html; charset=utf-8",
+        "Content-Security-Policy": f"{policy(style, script)}; connect-src 'self'; frame-ancestors 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+    }
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=body.encode(errors="replace"), headers=headers)
+
+    return handle
+
+
+def health_document(rewards: Sequence[Reward], fault: str) -> dict[str, object]:
+    """The answer of `/health`: the rewards and the numbers that each gives, or why there are none."""
+    if fault:
+        return {"status": "unavailable", "reason": fault, "rewards": {}}
+    return {"status": "ok", "rewards": {reward.name: [VALUE] for reward in rewards}}
+
+
+def _health(service: Service, rewards: Sequence[Reward]) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        fault = await service.fault(rewards, HEALTH_TIMEOUT)
+        return web.json_response(health_document(rewards, fault), status=503 if fault else 200)
+
+    return handle
 
 
 def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> Handler:
     """The handler of a protocol's requests for some rewards."""
-    reading = Reading(front.options.conditions, front.options.bounds.samples, front.options.bounds.pixels)
-    deadline = front.options.bounds.deadline or protocol.deadline
+    bounds = front.options.bounds
+    reading = Reading(front.options.conditions, bounds.samples, bounds.pixels)
+    deadline = bounds.deadline or protocol.deadline
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        begun = time.monotonic()
+        start = time.monotonic()
         if front.stopping:
             raise RequestRefused(503, "the server is stopping; come back when it is up again", retry_after=5)
-        if front.requests > front.options.bounds.waiting:
+        if front.requests > bounds.waiting:
             raise RequestRefused(429, "as many requests wait as may; come back", retry_after=2)
         with front.bodies.reserved() as reserve:
             body = await front.bodies.read(request, reserve)
@@ -90,8 +164,8 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
             except VievalError as error:
                 raise RequestRefused(400, str(error)) from None
             del body
-            values = await front.service.values(entries, rewards, deadline - (time.monotonic() - begun))
-            _tell(front.options, protocol, entries, values, time.monotonic() - begun)
+            values = await front.service.values(entries, rewards, deadline - (time.monotonic() - start))
+            _log_request(front.options, protocol, entries, values, time.monotonic() - start)
             return _response(await loop.run_in_executor(front.pool, protocol.write, entries, values))
 
     return handle
@@ -102,84 +176,72 @@ def _protocol_at(path: str) -> Protocol:
     return next((protocol for protocol in PROTOCOLS if path.endswith(protocol.path)), judge_v1.PROTOCOL)
 
 
-def _expecting(protocol: Protocol) -> Callable[[web.Request], Awaitable[web.StreamResponse | None]]:
-    """The handler of `Expect` headers, which aiohttp would answer in a form that a protocol's clients cannot read."""
-
-    async def handle(request: web.Request) -> web.StreamResponse | None:
-        expected = request.headers["Expect"]
-        if expected.lower() != "100-continue":
-            return _response(protocol.refuse(f"Expect: {expected[:100]} is not met; send 100-continue or none", 417))
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # which is that of the answer alone
-        return None
-
-    return handle
+async def _answer_expect(request: web.Request) -> web.StreamResponse | None:
+    """Answer an `Expect` header, which aiohttp would do in a form that a protocol's clients cannot read."""
+    expectation = request.headers["Expect"]
+    if expectation.lower() != "100-continue":
+        reason = f"Expect: {expectation[:100]} is not met; send 100-continue or none"
+        return _response(_protocol_at(request.path).refuse(reason, 417))
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0  # which is that of the answer alone
+    return None
 
 
-def _outermost(front: Front) -> Middleware:
+def _around_requests(front: Front) -> Middleware:
     """The middleware around everything: who may call, and one line for whatever goes wrong, in the protocol's own form."""
 
     @web.middleware
     async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
-        begun, protocol = time.monotonic(), _protocol_at(request.path)
+        start, protocol = time.monotonic(), _protocol_at(request.path)
+        connection = connection_of(request)
         front.requests += 1
-        noted(request, begun=True)
+        connection.begin_request()
         response: web.StreamResponse | None = None
         try:
-            response = await _heeded(front, request, handler)
+            if request.path != "/live" and (refusal := front.guard.refusal(request.headers, request.raw_path)):
+                raise refusal
+            response = await handler(request)
         except RequestRefused as refused:
-            response = _response(protocol.refuse(refused.reason, refused.status))
-            _add_headers(response, refused)
+            response = _refusal(protocol, refused)
         except web.HTTPException as error:
-            response = _response(protocol.refuse(_no_route(front, protocol, request, error), error.status))
+            prefixes = [""] if protocol.all_rewards else [f"/{name}" for name in front.service.rewards]
+            addresses = ", ".join(f"POST {prefix}{protocol.path}" for prefix in prefixes)
+            reason = f"{error.reason}: {request.method} {request.path[:100]}; there is {addresses}"
+            response = _response(protocol.refuse(reason, error.status))
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
             _log.exception("a request broke")
             response = _response(protocol.refuse(f"the server broke on this request: {type(error).__name__}", 500))
         finally:
-            noted(request, begun=False)
+            connection.end_request()
             front.requests -= 1
-            counted = protocol.name if request.method == "POST" else "get"
-            front.service.metrics.requests[counted, str(response.status) if response else "gone"] += 1
-            if request.method == "POST":
-                front.service.metrics.seconds.observe(time.monotonic() - begun)
+            metrics, is_post = front.service.metrics, request.method == "POST"
+            metrics.requests[protocol.name if is_post else "get", str(response.status) if response else "gone"] += 1
+            if is_post:
+                metrics.seconds.observe(time.monotonic() - start)
         return response
 
     return around
 
 
-def _no_route(front: Front, protocol: Protocol, request: web.Request, error: web.HTTPException) -> str:
-    """One line on an address at which nothing is, with those at which there is something."""
-    prefixes = [""] if protocol.all_rewards else [f"/{name}" for name in front.service.rewards]
-    known = ", ".join(f"POST {prefix}{protocol.path}" for prefix in prefixes)
-    return f"{error.reason}: {request.method} {request.path[:100]}; there is {known}"
-
-
-async def _heeded(front: Front, request: web.Request, handler: Handler) -> web.StreamResponse:
-    if request.path != "/live" and (refusal := front.guard.refusal(request.headers, request.raw_path)):
-        raise RequestRefused(refusal.status, refusal.reason)
-    return await handler(request)
-
-
-def _add_headers(response: web.StreamResponse, refused: RequestRefused) -> None:
+def _refusal(protocol: Protocol, refused: RequestRefused) -> web.Response:
+    response = _response(protocol.refuse(refused.reason, refused.status))
     if refused.retry_after is not None:
         response.headers["Retry-After"] = str(refused.retry_after)
     if refused.status == 401:
         response.headers["WWW-Authenticate"] = 'Basic realm="vieval"'
     if refused.status in (408, 413, 415):  # the rest of the body is not read
         response.force_close()
+    return response
 
 
 def _response(answer: HttpAnswer) -> web.Response:
-    return web.Response(
-        body=answer.body,
-        status=answer.status,
-        headers={"Content-Type": answer.content_type, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"},
-    )
+    headers = {"Content-Type": JSON_TYPE, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+    return web.Response(body=answer.body, status=answer.status, headers=headers)
 
 
-def _tell(
+def _log_request(
     options: ServeOptions, protocol: Protocol, entries: Sequence[RequestEntry], values: Values, seconds: float
 ) -> None:
     """Log a request: how many samples, how many without a reward and in which way, and only if asked for their texts."""

@@ -27,11 +27,11 @@ class Connections:
 
     def __init__(self, server: web.Server, bounds: Bounds) -> None:
         self._server, self._bounds = server, bounds
-        self.open: dict[_Connection, None] = {}  # the oldest first
+        self.open: dict[Connection, None] = {}  # the oldest first
         self._sweeping = asyncio.ensure_future(self._sweep())
 
     def __call__(self) -> asyncio.Protocol:
-        return _Connection(self, self._server, self._bounds)
+        return Connection(self, self._server, self._bounds)
 
     def has_room(self) -> bool:
         """Return whether one more may be open, after room was made for it where that is needed and can be."""
@@ -53,15 +53,21 @@ class Connections:
             for connection in [connection for connection in self.open if connection.is_overdue()]:
                 self._cut(connection)
 
-    def _cut(self, connection: _Connection) -> None:
+    def _cut(self, connection: Connection) -> None:
         self.open.pop(connection, None)
         connection.force_close()
         if connection.transport is not None:
             connection.transport.abort()
 
 
-class _Connection(web.RequestHandler):
+class Connection(web.RequestHandler):
     """One connection, which knows since when it waits for a header."""
+
+    # States, by `_waits_since`, `_answered_at` and `_requests`:
+    # - waiting for the first header: `_waits_since` is set, and too long for one is `header_seconds`;
+    # - in requests: `_requests` are open, pipelined ones too, and neither time is set;
+    # - between requests: `_answered_at` is set; bytes of a next header set `_waits_since` again.
+    # One for which there was no room stays unknown to aiohttp, and is closed at once.
 
     def __init__(self, connections: Connections, server: web.Server, bounds: Bounds) -> None:
         super().__init__(
@@ -129,16 +135,12 @@ class _Connection(web.RequestHandler):
     def is_overdue(self) -> bool:
         """Return whether a header takes too long that has begun or never did, or an answer that nobody reads."""
         now = time.monotonic()
-        late_header = self._waits_since is not None and now - self._waits_since > self._bounds.header_seconds
-        unread = self._answered_at is not None and now - self._answered_at > 2 * self._bounds.idle_seconds
-        return late_header or unread
+        if self._waits_since is not None and now - self._waits_since > self._bounds.header_seconds:
+            return True
+        return self._answered_at is not None and now - self._answered_at > 2 * self._bounds.idle_seconds
 
 
-def noted(request: web.BaseRequest, begun: bool) -> None:
-    """Have a request's connection know that it began, or ended."""
-    connection: Any = request.protocol
-    if isinstance(connection, _Connection):
-        if begun:
-            connection.begin_request()
-        else:
-            connection.end_request()
+def connection_of(request: web.BaseRequest) -> Connection:
+    """The connection that a request came on."""
+    assert isinstance(request.protocol, Connection)
+    return request.protocol

@@ -41,11 +41,11 @@ class Health:
         elif verdict.reason:
             self._reason = f"{verdict.status}: {verdict.reason}"
 
-    async def fault(self, within: float) -> str:
+    async def fault(self, timeout: float) -> str:
         """Reason that it is not ready, empty where it is; a judgement that has to be made is waited for so many seconds."""
         if self._is_fresh():
             return ""
-        await asyncio.wait({self._newest_try()}, timeout=within)
+        await asyncio.wait({self._newest_try()}, timeout=timeout)
         return "" if self._is_fresh() else self._reason
 
     async def close(self) -> None:

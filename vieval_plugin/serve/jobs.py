@@ -20,21 +20,39 @@ _log = logging.getLogger("vieval")
 
 @dataclass(frozen=True)
 class KeyedJob:
-    """A sample or contest and its judge; jobs of one key have one outcome. `repeat` numbers verdicts on the same."""
+    """A sample or contest and its judge."""
 
     key: Hashable
+    """Jobs of one key have one outcome."""
     judged: Judged
+    """What is judged."""
     judge: PreparedJudge
+    """By whom."""
     repeat: int = 0
+    """Number of the verdict among several on the same."""
 
 
 @dataclass(eq=False)
 class _Queued:
-    """A job that waits or is under way, and how many requests wait for it."""
+    """A job that waits or is under way."""
 
     job: KeyedJob
-    finished: asyncio.Future[Outcome]
+    """The job."""
+    outcome: asyncio.Future[Outcome]
+    """Its outcome."""
     waiters: int = 0
+    """Requests that wait for it."""
+
+
+async def outcome_or_failure(judging: Awaitable[Outcome]) -> Outcome:
+    """The outcome of a judgement; one that raises is a failure of its own, and no end of the server."""
+    try:
+        return await judging
+    except VievalError as error:
+        return Outcome(unjudged(Status.API_ERROR, str(error)))
+    except Exception as error:
+        _log.exception("a judgement broke")
+        return Outcome(unjudged(Status.TOOL_ERROR, f"the judgement broke: {type(error).__name__}"))
 
 
 class RunLoop:
@@ -43,6 +61,9 @@ class RunLoop:
     A job that is asked for while the same is waiting or under way is judged once. One that nobody waits for any more is
     dropped if it has not begun, and judged to its end if it has, so that its answers are stored.
     """
+
+    # States of a job: waiting (in `_by_key` and in a client's queue), running (in `_by_key` and a task of `_running`),
+    # and done (in neither; its future has the outcome). Waiting jobs without waiters are dropped when their turn comes.
 
     def __init__(self, judge: Callable[[KeyedJob], Awaitable[Outcome]], live: int) -> None:
         self._judge, self._live = judge, live
@@ -60,22 +81,21 @@ class RunLoop:
         """Jobs that have begun."""
         return len(self._running)
 
-    async def outcomes(self, jobs: Sequence[KeyedJob], within: float) -> list[Outcome]:
+    async def outcomes(self, jobs: Sequence[KeyedJob], timeout: float) -> list[Outcome]:
         """The outcomes of a client's jobs, in order; those that take longer than so many seconds have failed."""
-        own: deque[_Queued] = deque()
-        queued = [self._queued(job, own) for job in jobs]
-        self._clients.append(own)
+        queue: deque[_Queued] = deque()
+        queued = [self._queued(job, queue) for job in jobs]
+        self._clients.append(queue)
         self._begin()
         try:
             if queued:
-                await asyncio.wait({entry.finished for entry in queued}, timeout=max(within, 0.0))
+                await asyncio.wait({entry.outcome for entry in queued}, timeout=max(timeout, 0.0))
         finally:
             for entry in queued:
                 entry.waiters -= 1
-        late = Outcome(
-            unjudged(Status.API_ERROR, f"it was not judged within {within:.0f} s, as much as this client waits")
-        )
-        return [entry.finished.result() if entry.finished.done() else late for entry in queued]
+        reason = f"it was not judged within {timeout:.0f} s, as much as this client waits"
+        late = Outcome(unjudged(Status.API_ERROR, reason))
+        return [entry.outcome.result() if entry.outcome.done() else late for entry in queued]
 
     async def close(self) -> None:
         """Begin nothing more, and end what is under way."""
@@ -84,11 +104,11 @@ class RunLoop:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    def _queued(self, job: KeyedJob, own: deque[_Queued]) -> _Queued:
+    def _queued(self, job: KeyedJob, queue: deque[_Queued]) -> _Queued:
         entry = self._by_key.get(job.key)
         if entry is None:
             entry = self._by_key[job.key] = _Queued(job, asyncio.get_running_loop().create_future())
-            own.append(entry)
+            queue.append(entry)
         entry.waiters += 1
         return entry
 
@@ -96,7 +116,7 @@ class RunLoop:
         while len(self._running) < self._live and (entry := self._next()) is not None:
             task = asyncio.ensure_future(self._run(entry))
             self._running.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._finish)
 
     def _next(self) -> _Queued | None:
         """The next job of the client whose turn it is; those that nobody waits for are dropped on the way."""
@@ -112,16 +132,11 @@ class RunLoop:
 
     async def _run(self, entry: _Queued) -> None:
         try:
-            outcome = await self._judge(entry.job)
-        except VievalError as error:
-            outcome = Outcome(unjudged(Status.API_ERROR, str(error)))
-        except Exception as error:
-            _log.exception("a judgement broke")
-            outcome = Outcome(unjudged(Status.TOOL_ERROR, f"the judgement broke: {type(error).__name__}"))
+            outcome = await outcome_or_failure(self._judge(entry.job))
         finally:
             self._by_key.pop(entry.job.key, None)
-        entry.finished.set_result(outcome)
+        entry.outcome.set_result(outcome)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _finish(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._begin()

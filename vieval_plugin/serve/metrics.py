@@ -15,30 +15,38 @@ _BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
 @dataclass
 class Histogram:
-    """Counts of durations by upper bound, in seconds."""
+    """Durations, in seconds."""
 
     counts: Counter[float] = field(default_factory=Counter)
+    """How many are at most an upper bound."""
     number: int = 0
+    """How many there are."""
     total: float = 0.0
+    """Their sum."""
 
     def observe(self, seconds: float) -> None:
         self.number += 1
         self.total += seconds
-        self.counts.update(bound for bound in _BUCKETS if seconds <= bound)
+        self.counts.update(upper for upper in _BUCKETS if seconds <= upper)
 
 
 @dataclass
 class Metrics:
-    """Requests by protocol and HTTP status, verdicts by judge and status, rewards and tied groups by name, and latencies."""
+    """Counts of a server since it was started."""
 
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Requests by protocol and HTTP status."""
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Verdicts by judge and status."""
     rewards: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Rewards by name and outcome."""
     groups: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Groups by reward, and by whether their values are tied."""
     seconds: Histogram = field(default_factory=Histogram)
+    """Time that requests took."""
 
     def text(self, usage: Usage, gauges: Mapping[str, float]) -> str:
-        """All counts, those of `usage` and what is so at this moment, as lines of a page."""
+        """All counts, those of `usage` and the levels of this moment, as lines of a page."""
         return "".join(f"{line}\n" for line in self._lines(usage, gauges))
 
     def _lines(self, usage: Usage, gauges: Mapping[str, float]) -> Iterator[str]:
@@ -54,14 +62,13 @@ class Metrics:
         }
         for name, number in plain.items():
             yield from (f"# TYPE {name} counter", f"{name} {number}")
-        yield from _counter(
-            "vieval_backbone_failures_total", ("kind",), {(kind,): n for kind, n in usage.failures.items()}
-        )
+        failures = {(kind,): number for kind, number in usage.failures.items()}
+        yield from _counter("vieval_backbone_failures_total", ("kind",), failures)
         for name, level in gauges.items():
             yield from (f"# TYPE {name} gauge", f"{name} {level:g}")
         name = "vieval_request_seconds"
         yield f"# TYPE {name} histogram"
-        yield from (f'{name}_bucket{{le="{bound:g}"}} {self.seconds.counts[bound]}' for bound in _BUCKETS)
+        yield from (f'{name}_bucket{{le="{upper:g}"}} {self.seconds.counts[upper]}' for upper in _BUCKETS)
         yield from (f'{name}_bucket{{le="+Inf"}} {self.seconds.number}', f"{name}_sum {self.seconds.total:.6f}")
         yield f"{name}_count {self.seconds.number}"
 
@@ -69,9 +76,6 @@ class Metrics:
 def _counter(name: str, labels: Sequence[str], counts: Mapping[Any, int]) -> Iterator[str]:
     yield f"# TYPE {name} counter"
     for values, number in sorted(counts.items()):
-        named = ",".join(f'{label}="{_label(text)}"' for label, text in zip(labels, values, strict=True))
-        yield f"{name}{{{named}}} {number}"
-
-
-def _label(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        escaped = (text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for text in values)
+        pairs = ",".join(f'{label}="{text}"' for label, text in zip(labels, escaped, strict=True))
+        yield f"{name}{{{pairs}}} {number}"

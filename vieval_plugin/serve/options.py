@@ -13,46 +13,57 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds on what strangers may send, and how long they may take.
-
-    `body` are the bytes of a request, `bodies` those of all requests together, `samples` and `pixels` what a request and
-    an image may have, `waiting` the requests that wait at once and `connections` the open ones; `header_seconds` and
-    `body_seconds` bound how slowly a request may come, `idle_seconds` how long a connection may say nothing between
-    two. `deadline` is when an answer is given whatever is missing, None for each protocol's own.
-    """
+    """Bounds on what strangers may send, and how long they may take."""
 
     body: int = 256 * MIB
+    """Bytes of a request."""
     bodies: int = 1024 * MIB
+    """Bytes of all requests together."""
     samples: int = 1024
+    """Samples of a request."""
     pixels: int = 33_000_000
+    """Pixels of an image."""
     waiting: int = 256
+    """Requests that wait at once."""
     connections: int = 10_000
+    """Open connections."""
     header_seconds: float = 15.0
+    """Seconds that the header of a request may take."""
     body_seconds: float = 60.0
+    """Seconds that the body of a request may take."""
     idle_seconds: float = 120.0
+    """Seconds that a connection may say nothing between two requests."""
     drain_seconds: float = 20.0
+    """Seconds that open requests have at the shutdown."""
     deadline: float | None = None
+    """Seconds until an answer is given whatever is missing, None for each protocol's own."""
 
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Options of a server: where it listens, who may call, and what it does with failures.
-
-    `token` empty asks for none; `hosts` are further names that it is called by. `attempts` is how often a question is
-    asked until it is answered, `repeats` how many verdicts a reward is the mean of. With `on_failure` "neutral" a failed
-    member of a group gets the mean of the others, as long as no more than the share `max_imputed` of the group failed.
-    `log_prompts` lets texts into the log, and `store_replies` bounds the store.
-    """
+    """Options of a server: where it listens, who may call, and what it does with failures."""
 
     host: str = "127.0.0.1"
+    """Address that it listens on."""
     port: int = 8200
+    """Port that it listens on, 0 for any."""
     token: str = field(default="", repr=False)
+    """Token that callers have to send, empty for none."""
     hosts: tuple[str, ...] = ()
+    """Further names that it is called by."""
     conditions: Conditions = PLAIN
+    """Meaning of images beside the output."""
     attempts: int = 3
+    """Times that a question is asked until it is answered."""
     repeats: int = 1
+    """Verdicts that a reward is the mean of."""
     on_failure: OnFailure = "error"
+    """With `neutral` a failed member of a group gets the mean of the others."""
     max_imputed: float = 0.1
+    """Largest share of a group that gets its mean."""
     log_prompts: bool = False
+    """True lets texts into the log."""
     store_replies: int = 500_000
+    """Most replies in the store."""
     bounds: Bounds = Bounds()
+    """Bounds on what strangers may send."""

@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.helpers import parse_mimetype
 
 from vieval_plugin.serve.options import MIB, Bounds
-from vieval_plugin.serve.protocols.protocol import Body
+from vieval_plugin.serve.protocols.protocol import Body, RequestRefused
 
 _MOST_PARTS = 4096
 _LONGEST_HEADER = 8192  # of a part, all its lines
@@ -21,23 +21,14 @@ _REQUEST_PART = "request"
 _PARAMETER = re.compile(r';\s*([a-z]+)=("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.IGNORECASE)
 
 
-class RequestRefused(Exception):
-    """A request that is not judged: the HTTP status that says so, and the reason in one line.
-
-    `retry_after` are seconds after which it may come again, None for never.
-    """
-
-    def __init__(self, status: int, reason: str, retry_after: int | None = None) -> None:
-        super().__init__(reason)
-        self.status, self.reason, self.retry_after = status, reason, retry_after
-
-
 @dataclass
 class Bodies:
-    """The bodies of all requests that are in memory: how many bytes, of so many that may be."""
+    """The bodies of all requests that are in memory."""
 
     bounds: Bounds
+    """How many bytes one, and all together, may have."""
     bytes_open: int = 0
+    """How many they have."""
 
     async def read(self, request: web.Request, reserve: Reserved) -> Body:
         """The body of a request; `RequestRefused` for one that is too large, too slow, or packed.
@@ -51,13 +42,16 @@ class Bodies:
             raise self.too_large()
         try:
             async with asyncio.timeout(self.bounds.body_seconds):
-                content = await self._whole(request, reserve)
+                content = bytearray()
+                while chunk := await request.content.readany():
+                    reserve.add(len(chunk))
+                    content += chunk
         except TimeoutError:
             raise RequestRefused(408, f"the body did not come within {self.bounds.body_seconds:g} s") from None
         if not request.content_type.startswith("multipart/"):
-            return Body(content)
+            return Body(bytes(content))
         boundary = parse_mimetype(request.headers["Content-Type"]).parameters.get("boundary", "")
-        files = await asyncio.to_thread(_parts_of, content, boundary.encode(errors="surrogateescape"))
+        files = await asyncio.to_thread(_parts_of, bytes(content), boundary.encode(errors="surrogateescape"))
         if _REQUEST_PART not in files:
             raise RequestRefused(400, f"the body has no part called {_REQUEST_PART}")
         return Body(files.pop(_REQUEST_PART), files)
@@ -71,18 +65,9 @@ class Bodies:
         finally:
             self.bytes_open -= reserve.number
 
-    async def _whole(self, request: web.Request, reserve: Reserved) -> bytes:
-        content = bytearray()
-        while chunk := await request.content.readany():
-            reserve.add(len(chunk))
-            content += chunk
-        return bytes(content)
-
     def too_large(self) -> RequestRefused:
         """Make the refusal of a body that is larger than one may be."""
-        return RequestRefused(
-            413, f"the body is larger than {self.bounds.body // MIB} MiB; send fewer images a request"
-        )
+        return RequestRefused(413, f"the body is larger than {self.bounds.body // MIB} MiB; send fewer images")
 
 
 @dataclass
@@ -90,7 +75,9 @@ class Reserved:
     """The bytes that one request holds."""
 
     bodies: Bodies
+    """Those of all requests."""
     number: int = 0
+    """How many there are so far."""
 
     def add(self, size: int) -> None:
         """Count further bytes; `RequestRefused` where this request, or all together, have too many."""
@@ -105,9 +92,7 @@ class Reserved:
 def _parts_of(content: bytes, boundary: bytes) -> dict[str, bytes]:
     """The parts of a body of several (RFC 2046, section 5.1.1), by name; `RequestRefused` for too many, or a broken one."""
     if not 0 < len(boundary) <= _LONGEST_BOUNDARY:
-        raise RequestRefused(
-            400, "the parts of the body cannot be read: Content-Type names no boundary of 1 to 70 letters"
-        )
+        raise RequestRefused(400, "the body's parts cannot be read: Content-Type names no boundary of 1 to 70 letters")
     line = b"--" + boundary
     delimiter = b"\r\n" + line
     files: dict[str, bytes] = {}

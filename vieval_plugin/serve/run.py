@@ -32,29 +32,34 @@ _DESCRIPTORS = 256  # of files, the store and the backbones' servers
 
 
 @dataclass(frozen=True)
-class Served:
+class ServerSetup:
     """Everything that a server is started with."""
 
     rewards: Sequence[Reward]
+    """Rewards that it serves."""
     current: Config
+    """Options of judges, backbones and the store."""
     backbone: Backbone | None
+    """Backbone of the judges, None for the one that the options name."""
     guard: Guard
+    """Rules on who may call."""
     options: ServeOptions
+    """Options of the server itself."""
 
 
 @asynccontextmanager
-async def listening(served: Served) -> AsyncIterator[tuple[int, Front]]:
+async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
     """A server that listens within the block: its port, and what its requests have to do with.
 
     Raises:
         VievalError: the port is taken, or the judges cannot be opened.
     """
-    options = replace(served.options, bounds=_within_descriptors(served.options.bounds))
+    options = replace(setup.options, bounds=_bounded_by_descriptors(setup.options.bounds))
     progress = Progress()
-    asks_a_model = any(term.judge.asks_a_model for reward in served.rewards for term in reward.terms)
-    async with Session(served.current, served.backbone, progress, asks_a_model) as session:
-        service = Service(served.rewards, session, progress, options)
-        front = Front(service, served.guard, options, Bodies(options.bounds))
+    asks_a_model = any(term.judge.asks_a_model for reward in setup.rewards for term in reward.terms)
+    async with Session(setup.current, setup.backbone, progress, asks_a_model) as session:
+        service = Service(setup.rewards, session, progress, options)
+        front = Front(service, setup.guard, options, Bodies(options.bounds))
         runner = web.AppRunner(application(front), handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         assert runner.server is not None
@@ -62,8 +67,8 @@ async def listening(served: Served) -> AsyncIterator[tuple[int, Front]]:
         front.connections = lambda: len(connections.open)
         try:
             server = await _opened(connections, options)
-            starting = asyncio.ensure_future(service.fault(served.rewards, options.bounds.drain_seconds))
-            trimming = asyncio.ensure_future(_trim(served.current.store_path(), options.store_replies))
+            starting = asyncio.ensure_future(service.fault(setup.rewards, options.bounds.drain_seconds))
+            trimming = asyncio.ensure_future(_trim(setup.current.store_path(), options.store_replies))
             try:
                 yield int(server.sockets[0].getsockname()[1]), front
             finally:
@@ -80,15 +85,15 @@ async def listening(served: Served) -> AsyncIterator[tuple[int, Front]]:
             front.pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def serve(served: Served, ready: Callable[[int], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `ready` is told the port."""
+async def serve(setup: ServerSetup, announce: Callable[[int], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `announce` is called with the port as soon as the server listens."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):  # where the system has no such handlers
             loop.add_signal_handler(number, stopped.set)
-    async with listening(served) as (port, front):
-        ready(port)
+    async with listening(setup) as (port, front):
+        announce(port)
         await stopped.wait()
         seconds = front.options.bounds.drain_seconds
         say(f"vieval: stopping; {front.requests} requests are finished within {seconds:g} s", file=sys.stderr)
@@ -99,32 +104,31 @@ async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Se
         loop = asyncio.get_running_loop()
         return await loop.create_server(connections, options.host, options.port, backlog=_BACKLOG)
     except OSError as error:
-        raise VievalError(
-            f"cannot listen on {options.host} port {options.port} ({error.strerror}); pass another --port"
-        ) from None
+        address = f"{options.host} port {options.port}"
+        raise VievalError(f"cannot listen on {address} ({error.strerror}); pass another --port") from None
 
 
-async def _drained(front: Front, within: float) -> None:
+async def _drained(front: Front, timeout: float) -> None:
     """Wait until no request is open and nothing is judged any more, but no longer than so many seconds."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(within):
+        async with asyncio.timeout(timeout):
             while front.requests or front.service.loop.under_way:
                 await asyncio.sleep(0.05)
 
 
-async def _trim(path: Path | None, most: int) -> None:
+async def _trim(path: Path | None, max_replies: int) -> None:
     """Keep the store bounded: now and then the oldest replies above a number are deleted, beside the event loop."""
+
+    def keep_newest(path: Path) -> None:
+        with closing(Store(path)) as store:
+            store.keep_newest(max_replies)
+
     while path is not None:
         await asyncio.sleep(_TRIM_INTERVAL)
-        await asyncio.to_thread(_trim_once, path, most)
+        await asyncio.to_thread(keep_newest, path)
 
 
-def _trim_once(path: Path, most: int) -> None:
-    with closing(Store(path)) as store:
-        store.keep_newest(most)
-
-
-def _within_descriptors(bounds: Bounds) -> Bounds:
+def _bounded_by_descriptors(bounds: Bounds) -> Bounds:
     """The bounds with no more connections than this process may have files open."""
     try:
         import resource

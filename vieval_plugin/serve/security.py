@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vieval_plugin.errors import VievalError, docs_url
+from vieval_plugin.serve.protocols.protocol import RequestRefused
 from vieval_plugin.text.untrusted import ParsedAddress, address_of
 
 TOKEN_VARIABLE = "VIEVAL_SERVE_TOKEN"
@@ -26,44 +27,32 @@ _SCHEME = "http://"
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """A request that is not heeded: the HTTP status, and why."""
-
-    status: int
-    reason: str
-
-
-@dataclass(frozen=True)
 class Guard:
-    """Rules by which callers are told apart: names that the server may be called by, and its token, empty for none.
-
-    `any_address` lets it be called by any number address, where it listens on more than loopback.
-    """
+    """Rules by which callers are told apart."""
 
     names: frozenset[str]
+    """Names that the server may be called by."""
     any_address: bool = False
+    """Lets it be called by any number address, where it listens on more than loopback."""
     token: str = field(default="", repr=False)
+    """Token that callers have to send, empty for none."""
 
-    def refusal(self, headers: Mapping[str, str], target: str = "/") -> Refusal | None:
+    def refusal(self, headers: Mapping[str, str], target: str = "/") -> RequestRefused | None:
         """Reason not to heed a request with these headers for a target; None for one that is heeded."""
         host = headers.get("Host", "")
-        called = [host] if target.startswith("/") else [host, target.removeprefix(_SCHEME).partition("/")[0]]
-        for name in called:
+        hosts = [host] if target.startswith("/") else [host, target.removeprefix(_SCHEME).partition("/")[0]]
+        for name in hosts:
             if (address := _server_of(name)) is None or not self._is_ours(address.host):
-                return Refusal(
-                    421, f"this server is not called {name[:100]!r}; add a name of its own with --allow-host"
-                )
+                return RequestRefused(421, f"this server is not called {name[:100]!r}; add a name with --allow-host")
         if (origin := headers.get("Origin")) is not None:
             page = _server_of(origin.removeprefix(_SCHEME)) if origin.startswith(_SCHEME) else None
             if page is None or page != _server_of(host):
-                return Refusal(403, f"a page of {origin[:100]!r} may not ask this server")
+                return RequestRefused(403, f"a page of {origin[:100]!r} may not ask this server")
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-            return Refusal(403, "a page of another site may not ask this server")
+            return RequestRefused(403, "a page of another site may not ask this server")
         if self.token and not self._is_known(headers.get("Authorization", "")):
-            return Refusal(
-                401,
-                "the token is missing or wrong: send Authorization: Bearer TOKEN, or http://user:TOKEN@host as address",
-            )
+            remedy = "send Authorization: Bearer TOKEN, or http://user:TOKEN@host as address"
+            return RequestRefused(401, f"the token is missing or wrong: {remedy}")
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -71,15 +60,15 @@ class Guard:
 
     def _is_known(self, header: str) -> bool:
         scheme, _, credentials = header.partition(" ")
-        given = credentials.strip()
+        token = credentials.strip()
         if scheme.lower() == "basic":
             try:
-                given = base64.b64decode(given, validate=True).decode().partition(":")[2]
+                token = base64.b64decode(token, validate=True).decode().partition(":")[2]
             except (binascii.Error, ValueError):
                 return False
         elif scheme.lower() != "bearer":
             return False
-        return hmac.compare_digest(given.encode(), self.token.encode())
+        return hmac.compare_digest(token.encode(), self.token.encode())
 
 
 def _server_of(name: str) -> ParsedAddress | None:
@@ -105,11 +94,11 @@ def guard_of(host: str, hosts: tuple[str, ...], token: str, without_token: bool)
         )
     loopback = is_loopback(host)
     if not (loopback or token or without_token):
-        raise VievalError(
-            f"--host {host} can be reached by others: set {TOKEN_VARIABLE} to a token that callers must send, or pass --no-token; see {docs_url('tutorials/reward.md#who-may-call')}"
-        )
-    own = () if loopback else (socket.gethostname().lower(), socket.getfqdn().lower())
-    names = frozenset((*_LOOPBACK_NAMES, host.lower(), *own, *(name.lower() for name in hosts)))
+        remedy = f"set {TOKEN_VARIABLE} to a token that callers must send, or pass --no-token"
+        page = docs_url("tutorials/reward.md#who-may-call")
+        raise VievalError(f"--host {host} can be reached by others: {remedy}; see {page}")
+    machine_names = () if loopback else (socket.gethostname(), socket.getfqdn())
+    names = frozenset(name.lower() for name in (*_LOOPBACK_NAMES, host, *machine_names, *hosts))
     return Guard(names, not loopback, token)
 
 

@@ -17,6 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from vieval_plugin.backends.weights import line_of
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.conversation import TrainingExample
@@ -29,11 +30,11 @@ from vieval_plugin.text.yaml_json import read_json
 Trainer: TypeAlias = Literal["trl", "ms-swift", "llama-factory"]
 _MARK = "<image>"
 # of LLaMA-Factory and ms-swift; of the templates of Qwen, LLaVA, InternVL, Llama, Gemma, DeepSeek, Mistral and Pixtral
-_PLACES = "image|images|video|videos|audio|img|vid|box|bbox|ref|quad|ref-object|cls|speech|point|file|ImageHere|mask"
+_MEDIA = "image|images|video|videos|audio|img|vid|box|bbox|ref|quad|ref-object|cls|speech|point|file|ImageHere|mask"
 _TOKENS = "s|bos|eos|pad|unk|sep|start_of_turn|end_of_turn|start_of_image|end_of_image|image_soft_token|IMG_CONTEXT"
 _BRACKETED = "INST|IMG|IMG_BREAK|IMG_END|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS"
 _SPECIAL = re.compile(
-    rf"<(?=/?(?:{_PLACES}|{_TOKENS})(?:_?\d+)?>|[|\uff5c][^<>\n]{{0,80}}[|\uff5c]>|<SYS>>|</SYS>>)"
+    rf"<(?=/?(?:{_MEDIA}|{_TOKENS})(?:_?\d+)?>|[|\uff5c][^<>\n]{{0,80}}[|\uff5c]>|<SYS>>|</SYS>>)"
     rf"|\[(?=/?(?:{_BRACKETED})\])",
     re.IGNORECASE,
 )
@@ -48,13 +49,10 @@ def write(path: Path, examples: Sequence[TrainingExample], trainer: Trainer) -> 
 def _rows(examples: Iterable[TrainingExample], trainer: Trainer, folder: Path) -> Iterable[dict[str, Any]]:
     for example in examples:
         images = [part for message in example.messages for part in message.parts if isinstance(part, Image)]
-        messages = [
-            _message(message, trainer, place in example.trained) for place, message in enumerate(example.messages)
-        ]
         yield {
             "id": example.id,
             "sub_task": example.sub_task,
-            "messages": messages,
+            "messages": [_message(m, trainer, n in example.trained) for n, m in enumerate(example.messages)],
             "images": [_file(image, folder) for image in images],
             # of the three, TRL alone says nowhere which turns are learnt: `vieval train sft` does
             **({"trained": example.trained} if trainer == "trl" else {}),
@@ -62,14 +60,11 @@ def _rows(examples: Iterable[TrainingExample], trainer: Trainer, folder: Path) -
 
 
 def _message(message: Message, trainer: Trainer, trained: bool) -> dict[str, Any]:
+    parts = list(_parts(message))
     if trainer == "trl":
-        parts = [
-            {"type": "image", "text": None} if part is None else {"type": "text", "text": part}
-            for part in _parts(message)
-        ]
-        return {"role": message.role, "content": parts}
-    texts = [_MARK if part is None else part for part in _parts(message)]
-    row = {"role": message.role, "content": "".join(texts)}
+        content = [{"type": "image" if part is None else "text", "text": part} for part in parts]
+        return {"role": message.role, "content": content}
+    row = {"role": message.role, "content": "".join(_MARK if part is None else part for part in parts)}
     return {**row, "loss": trained} if trainer == "ms-swift" and message.role == "assistant" else row
 
 
@@ -103,16 +98,18 @@ def _file(image: Image, folder: Path) -> str:
 
 @dataclass(frozen=True)
 class LearntTurn:
-    """A turn to learn and what comes before it, as TRL has messages; `images` are those of both, in order.
-
-    `sample` is the id of what was judged, as far as its uid: benchmark, part, image model where there is one, uid.
-    """
+    """A turn to learn and what comes before it, as TRL has messages."""
 
     id: str
+    """Name of the turn."""
     sample: str
+    """Id of what was judged, as far as its uid: benchmark, part, image model where there is one, uid."""
     prompt: tuple[dict[str, Any], ...]
+    """The messages before it."""
     completion: tuple[dict[str, Any], ...]
+    """The turn itself."""
     images: tuple[str, ...]
+    """The images of both, in order."""
 
 
 def read(files: Sequence[Path]) -> list[LearntTurn]:
@@ -127,48 +124,37 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
         try:
             lines = lines_of(file.read_text(encoding="utf-8"))
         except OSError as error:
-            raise VievalError(
-                f"{file}: cannot be read ({error.strerror}); `vieval export` writes such a file"
-            ) from None
+            raise VievalError(f"{file}: cannot be read ({error.strerror}); `vieval export` writes it") from None
         for number, line in enumerate(lines, start=1):
             try:
                 turns += _turns(read_json(line))
             except VievalError as error:
                 raise VievalError(f"{file}: row {number}: {error}") from None
             except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-                reason = " ".join(str(error).split())[:100]
-                raise VievalError(
-                    f"{file}: row {number} is no conversation for TRL ({reason}); write it with vieval export --trainer trl"
-                ) from None
+                remedy = "write it with vieval export --trainer trl"
+                reason = f"no conversation for TRL ({line_of(error)[:100]}); {remedy}"
+                raise VievalError(f"{file}: row {number} is {reason}") from None
     if not turns:
         raise VievalError(f"{', '.join(map(str, files))}: no turns to learn")
     return turns
 
 
 def _turns(row: dict[str, Any]) -> list[LearntTurn]:
-    _require_trainable(row["id"])
-    messages, images = row["messages"], row["images"]
+    identity, messages, images = row["id"], row["messages"], row["images"]
+    benchmark = benchmark_registry.benchmarks().get(identity.split("/")[0])
+    if benchmark is not None and not benchmark.trainable:
+        reason = f"whose data may not train a model (licence: {benchmark.licence}); leave it out"
+        raise VievalError(f"{identity} is about {benchmark.name}, {reason}")
     for image in images:
         if not isfile(image):
             raise VievalError(f"the image {image} is not there; export the run again")
-    return [_turn(row["id"], messages, images, place) for place in row["trained"]]
-
-
-def _turn(identity: str, messages: list[dict[str, Any]], images: list[str], place: int) -> LearntTurn:
-    if messages[place]["role"] != "assistant":
-        raise ValueError(f"message {place} is not the model's")
-    image_count = sum(part["type"] == "image" for message in messages[: place + 1] for part in message["content"])
-    if image_count > len(images):
-        raise ValueError(f"{image_count} images are shown and {len(images)} named")
-    name, parts = f"{identity}#{place}", identity.split("/")
-    uid = "/".join(parts[:4])
-    return LearntTurn(name, uid, tuple(messages[:place]), (messages[place],), tuple(images[:image_count]))
-
-
-def _require_trainable(identity: str) -> None:
-    benchmark = benchmark_registry.benchmarks().get(identity.split("/")[0])
-    if benchmark is not None and not benchmark.trainable:
-        raise VievalError(
-            f"{identity} is about {benchmark.name}, whose data may not train a model (licence: {benchmark.licence}); "
-            "leave it out"
-        )
+    uid = "/".join(identity.split("/")[:4])
+    turns = []
+    for index in row["trained"]:
+        turn = messages[index]
+        if turn["role"] != "assistant":
+            raise ValueError(f"message {index} is not the model's")
+        image_count = sum(part["type"] == "image" for message in messages[: index + 1] for part in message["content"])
+        images_so_far = tuple(images[:image_count])
+        turns.append(LearntTurn(f"{identity}#{index}", uid, tuple(messages[:index]), (turn,), images_so_far))
+    return turns

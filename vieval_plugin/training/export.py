@@ -33,17 +33,16 @@ MARGIN = 0.3
 
 @dataclass(frozen=True)
 class ExportChoices:
-    """Options of an export: the trainer, rebalancing and its seed, and the margin around the mean of human ratings."""
+    """Options of an export."""
 
     trainer: Trainer
+    """Trainer whose format is written."""
     rebalance: bool = False
+    """True repeats examples until scores and sub-tasks are balanced."""
     seed: int = 0
+    """Seed of the rebalancing."""
     margin: float = MARGIN
-
-
-def exporting_judges() -> list[str]:
-    """The judges whose conversations can be exported."""
-    return [name for name, spec in judge_registry.judges().items() if spec.export]
+    """How far a verdict may be from the mean of human ratings."""
 
 
 def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> Iterator[str]:
@@ -54,7 +53,8 @@ def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> It
     spec = judge_registry.judge(judge)
     judge, how = spec.name, spec.export
     if how is None:
-        raise VievalError(f"{judge} has no conversations to export; those that have: {', '.join(exporting_judges())}")
+        exporting = [name for name, spec in judge_registry.judges().items() if spec.export]
+        raise VievalError(f"{judge} has no conversations to export; those that have: {', '.join(exporting)}")
     if choices.rebalance and not how.repetitions:
         raise VievalError(f"{judge}'s examples are not rebalanced; leave --rebalance out")
     judged = [record for record in lookup.records if record.provenance.judge == judge]
@@ -62,14 +62,11 @@ def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> It
         raise VievalError(f"no verdicts of {judge} in these results")
     require_trainable(judged)
     if how.human_aspect and not any(record.ratings.get(how.human_aspect) for record in judged):
-        raise VievalError(
-            f"these verdicts have no human ratings of {how.human_aspect} to be near to; export a run on a benchmark that has"
-        )
-    exported = (
-        [record for record in judged if near_human(record, how.human_aspect, choices.margin)]
-        if how.human_aspect
-        else judged
-    )
+        remedy = "export a run on a benchmark that has"
+        raise VievalError(f"these verdicts have no human ratings of {how.human_aspect} to be near to; {remedy}")
+    exported = judged
+    if how.human_aspect:
+        exported = [record for record in judged if near_human(record, how.human_aspect, choices.margin)]
     units = list(_units(lookup, exported, how))
     written = rebalanced(units, choices.seed, how.repetitions) if choices.rebalance else units
     examples = [example for unit in written for example in unit.examples]
@@ -95,14 +92,11 @@ def require_trainable(judged: Sequence[Record]) -> None:
             continue
         benchmark = benchmark_registry.benchmarks().get(name)
         if benchmark is None:
-            raise VievalError(
-                f"{name}: no benchmark here says whether its data may train a model; set VIEVAL_BENCHMARKS to the folder of "
-                "its benchmark.yaml, or install the package that brings it"
-            )
+            remedy = "set VIEVAL_BENCHMARKS to the folder of its benchmark.yaml, or install the package that brings it"
+            raise VievalError(f"{name}: no benchmark here says whether its data may train a model; {remedy}")
         if not benchmark.trainable:
-            raise VievalError(
-                f"{name}: its data may not train a model (licence: {benchmark.licence}); export a run on other samples"
-            )
+            reason = f"its data may not train a model (licence: {benchmark.licence})"
+            raise VievalError(f"{name}: {reason}; export a run on other samples")
 
 
 def _units(lookup: Lookup, judged: Sequence[Record], how: Export) -> Iterator[TrainingUnit]:
@@ -120,19 +114,24 @@ def _by_sample(record: Record, exchanges: Sequence[Exchange]) -> Iterator[tuple[
         yield record.id, exchanges
         return
     for number, candidate in enumerate(record.candidates, start=1):
-        of_candidate = [exchange for exchange in exchanges if exchange.step.path[0] == str(number)]
-        yield candidate, [_without_number(exchange) for exchange in of_candidate]
+        of_candidate = []
+        for exchange in exchanges:
+            first, *path = exchange.step.path
+            if first == str(number):
+                ask, step = replace(exchange.ask, path=tuple(path)), replace(exchange.step, path=tuple(path))
+                of_candidate.append(replace(exchange, ask=ask, step=step))
+        yield candidate, of_candidate
 
 
-def _without_number(exchange: Exchange) -> Exchange:
-    path = exchange.step.path[1:]
-    return replace(exchange, ask=replace(exchange.ask, path=path), step=replace(exchange.step, path=path))
-
-
-def _by_sub_task(found_units: Sequence[TrainingUnit], written_units: Sequence[TrainingUnit]) -> Iterator[str]:
-    yield from text_table([("sub-task", "examples", "written"), *_columns(counts(found_units), counts(written_units))])
-    numbers = [str(score) for score in range(11)]
-    for name, units in (("scores", found_units), ("scores written", written_units)):
+def _by_sub_task(all_units: Sequence[TrainingUnit], written_units: Sequence[TrainingUnit]) -> Iterator[str]:
+    examples, written = (
+        Counter(example.sub_task for unit in units for example in unit.examples) for units in (all_units, written_units)
+    )
+    rows = [(name, str(examples[name]), str(written[name])) for name in {**examples, **written}]
+    rows.append(("all", str(examples.total()), str(written.total())))
+    yield from text_table([("sub-task", "examples", "written"), *rows])
+    numbers = [str(score) for score in range(BINS)]
+    for name, units in (("scores", all_units), ("scores written", written_units)):
         histograms = sorted(score_counts(units).items())
         columns = [(name, *numbers), *((category, *map(str, histogram)) for category, histogram in histograms)]
         yield from ("", *text_table(zip(*columns, strict=True)))
@@ -148,12 +147,6 @@ def _by_part(judged: Sequence[Record], exported: Sequence[Record], margin: float
     yield f"margin {margin:g}"
 
 
-def _columns(found_counts: Mapping[str, int], written_counts: Mapping[str, int]) -> list[tuple[str, ...]]:
-    names = list(dict.fromkeys([*found_counts, *written_counts]))
-    rows = [(name, str(found_counts.get(name, 0)), str(written_counts.get(name, 0))) for name in names]
-    return [*rows, ("all", str(sum(found_counts.values())), str(sum(written_counts.values())))]
-
-
 BINS = 11
 
 
@@ -166,25 +159,24 @@ def rebalanced(units: Sequence[TrainingUnit], seed: int, repetitions: Mapping[st
     by_category: dict[tuple[str, str], list[TrainingUnit]] = defaultdict(list)
     for unit in units:
         by_category[unit.kind, unit.category].append(unit)
-    chosen_training_units: list[TrainingUnit] = []
-    for (kind, _), training_units_in_category in by_category.items():
-        balanced = _by_score([u for u in training_units_in_category if u.score is not None], rng)
-        chosen_training_units += (
-            [u for u in training_units_in_category if u.score is None] + balanced
-        ) * repetitions.get(kind, 1)
-    rng.shuffle(chosen_training_units)
-    return chosen_training_units
+    repeated: list[TrainingUnit] = []
+    for (kind, _), in_category in by_category.items():
+        balanced = _by_score([unit for unit in in_category if unit.score is not None], rng)
+        without_score = [unit for unit in in_category if unit.score is None]
+        repeated += (without_score + balanced) * repetitions.get(kind, 1)
+    rng.shuffle(repeated)
+    return repeated
 
 
 def _by_score(units: Sequence[TrainingUnit], rng: random.Random) -> list[TrainingUnit]:
     bins: dict[int, list[TrainingUnit]] = {number: [] for number in range(BINS)}
     for unit in units:
         bins[bin_of(unit.score or 0.0)].append(unit)
-    target = int(np.percentile([len(training_units_in_bin) for training_units_in_bin in bins.values()], 75))
+    target = int(np.percentile([len(in_bin) for in_bin in bins.values()], 75))
     balanced: list[TrainingUnit] = []
-    for training_units_in_bin in filter(None, bins.values()):
-        times, remainder = divmod(target, len(training_units_in_bin))
-        balanced += training_units_in_bin * times + rng.sample(training_units_in_bin, remainder)
+    for in_bin in filter(None, bins.values()):
+        times, remainder = divmod(target, len(in_bin))
+        balanced += in_bin * times + rng.sample(in_bin, remainder)
     # a category of so few that most scores never occur has a quartile of nothing: it stays as it is
     return balanced or list(units)
 
@@ -194,15 +186,10 @@ def bin_of(score: float) -> int:
     return min(max(math.floor(score), 0), BINS - 1)
 
 
-def counts(units: Sequence[TrainingUnit]) -> Mapping[str, int]:
-    """Examples by sub-task."""
-    return Counter(example.sub_task for unit in units for example in unit.examples)
-
-
 def score_counts(units: Sequence[TrainingUnit]) -> Mapping[str, tuple[int, ...]]:
     """For each category that is scored, how many units have each of the scores 0 to 10."""
-    histogram_by_category: dict[str, list[int]] = {}
+    histograms: dict[str, list[int]] = {}
     for unit in units:
         if unit.score is not None:
-            histogram_by_category.setdefault(unit.category, [0] * BINS)[bin_of(unit.score)] += 1
-    return {category: tuple(numbers) for category, numbers in histogram_by_category.items()}
+            histograms.setdefault(unit.category, [0] * BINS)[bin_of(unit.score)] += 1
+    return {category: tuple(numbers) for category, numbers in histograms.items()}

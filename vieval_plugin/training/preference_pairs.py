@@ -6,8 +6,9 @@ example for Diffusion-DPO of diffusers reads (caption, jpg_0, jpg_1, label_0).
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -32,15 +33,22 @@ _OUTPUT = "output"
 
 @dataclass(frozen=True)
 class PreferencePair:
-    """Two images of one prompt, with the judge's score of each; `conditions` are the images that both were made from."""
+    """Two images of one prompt."""
 
     uid: str
+    """Uid of the prompt."""
     prompt: str
-    chosen: Image
+    """The prompt, or the instruction of an edit."""
+    preferred: Image
+    """The image with the higher score."""
     rejected: Image
-    chosen_score: float
+    """The image with the lower score."""
+    preferred_score: float
+    """The judge's score of the first."""
     rejected_score: float
+    """The judge's score of the second."""
     conditions: Mapping[str, Image]
+    """The images that both were made from, by role."""
 
 
 def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePair]:
@@ -59,13 +67,16 @@ def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePai
     require_trainable(lookup.records)
     pairs = []
     for candidates in candidates_by_prompt(lookup.records).values():
-        found = [(candidate, lookup.sample(candidate.record)) for candidate in candidates]
-        there = [(candidate, sample) for candidate, sample in found if isinstance(sample, Sample) and _is_there(sample)]
-        _require_judged(there)
-        best_and_worst = [(there[0], there[-1])] if there else []
-        for (better, chosen), (worse, rejected) in best_and_worst if margin is None else combinations(there, 2):
+        judged: list[tuple[Candidate, Sample]] = []
+        for candidate in candidates:
+            sample = lookup.sample(candidate.record)
+            if isinstance(sample, Sample) and _OUTPUT in sample.images and not absent_image(sample):
+                judged.append((candidate, sample))
+        _require_judged(judged)
+        best_and_worst = [(judged[0], judged[-1])] if judged else []
+        for (better, preferred), (worse, rejected) in best_and_worst if margin is None else combinations(judged, 2):
             if better.score > worse.score and better.score - worse.score >= (margin or 0) - 1e-9:
-                pairs.append(_pair(better, chosen, worse, rejected))
+                pairs.append(_pair(better, preferred, worse, rejected))
     return pairs
 
 
@@ -83,37 +94,31 @@ def write_pairs(path: Path, pairs: Sequence[PreferencePair], columns: Columns) -
     write_whole(path, (f"{json.dumps(_row(pair, _path), ensure_ascii=False)}\n" for pair in pairs))
 
 
-def _is_there(sample: Sample) -> bool:
-    return _OUTPUT in sample.images and not absent_image(sample)
-
-
-def _require_judged(there: Sequence[tuple[Candidate, Sample]]) -> None:
+def _require_judged(judged: Sequence[tuple[Candidate, Sample]]) -> None:
     """VievalError for images that changed since they were judged, or of which the prompts differ."""
-    for candidate, sample in there:
+    for candidate, sample in judged:
         require_as_judged(candidate.record, sample)
-        if difference := prompt_difference(there[0][1], sample):
-            first, other = there[0][0].record.id, candidate.record.id
-            raise VievalError(
-                f"{first} and {other} are not of one prompt ({difference}); give each prompt a uid of its own"
-            )
+        if difference := prompt_difference(judged[0][1], sample):
+            samples = f"{judged[0][0].record.id} and {candidate.record.id}"
+            raise VievalError(f"{samples} are not of one prompt ({difference}); give each prompt a uid of its own")
 
 
-def _pair(better: Candidate, chosen: Sample, worse: Candidate, rejected: Sample) -> PreferencePair:
-    texts = chosen.texts
+def _pair(better: Candidate, preferred: Sample, worse: Candidate, rejected: Sample) -> PreferencePair:
+    texts = preferred.texts
     return PreferencePair(
         better.record.id.uid,
         next((texts[name] for name in _TEXTS if name in texts), " ".join(texts.values())),
-        chosen.images[_OUTPUT],
+        preferred.images[_OUTPUT],
         rejected.images[_OUTPUT],
         better.score,
         worse.score,
-        {role: image for role, image in chosen.images.items() if role != _OUTPUT},
+        {role: image for role, image in preferred.images.items() if role != _OUTPUT},
     )
 
 
 def _row(pair: PreferencePair, of_image: Any) -> dict[str, Any]:
-    scores = {"chosen_score": pair.chosen_score, "rejected_score": pair.rejected_score}
-    images = {"chosen": pair.chosen, "rejected": pair.rejected, **pair.conditions}
+    scores = {"chosen_score": pair.preferred_score, "rejected_score": pair.rejected_score}
+    images = {"chosen": pair.preferred, "rejected": pair.rejected, **pair.conditions}
     return {"uid": pair.uid, "prompt": pair.prompt, **{name: of_image(i) for name, i in images.items()}, **scores}
 
 
@@ -121,10 +126,10 @@ def _row_for_diffusers(pair: PreferencePair) -> dict[str, Any]:
     return {
         "uid": pair.uid,
         "caption": pair.prompt,
-        "jpg_0": read_bytes(pair.chosen),
+        "jpg_0": read_bytes(pair.preferred),
         "jpg_1": read_bytes(pair.rejected),
         "label_0": 1.0,
-        "score_0": pair.chosen_score,
+        "score_0": pair.preferred_score,
         "score_1": pair.rejected_score,
     }
 
@@ -140,32 +145,23 @@ def _embedded(image: Image) -> dict[str, Any]:
     return {"bytes": read_bytes(image), "path": None if isinstance(image.source, bytes) else image.source.name}
 
 
-class _Pieces:
+class _Pieces(io.BytesIO):
     """A file that is handed on in pieces while it is written."""
 
-    closed = False
-
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._position = 0
-
-    def write(self, data: bytes) -> int:
-        self._pieces.append(bytes(data))
-        self._position += len(data)
-        return len(data)
+        super().__init__()
+        self._yielded = 0
 
     def tell(self) -> int:
-        return self._position
+        return self._yielded + super().tell()
 
-    def flush(self) -> None:
-        """Nothing is kept back."""
-
-    def close(self) -> None:
-        self.closed = True
-
-    def taken(self) -> list[bytes]:
-        pieces, self._pieces = self._pieces, []
-        return pieces
+    def new_bytes(self) -> bytes:
+        """What was written since the last call."""
+        data = self.getvalue()
+        self._yielded += len(data)
+        self.seek(0)
+        self.truncate()
+        return data
 
 
 def _parquet(pairs: Sequence[PreferencePair], columns: Columns) -> Iterator[bytes]:
@@ -178,26 +174,21 @@ def _parquet(pairs: Sequence[PreferencePair], columns: Columns) -> Iterator[byte
     schema = _schema(pyarrow, pairs, columns)
     pieces = _Pieces()
     with pyarrow.parquet.ParquetWriter(pieces, schema) as writer:
-        for several in _groups(pairs):
-            rows = [_row_for_diffusers(p) if columns == "diffusers" else _row(p, _embedded) for p in several]
+        for start in range(0, len(pairs), _AT_ONCE):
+            group = pairs[start : start + _AT_ONCE]
+            rows = [_row_for_diffusers(p) if columns == "diffusers" else _row(p, _embedded) for p in group]
             writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
-            yield from pieces.taken()
-    yield from pieces.taken()
-
-
-def _groups(pairs: Sequence[PreferencePair]) -> Iterable[Sequence[PreferencePair]]:
-    return (pairs[start : start + _AT_ONCE] for start in range(0, len(pairs), _AT_ONCE))
+            yield pieces.new_bytes()
+    yield pieces.new_bytes()
 
 
 def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> Any:
     if columns == "diffusers":
-        types = {
-            "uid": pyarrow.string(),
-            "caption": pyarrow.string(),
-            "jpg_0": pyarrow.binary(),
-            "jpg_1": pyarrow.binary(),
-        }
-        return pyarrow.schema({**types, **dict.fromkeys(("label_0", "score_0", "score_1"), pyarrow.float64())})
+        texts = dict.fromkeys(("uid", "caption"), pyarrow.string())
+        images = dict.fromkeys(("jpg_0", "jpg_1"), pyarrow.binary())
+        return pyarrow.schema(
+            {**texts, **images, **dict.fromkeys(("label_0", "score_0", "score_1"), pyarrow.float64())}
+        )
     roles = ["chosen", "rejected", *dict.fromkeys(role for pair in pairs for role in pair.conditions)]
     image = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
     fields = [("uid", pyarrow.string()), ("prompt", pyarrow.string()), *((role, image) for role in roles)]

@@ -18,7 +18,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.yaml_json import read_json
 from vieval_plugin.training.chat_format import LearntTurn
-from vieval_plugin.training.tuning import Tuning, enough_memory, load_base, write_training_record
+from vieval_plugin.training.tuning import Tuning, enough_memory, load_base, require_same_options, write_training_record
 
 _CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -29,15 +29,16 @@ _TUNED = r"^(?!.*(?:visual|vision)).*_proj$"
 
 @dataclass(frozen=True)
 class Losses:
-    """Cross-entropy of the turns: of learnt ones in the first and the last tenth, of held-out ones before and after.
-
-    Those held out are None where none are.
-    """
+    """Cross-entropy of the turns."""
 
     first: float
+    """Of learnt turns in the first tenth of the steps."""
     last: float
+    """Of learnt turns in the last tenth."""
     held_out_before: float | None
+    """Of held-out turns before the training, None where none are held out or it was resumed."""
     held_out_after: float | None
+    """Of held-out turns after it."""
 
 
 def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: Tuning, folder: Path) -> Losses:
@@ -79,7 +80,19 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
         tuned = trainer.accelerator.unwrap_model(trainer.model)
         (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(folder)
         processor.save_pretrained(folder)
-    _write_tuning_record(folder, tuning, (learnt, held_out), curve, losses)
+    benchmarks = benchmark_registry.benchmarks()
+    sources = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
+    licences = {name: benchmarks[name].licence if name in benchmarks else "the user's own" for name in sources}
+    record = {
+        "recipe": asdict(tuning),
+        "data": [{"source": name, "licence": licence} for name, licence in licences.items()],
+        "turns": {"learnt": len(learnt), "held_out": len(held_out)},
+        "uids": list(dict.fromkeys(turn.sample for turn in learnt)),
+        "held_out_uids": list(dict.fromkeys(turn.sample for turn in held_out)),
+        "curves": curve,
+        "losses": asdict(losses),
+    }
+    write_training_record(folder, record)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     return losses
 
@@ -124,11 +137,7 @@ def _last_checkpoint(checkpoints: Path, tuning: Tuning) -> str | None:
         earlier = dict(read_json(file.read_bytes()))
     except (ValueError, TypeError, OSError) as error:
         raise VievalError(f"{file}: cannot be read ({line_of(error)}); remove {checkpoints}") from None
-    other = [name for name, value in options.items() if earlier.get(name) != value]
-    if other:
-        raise VievalError(
-            f"{checkpoints} are of a tuning with another {other[0]} ({earlier.get(other[0])}); give that, or another --out"
-        )
+    require_same_options(checkpoints, earlier, options)
     return str(last)
 
 
@@ -140,9 +149,8 @@ def _enough_room(folder: Path) -> Iterator[None]:
     except Exception as error:
         # what writes weights raises errors of its own when a disk is full
         if getattr(error, "errno", None) in _UNWRITABLE or os.strerror(errno.ENOSPC) in str(error):
-            raise VievalError(
-                f"{folder}: cannot be written ({line_of(error)}); make room or choose another --out"
-            ) from None
+            remedy = "make room or choose another --out"
+            raise VievalError(f"{folder}: cannot be written ({line_of(error)}); {remedy}") from None
         raise
 
 
@@ -150,27 +158,3 @@ def _dataset(turns: Sequence[LearntTurn]) -> Any:
     datasets = library("datasets")
     rows = [{"prompt": turn.prompt, "completion": turn.completion, "images": turn.images} for turn in turns]
     return datasets.Dataset.from_list(rows).cast_column("images", datasets.List(datasets.Image()))
-
-
-def _write_tuning_record(
-    folder: Path,
-    tuning: Tuning,
-    parts: tuple[Sequence[LearntTurn], Sequence[LearntTurn]],
-    curve: Sequence[tuple[int, float]],
-    losses: Losses,
-) -> None:
-    learnt, held_out = parts
-    names = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
-    known = benchmark_registry.benchmarks()
-    record = {
-        "recipe": asdict(tuning),
-        "data": [
-            {"source": name, "licence": known[name].licence if name in known else "the user's own"} for name in names
-        ],
-        "turns": {"learnt": len(learnt), "held_out": len(held_out)},
-        "uids": list(dict.fromkeys(turn.sample for turn in learnt)),
-        "held_out_uids": list(dict.fromkeys(turn.sample for turn in held_out)),
-        "curves": curve,
-        "losses": asdict(losses),
-    }
-    write_training_record(folder, record)

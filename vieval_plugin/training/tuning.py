@@ -22,20 +22,24 @@ Example = TypeVar("Example")
 
 @dataclass(frozen=True)
 class Tuning:
-    """The options by which a base is trained: adapters or every weight, and by how many steps.
-
-    A step sees `batch_size` examples `accumulate` times, in each process. `held_out` is the share of groups of examples
-    that is kept for measuring.
-    """
+    """The options by which a base is trained."""
 
     base: str
+    """The model that is trained."""
     tune: Tune = "lora"
+    """Adapters or every weight."""
     steps: int = 1000
+    """Steps of optimisation."""
     batch_size: int = 8
+    """Examples that each process sees at once."""
     accumulate: int = 1
+    """Batches of a step in each process."""
     learning_rate: float = 1e-4
+    """The highest learning rate."""
     held_out: float = 0.05
+    """Share of groups of examples that is kept for measuring."""
     seed: int = 0
+    """Seed of the split, the order and dropout."""
 
 
 def split(
@@ -47,7 +51,11 @@ def split(
         VievalError: nothing is left to learn from.
     """
     groups = dict.fromkeys(map(group, examples))
-    held_out_groups = {name for name in groups if _share(f"held out/{tuning.seed}/{name}") < tuning.held_out}
+    digests = {name: hashlib.sha256(f"held out/{tuning.seed}/{name}".encode()).digest() for name in groups}
+    # the first bits of a digest are as good as a number drawn from [0, 1)
+    held_out_groups = {
+        name for name, digest in digests.items() if int.from_bytes(digest[:8], "big") / 2**64 < tuning.held_out
+    }
     if len(held_out_groups) == len(groups):
         raise VievalError(f"--held-out {tuning.held_out:g} leaves nothing to learn from; give less")
     return (
@@ -56,9 +64,12 @@ def split(
     )
 
 
-def _share(name: str) -> float:
-    """A number in [0, 1) drawn for a name."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
+def require_same_options(path: Path, earlier: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """VievalError for a checkpoint of a training by other options."""
+    for name, value in options.items():
+        if earlier.get(name) != value:
+            remedy = "give that, or another --out"
+            raise VievalError(f"{path}: of a training with another {name} ({earlier.get(name)}); {remedy}")
 
 
 def load_base(base: str, dtype: str = "float32") -> tuple[Any, Any]:
@@ -88,13 +99,10 @@ def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        raise VievalError(f"not enough memory for {tuning.batch_size} {examples} at once: {_less(tuning)}") from None
-
-
-def _less(tuning: Tuning) -> str:
-    if tuning.batch_size > 1:
-        return f"--batch-size {tuning.batch_size // 2} --accumulate {2 * tuning.accumulate} learns the same"
-    return "--tune lora needs less" if tuning.tune == "full" else "take a smaller base, or a larger device"
+        remedy = "--tune lora needs less" if tuning.tune == "full" else "take a smaller base, or a larger device"
+        if tuning.batch_size > 1:
+            remedy = f"--batch-size {tuning.batch_size // 2} --accumulate {2 * tuning.accumulate} learns the same"
+        raise VievalError(f"not enough memory for {tuning.batch_size} {examples} at once: {remedy}") from None
 
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate", "trl")

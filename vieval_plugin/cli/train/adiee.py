@@ -68,8 +68,8 @@ def _run(options: argparse.Namespace) -> int:
         agreed = held_out_figures.agreement
         say(
             f"held out: rho {agreed.spearman:.3f}, mean error {agreed.error:.3f} (n {agreed.n}); "
-            f"over the questions it moves {held_out_figures.moved:.3f}",
-            f"done as asked {held_out_figures.whole:.3f}, with the source of another scene {held_out_figures.another_source:.3f}, "
+            f"over the questions it moves {held_out_figures.question_range:.3f}",
+            f"done as asked {held_out_figures.done_as_asked:.3f}, with the source of another scene {held_out_figures.another_source:.3f}, "
             f"nothing done {held_out_figures.unedited:.3f}",
         )
     say(f"wrote {options.out}")

@@ -13,8 +13,8 @@ from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.rewards.reward import failures_in_words
-from vieval_plugin.rewards.samples import sample_of
+from vieval_plugin.rewards.reward import failure_message
+from vieval_plugin.rewards.samples import require_equally_many, sample_of
 from vieval_plugin.serve.protocols.protocol import (
     Body,
     HttpAnswer,
@@ -25,7 +25,7 @@ from vieval_plugin.serve.protocols.protocol import (
     entry_of,
     json_answer,
     json_object,
-    listed,
+    list_of,
 )
 
 
@@ -34,14 +34,12 @@ def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:
     document = json_object(body.content)
     if document.get("video") or document.get("condition_videos"):
         raise VievalError("videos are not judged here: send images")
-    prompts = listed(document, "prompt", str, "texts")
-    images = listed(document, "image", str, "images in base64")
-    given = document.get("condition_images")
-    conditions = listed(document, "condition_images", list, "lists of images") if given else [[]] * len(images)
-    if not len(prompts) == len(images) == len(conditions):
-        raise VievalError(
-            f"{len(prompts)} prompts, {len(images)} images and {len(conditions)} lists of condition images"
-        )
+    prompts = list_of(document, "prompt", str, "texts")
+    images = list_of(document, "image", str, "images in base64")
+    conditions: list[list[Any]] = [[]] * len(images)
+    if document.get("condition_images"):
+        conditions = list_of(document, "condition_images", list, "lists of images")
+    require_equally_many(prompts, images, conditions)
     reading.require_number(len(images))
     rows = zip(prompts, images, conditions, strict=True)
     return [entry_of(partial(_sample, number, row, reading), group=group) for number, row in enumerate(rows)]
@@ -49,17 +47,17 @@ def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:
 
 def _sample(number: int, row: tuple[str, str, list[Any]], reading: Reading) -> Sample:
     prompt, image, conditions = row
-    given = [reading.base64_image(condition) for condition in conditions]
-    return sample_of(number, prompt, reading.base64_image(image), given, reading.conditions)
+    references = [reading.base64_image(condition) for condition in conditions]
+    return sample_of(number, prompt, reading.base64_image(image), references, reading.conditions)
 
 
 def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
     """The answer: the rewards in order, or the reason that some have none."""
-    own = [value for by_name in values for value in by_name.values()]
-    if words := failures_in_words(own):
-        return refuse(words, 200)
-    document: dict[str, Any] = {"rewards": [value.value for value in own]}
-    imputed = [number for number, value in enumerate(own) if value.imputed]
+    rewards = [value for by_name in values for value in by_name.values()]
+    if message := failure_message(rewards):
+        return refuse(message, 200)
+    document: dict[str, Any] = {"rewards": [reward.value for reward in rewards]}
+    imputed = [number for number, reward in enumerate(rewards) if reward.imputed]
     return json_answer(document | ({"imputed": imputed} if imputed else {}))
 
 

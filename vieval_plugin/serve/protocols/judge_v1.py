@@ -33,7 +33,7 @@ from vieval_plugin.serve.protocols.protocol import (
     Values,
     json_answer,
     json_object,
-    listed,
+    list_of,
 )
 from vieval_plugin.text.redaction import without_secrets
 from vieval_plugin.text.untrusted import is_encodable
@@ -46,7 +46,7 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
     document = json_object(body.content)
     if unknown := sorted(set(document) - {"samples", "trace"}):
         raise VievalError(f"unknown key {unknown[0][:80]!r}; the keys are samples and trace")
-    rows = listed(document, "samples", dict, "objects")
+    rows = list_of(document, "samples", dict, "objects")
     reading.require_number(len(rows))
     trace = document.get("trace") is True
     entries = [entry for number, row in enumerate(rows) for entry in _entries(number, row, body.files, reading, trace)]
@@ -58,25 +58,25 @@ def _entries(
     number: int, row: Mapping[str, Any], files: Mapping[str, bytes], reading: Reading, trace: bool
 ) -> list[RequestEntry]:
     group = row.get("group")
-    named = str(group) if isinstance(group, (str, int)) and not isinstance(group, bool) else ""
+    group_name = str(group) if isinstance(group, (str, int)) and not isinstance(group, bool) else ""
     facts = {"uid": row.get("uid", row.get("id", str(number))), "trace": trace}
     if not is_encodable(row):
         facts["uid"] = facts["uid"] if is_encodable(facts["uid"]) else str(number)
-        named = named if is_encodable(named) else ""
-        return [RequestEntry(None, "a text has half of a character (a lone surrogate)", group=named, fields=facts)]
-    if group is not None and not named:
+        group_name = group_name if is_encodable(group_name) else ""
+        return [RequestEntry(None, "a text has half of a character (a lone surrogate)", group=group_name, fields=facts)]
+    if group is not None and not group_name:
         return [RequestEntry(None, "group is neither a text nor a number", fields=facts)]
     try:
         if "candidates" in row:
-            return [RequestEntry(_contest(number, row, files, reading), group=named, fields=facts)]
-        own = {name: value for name, value in row.items() if name != "group"}
-        own["images"] = _images(row.get("images", {}), files, reading)
-        kind = reading.conditions.kind or kind_of(own)
-        samples = [sample for sample, _ in samples_of_row(Path(), number, own, kind, OWN)]
+            return [RequestEntry(_contest(number, row, files, reading), group=group_name, fields=facts)]
+        cells = {name: value for name, value in row.items() if name != "group"}
+        cells["images"] = _images(row.get("images", {}), files, reading)
+        kind = reading.conditions.kind or kind_of(cells)
+        samples = [sample for sample, _ in samples_of_row(Path(), number, cells, kind, OWN)]
         require_good_texts(*(text for sample in samples for text in sample.texts.values()))
     except (VievalError, BadLine) as error:
-        return [RequestEntry(None, str(error), group=named, fields=facts)]
-    return [RequestEntry(sample, group=named, fields=facts) for sample in samples]
+        return [RequestEntry(None, str(error), group=group_name, fields=facts)]
+    return [RequestEntry(sample, group=group_name, fields=facts) for sample in samples]
 
 
 def _images(by_role: Any, files: Mapping[str, bytes], reading: Reading) -> dict[str, Image]:
@@ -105,7 +105,7 @@ def _contest(number: int, row: Mapping[str, Any], files: Mapping[str, bytes], re
             read_images[names[role]] = image
         return names
 
-    candidates = listed(row, "candidates", dict, "objects")
+    candidates = list_of(row, "candidates", dict, "objects")
     kind = row.get("kind", reading.conditions.kind or "tig")
     if not isinstance(kind, str):
         raise VievalError("kind is no text")
@@ -125,11 +125,9 @@ def _contest(number: int, row: Mapping[str, Any], files: Mapping[str, bytes], re
 
 def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
     """The answer: a verdict a sample, the numbers of those that failed, and how far the members of a group are apart."""
-    rows = [
-        _row(entry, name, value)
-        for entry, by_name in zip(entries, values, strict=True)
-        for name, value in by_name.items()
-    ]
+    rows = []
+    for entry, by_name in zip(entries, values, strict=True):
+        rows += [_row(entry, name, value) for name, value in by_name.items()]
     document = {"verdicts": rows, "failed": [number for number, row in enumerate(rows) if row["failed"]]}
     if any(entry.group for entry in entries):
         document["groups"] = _spreads(entries, values)
@@ -154,8 +152,8 @@ def _row(entry: RequestEntry, name: str, value: RewardValue) -> dict[str, Any]:
 
 def _verdict(verdict: Verdict, trace: bool) -> dict[str, Any]:
     document = verdict_document(verdict)
-    shown = ("scores", "status", "rationale", "findings", "bounds", "choice", *(["trace"] if trace else []))
-    return {name: document[name] for name in shown if document.get(name)}
+    fields = ("scores", "status", "rationale", "findings", "bounds", "choice", *(["trace"] if trace else []))
+    return {name: document[name] for name in fields if document.get(name)}
 
 
 def _spreads(entries: Sequence[RequestEntry], values: Values) -> list[dict[str, Any]]:
@@ -167,14 +165,14 @@ def _spreads(entries: Sequence[RequestEntry], values: Values) -> list[dict[str, 
     for entry, by_name in zip(entries, values, strict=True):
         if entry.group:
             members[entry.group] += by_name.values()
-    return [_spread(group, own) for group, own in members.items()]
+    return [_spread(group, rewards) for group, rewards in members.items()]
 
 
-def _spread(group: str, own: Sequence[RewardValue]) -> dict[str, Any]:
-    known = [value.value for value in own if value.value is not None and not value.imputed]
-    mean = math.fsum(known) / len(known) if known else None
-    deviation = None if mean is None else math.sqrt(math.fsum((number - mean) ** 2 for number in known) / len(known))
-    return {"group": group, "n": len(own), "failed": len(own) - len(known), "mean": mean, "spread": deviation}
+def _spread(group: str, rewards: Sequence[RewardValue]) -> dict[str, Any]:
+    valid = [reward.value for reward in rewards if reward.value is not None and not reward.imputed]
+    mean = math.fsum(valid) / len(valid) if valid else None
+    deviation = None if mean is None else math.sqrt(math.fsum((number - mean) ** 2 for number in valid) / len(valid))
+    return {"group": group, "n": len(rewards), "failed": len(rewards) - len(valid), "mean": mean, "spread": deviation}
 
 
 def refuse(reason: str, status: int) -> HttpAnswer:

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 from vieval_plugin import images
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Image, Status
+from vieval_plugin.judges.protocol import Image
 from vieval_plugin.rewards.reward import RewardValue
-from vieval_plugin.rewards.samples import PLAIN, Conditions
+from vieval_plugin.rewards.samples import Conditions
 from vieval_plugin.text.yaml_json import read_json
 
 JSON_TYPE = "application/json"
@@ -24,21 +24,37 @@ VALUE = "value"
 _MOST_VALUES = 1_000_000
 
 
+class RequestRefused(Exception):
+    """A request that is not judged: the HTTP status that says so, and the reason in one line.
+
+    `retry_after` are seconds after which it may come again, None for never.
+    """
+
+    def __init__(self, status: int, reason: str, retry_after: int | None = None) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.retry_after = status, reason, retry_after
+
+
 @dataclass(frozen=True)
 class Body:
-    """Body of a request: its bytes, and the files that came beside it as parts, by name."""
+    """Body of a request."""
 
     content: bytes
+    """Its bytes; of several parts those of the part `request`."""
     files: Mapping[str, bytes] = field(default_factory=dict)
+    """The files that came beside it as parts, by name."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Rules by which bodies are read: what further images mean, and how much a request may hold."""
+    """Rules by which bodies are read."""
 
-    conditions: Conditions = PLAIN
-    samples: int = 1024
-    pixels: int = 33_000_000
+    conditions: Conditions
+    """Meaning of images beside the output."""
+    samples: int
+    """Most samples of a request."""
+    pixels: int
+    """Most pixels of an image."""
 
     def image(self, data: bytes) -> Image:
         """An image from the bytes of its file; VievalError where they are none or it is too large."""
@@ -64,22 +80,18 @@ class Reading:
 
 @dataclass(frozen=True)
 class RequestEntry:
-    """One sample of a request: what is judged, or why nothing can be.
-
-    `rewards` are those that it asks for, None for all of the route; `group` names the group that it belongs to, empty
-    for none. `fields` are further facts of the request that the answer needs.
-    """
+    """One sample of a request."""
 
     judged: Judged | None
+    """Sample or contest, None where nothing can be judged."""
     fault: str = ""
+    """Reason why nothing can be judged."""
     rewards: tuple[str, ...] | None = None
+    """Names of the rewards that it asks for, None for all of the route."""
     group: str = ""
+    """Group that it belongs to, empty for none."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def failure(self) -> RewardValue:
-        """The reward of an entry that cannot be judged."""
-        return RewardValue(None, Status.TOOL_ERROR, self.fault)
+    """Further facts of the request that the answer needs."""
 
 
 def entry_of(make: Callable[[], Judged], **fields: Any) -> RequestEntry:
@@ -92,11 +104,12 @@ def entry_of(make: Callable[[], Judged], **fields: Any) -> RequestEntry:
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """An answer over HTTP."""
+    """An answer in JSON over HTTP."""
 
     body: bytes
+    """Its bytes."""
     status: int = 200
-    content_type: str = JSON_TYPE
+    """Its HTTP status."""
 
 
 Values: TypeAlias = Sequence[Mapping[str, RewardValue]]
@@ -105,24 +118,22 @@ Values: TypeAlias = Sequence[Mapping[str, RewardValue]]
 
 @dataclass(frozen=True)
 class Protocol:
-    """Description of a protocol.
-
-    - `name` is what metrics call it, `path` where it is posted to, below the address of a reward or at the root;
-    - `deadline` are the seconds until it must be answered, less than its client waits;
-    - `read` makes entries of a body, and runs beside the event loop; VievalError for one that is none;
-    - `write` makes the answer of the values, in which no failure is a number;
-    - `refuse` makes the answer to a request that is not judged at all, of a reason and the HTTP status that says so
-      where the client heeds it;
-    - `all_rewards`: it serves all rewards at one address, and its body names them.
-    """
+    """Description of a protocol."""
 
     name: str
+    """Name in metrics."""
     path: str
+    """Path that it is posted to, below the address of a reward or at the root."""
     deadline: float
+    """Seconds until it must be answered, less than its client waits."""
     read: Callable[[Body, Reading], list[RequestEntry]]
+    """Makes entries of a body, and runs beside the event loop; VievalError for one that is none."""
     write: Callable[[Sequence[RequestEntry], Values], HttpAnswer]
+    """Makes the answer of the values, in which no failure is a number."""
     refuse: Callable[[str, int], HttpAnswer]
+    """Makes the answer to a request that is not judged, of a reason and the HTTP status where the client heeds it."""
     all_rewards: bool = False
+    """True where it serves all rewards at one address, and its body names them."""
 
 
 def json_answer(document: Any, status: int = 200) -> HttpAnswer:
@@ -155,9 +166,9 @@ def _finite(text: str) -> float:
     return number
 
 
-def listed(document: Mapping[str, Any], name: str, kind: type | tuple[type, ...], words: str) -> list[Any]:
-    """A list of a body whose members are all of a type; VievalError, with `words` for it, where it is none."""
+def list_of(document: Mapping[str, Any], name: str, kind: type, description: str) -> list[Any]:
+    """A list of a body whose members are all of a type; VievalError, with the type's description, where it is none."""
     members = document.get(name)
     if not isinstance(members, list) or not all(isinstance(member, kind) for member in members):
-        raise VievalError(f"{name} is no list of {words}")
+        raise VievalError(f"{name} is no list of {description}")
     return members

@@ -25,7 +25,7 @@ from vieval_plugin.serve.protocols.protocol import (
     entry_of,
     json_answer,
     json_object,
-    listed,
+    list_of,
 )
 from vieval_plugin.text.redaction import redacted
 
@@ -39,7 +39,7 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
     document = json_object(body.content)
     if document.get("protocol_version", _VERSION) != _VERSION:
         raise VievalError(f"protocol_version is not {_VERSION!r}")
-    requests = listed(document, "requests", dict, "objects")
+    requests = list_of(document, "requests", dict, "objects")
     reading.require_number(len(requests))
     return [_entry(number, request, reading) for number, request in enumerate(requests)]
 
@@ -48,7 +48,7 @@ def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> Request
     identity = {name: request.get(name) for name in _IDENTITY} if "request_id" in request else {}
     fields = {"identity": identity}
     try:
-        names = listed(request, _REWARDS, str, "names of rewards")
+        names = list_of(request, _REWARDS, str, "names of rewards")
     except VievalError as error:
         return RequestEntry(None, str(error), rewards=(), fields=fields)
     if not names:
@@ -57,7 +57,7 @@ def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> Request
 
 
 def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample:
-    turns = listed(request, "history", dict, "turns")
+    turns = list_of(request, "history", dict, "turns")
     if not turns:
         raise VievalError("history has no turn")
     if any(turn.get("video_b64") for turn in turns):
@@ -65,26 +65,24 @@ def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample
     prompt = turns[-1].get("text") or ""
     if not isinstance(prompt, str):
         raise VievalError("the text of a turn is no text")
-    shown = [reading.base64_image(turn["image_b64"]) for turn in turns if turn.get("image_b64")]
-    if not shown:
+    images = [reading.base64_image(turn["image_b64"]) for turn in turns if turn.get("image_b64")]
+    if not images:
         raise VievalError("no turn has an image")
-    return sample_of(number, prompt, shown[-1], shown[:-1], reading.conditions)
+    return sample_of(number, prompt, images[-1], images[:-1], reading.conditions)
 
 
 def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
     """The answer: for each request its rewards, and the reason for each that has none."""
     results, errors = [], []
     for entry, by_name in zip(entries, values, strict=True):
-        known = {name: {VALUE: value.value} for name, value in by_name.items() if value.value is not None}
-        failed = {
-            name: redacted(f"{value.status}: {value.reason}") for name, value in by_name.items() if value.value is None
-        }
+        failed = {name: value for name, value in by_name.items() if value.value is None}
+        reasons = {name: redacted(f"{value.status}: {value.reason}") for name, value in failed.items()}
         unknown = {name: "this server has no such reward" for name in entry.rewards or () if name not in by_name}
-        results.append(known)
-        errors.append(failed | unknown if entry.rewards else {_REWARDS: entry.fault})
+        results.append({name: {VALUE: value.value} for name, value in by_name.items() if name not in failed})
+        errors.append(reasons | unknown if entry.rewards else {_REWARDS: entry.fault})
+    document = {"protocol_version": _VERSION, "results": results, "errors": errors}
     identities = [entry.fields["identity"] for entry in entries]
-    named = {"identities": identities} if identities and all(identities) else {}
-    return json_answer({"protocol_version": _VERSION, "results": results, "errors": errors, **named})
+    return json_answer(document | ({"identities": identities} if identities and all(identities) else {}))
 
 
 def refuse(reason: str, status: int) -> HttpAnswer:

@@ -25,12 +25,16 @@ _IGNORED = -100
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs of the model, where the head reads (rows,), the tokens to be said (rows, length), labels (rows,)."""
+    """Tensors of edits."""
 
     inputs: Any
+    """Inputs of the model."""
     at: Any
+    """Positions that the head reads, shape (rows,)."""
     targets: Any
+    """Tokens to be said, shape (rows, length)."""
     labels: Any
+    """Labels, shape (rows,)."""
 
     def to(self, device: Any) -> Batch:
         return Batch(self.inputs.to(device), *(tensor.to(device) for tensor in (self.at, self.targets, self.labels)))
@@ -44,7 +48,12 @@ class Conversations:
         self._tokenizer = processor.tokenizer
         self.questions = [key for key in wording.questions if key.startswith(QUESTIONS)]
         self.answers = [key for key in wording.questions if key.startswith(ANSWERS)]
-        self._end = _after_a_turn(processor)
+        turns = [
+            {"role": role, "content": [{"type": "text", "text": text}]}
+            for role, text in (("user", "?"), ("assistant", "vieval"))
+        ]
+        # what the chat template puts after an assistant's turn
+        self._end = str(processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2])
         # how a tokenizer pads is a state of it, and the next step is prepared while held-out edits are measured
         self._one_at_a_time = threading.Lock()
 
@@ -81,29 +90,24 @@ class Conversations:
             end = int(ends[row])
             begin = end - self._answer_length(prompt, answer)
             targets[row, begin:end] = tokens[row, begin:end]
-        read = (
-            positions(tokens, self._tokenizer.convert_tokens_to_ids(TOKEN))
-            if self._with_token
-            else torch.zeros(len(edits), dtype=torch.long)
-        )
-        return Batch(inputs, read, targets, torch.tensor([edit.label for edit in edits], dtype=torch.float32))
+        at = torch.zeros(len(edits), dtype=torch.long)
+        if self._with_token:
+            at = positions(tokens, self._tokenizer.convert_tokens_to_ids(TOKEN))
+        return Batch(inputs, at, targets, torch.tensor([edit.label for edit in edits], dtype=torch.float32))
 
     def _prompt_and_answer(self, edit: LabelledEdit, form: Form) -> tuple[str, str]:
         """The text up to the assistant's turn, and that turn."""
         reading: Reading = "token" if self._with_token else "sentence"
-        words = question_text(edit.instruction, form, self._wording, self._images, reading)
+        question = question_text(edit.instruction, form, self._wording, self._images, reading)
         placeholders = [{"type": "image"}] * (2 if self._images == "two" else 1)
-        content = [*placeholders, {"type": "text", "text": words}]
-        turns = [{"role": "user", "content": content}]
-        prompt = self._processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        turn = {"role": "user", "content": [*placeholders, {"type": "text", "text": question}]}
+        prompt = self._processor.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
         score = TOKEN if self._with_token else str(round(10 * edit.label))
         return str(prompt), answer_text(form.answer, score, self._wording) + self._end
 
     def _pictures(self, edit: LabelledEdit) -> list[PIL.Image.Image]:
         pictures = [decode(Image(path)) for path in (edit.source, edit.output)]
-        if self._images == "two":
-            return pictures
-        return [join_side_by_side(pictures)]
+        return pictures if self._images == "two" else [join_side_by_side(pictures)]
 
     def _answer_length(self, prompt: str, answer: str) -> int:
         """The number of tokens that the answer adds to the prompt."""
@@ -111,14 +115,5 @@ class Conversations:
             self._tokenizer(text, add_special_tokens=False).input_ids for text in (prompt, prompt + answer)
         )
         if all_tokens[: len(prompt_tokens)] != prompt_tokens:
-            raise VievalError(
-                "the tokenizer joins the end of a question with its answer, so what is said cannot be told"
-            )
+            raise VievalError("the tokenizer joins the end of a question with its answer, so the two cannot be parted")
         return len(all_tokens) - len(prompt_tokens)
-
-
-def _after_a_turn(processor: Any) -> str:
-    """The text that a chat template puts after an assistant's turn."""
-    words = [("user", "?"), ("assistant", "vieval")]
-    turns = [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in words]
-    return str(processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2])

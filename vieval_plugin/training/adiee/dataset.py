@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from vieval_plugin.backends.weights import line_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import lines_of
@@ -21,18 +22,21 @@ _PATHS = ("source", "output")
 
 @dataclass(frozen=True)
 class Terms:
-    """The origin of edits, its terms, and whether those let them train a model."""
+    """The terms of edits."""
 
     source: str
+    """Where they are from."""
     licence: str
+    """Licence of the source."""
     trainable: bool
+    """True where that lets them train a model."""
 
 
 def write(folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Terms], seed: int) -> None:
     """Write edits, whose images stay where they are; VievalError where that cannot be done or an origin forbids it."""
     require_trainable(origins)
-    rows = (f"{json.dumps(_row(edit), ensure_ascii=False)}\n" for edit in edits)
-    write_whole(folder / EXAMPLES, rows)
+    rows = [{**asdict(edit), **{name: str(getattr(edit, name).absolute()) for name in _PATHS}} for edit in edits]
+    write_whole(folder / EXAMPLES, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
     manifest = {
         "data": [asdict(origin) for origin in origins],
         "seed": seed,
@@ -47,9 +51,8 @@ def require_trainable(origins: Sequence[Terms]) -> None:
     """VievalError, with its licence, for data that may not train a model."""
     for origin in origins:
         if not origin.trainable:
-            raise VievalError(
-                f"{origin.source}: its data may not train a model (licence: {origin.licence}); leave it out"
-            )
+            reason = f"its data may not train a model (licence: {origin.licence})"
+            raise VievalError(f"{origin.source}: {reason}; leave it out")
 
 
 def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
@@ -75,24 +78,19 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
     return edits, manifest
 
 
-def _row(edit: LabelledEdit) -> dict[str, Any]:
-    return {**asdict(edit), **{name: str(getattr(edit, name).absolute()) for name in _PATHS}}
-
-
 def _edit(file: Path, number: int, line: str) -> LabelledEdit:
     where = f"{file}: row {number}"
     try:
         row = read_json(line)
         edit = LabelledEdit(**{**row, **{name: file.parent / row[name] for name in _PATHS}})
-        words = edit.uid, edit.group, edit.instruction
+        texts = edit.uid, edit.group, edit.instruction
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(f"{where} is no labelled edit ({_line(error)})") from None
-    if not all(isinstance(word, str) and word.strip() for word in words):
+    if not all(isinstance(text, str) and text.strip() for text in texts):
         raise VievalError(f"{where} lacks a uid, a group or an instruction; give it one")
     if isinstance(edit.label, bool) or not isinstance(edit.label, (int, float)) or not 0 <= edit.label <= 1:
-        raise VievalError(
-            f"{where}: the label {edit.label!r} is not in [0, 1]; labels are shares, divide by the scale's end"
-        )
+        remedy = "labels are shares, divide by the scale's end"
+        raise VievalError(f"{where}: the label {edit.label!r} is not in [0, 1]; {remedy}")
     for image in (edit.source, edit.output):
         if not isfile(image):
             raise VievalError(f"{where}: the image {image} is not there")
@@ -100,4 +98,4 @@ def _edit(file: Path, number: int, line: str) -> LabelledEdit:
 
 
 def _line(error: Exception) -> str:
-    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else line_of(error)[:200]

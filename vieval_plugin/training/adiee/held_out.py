@@ -17,27 +17,30 @@ from vieval_plugin.training.adiee.network import Trained
 
 @dataclass(frozen=True)
 class HeldOutAgreement:
-    """Spearman's correlation with the labels, the mean absolute error, and of how many edits."""
+    """Agreement of a head's numbers with the labels of held-out edits."""
 
     spearman: float
+    """Spearman's correlation."""
     error: float
+    """Mean absolute error."""
     n: int
+    """Number of edits."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures on held-out edits for the training record, each asked all questions.
-
-    `agreement` is of the first question, `moved` the mean over edits of the largest less the smallest score over the
-    questions. The other three are mean scores: of edits whose label is 1, of the same with the source of another scene,
-    and of sources that nobody edited.
-    """
+    """Figures on held-out edits for the training record, each asked all questions."""
 
     agreement: HeldOutAgreement
-    moved: float
-    whole: float
+    """Agreement with the labels, by the first question."""
+    question_range: float
+    """Mean over edits of the largest less the smallest score over the questions."""
+    done_as_asked: float
+    """Mean score of edits whose label is 1."""
     another_source: float
+    """Mean score of the same with the source of another scene."""
     unedited: float
+    """Mean score of sources that nobody edited."""
 
 
 def values(
@@ -78,26 +81,18 @@ def figures(
     by_question = [scores_of(edits, question) for question in conversations.questions]
     ranges = [max(column) - min(column) for column in zip(*by_question, strict=True)]
     edits_done_as_asked = [edit for edit in edits if edit.label == 1]
-    strangers = [
-        edit_with_other_source
-        for edit in edits_done_as_asked
-        if (edit_with_other_source := _with_another_source(edit, edits))
-    ]
+    strangers = list(filter(None, (_with_another_source(edit, edits) for edit in edits_done_as_asked)))
     unedited = list({edit.source: replace(edit, output=edit.source) for edit in edits}.values())
     return Figures(
         agreement(by_question[0], edits),
         fmean(ranges),
-        *(_mean(scores_of(part)) for part in (edits_done_as_asked, strangers, unedited)),
+        *(fmean(scores_of(part)) if part else math.nan for part in (edits_done_as_asked, strangers, unedited)),
     )
 
 
 def _with_another_source(edit: LabelledEdit, edits: Sequence[LabelledEdit]) -> LabelledEdit | None:
     """The edit with the source of the next scene, around the end; None where there is no other."""
-    place = edits.index(edit)
-    around = [*edits[place:], *edits[:place]]
-    other = next((candidate for candidate in around if candidate.group != edit.group), None)
-    return replace(edit, source=other.source) if other else None
-
-
-def _mean(numbers: Sequence[float]) -> float:
-    return fmean(numbers) if numbers else math.nan
+    index = edits.index(edit)
+    following = [*edits[index:], *edits[:index]]
+    source = next((candidate.source for candidate in following if candidate.group != edit.group), None)
+    return replace(edit, source=source) if source else None

@@ -25,34 +25,37 @@ _HALFWAY = 0.5  # the label of a strong editor's output that may not be right
 
 @dataclass(frozen=True)
 class LabelledEdit:
-    """An edit to learn from: the label, in [0, 1], says how far `output` is what `instruction` makes of `source`.
-
-    Edits of one `group` are of the same scene and are held out together. `made` says how the label came about: j1, j2
-    and k of a sequence, or the editor and its CLIP-D.
-    """
+    """An edit to learn from."""
 
     uid: str
+    """Name of the edit."""
     group: str
+    """Scene of the edit; edits of one scene are held out together."""
     source: Path
+    """Image before the edit."""
     output: Path
+    """Image after it."""
     instruction: str
+    """What was asked for."""
     label: float
-    made: Mapping[str, float | str] = field(default_factory=dict)
+    """How far the output is what the instruction makes of the source, in [0, 1]."""
+    origin: Mapping[str, float | str] = field(default_factory=dict)
+    """How the label came about: j1, j2 and k of a sequence, or the editor and its CLIP-D."""
 
 
-def from_sequence(sequence: EditingSequence, most: int, seed: int) -> list[LabelledEdit]:
+def from_sequence(sequence: EditingSequence, number: int, seed: int) -> list[LabelledEdit]:
     """Edits of a sequence, drawn without replacement from all that there are of it.
 
     Args:
         sequence: images I_0 to I_l with l instructions.
-        most: how many edits at most.
+        number: how many edits at most.
         seed: what is drawn depends on it and on the sequence's uid alone.
 
     Returns:
         Edits from I_j1 to I_k by the instructions j1 + 1 to j2 in one text, for 0 <= j1 < j2 <= l and j1 <= k <= l.
     """
     candidates = triples(len(sequence.instructions))
-    sampled = random.Random(f"{seed}/{sequence.uid}").sample(candidates, min(most, len(candidates)))
+    sampled = random.Random(f"{seed}/{sequence.uid}").sample(candidates, min(number, len(candidates)))
     return [
         LabelledEdit(
             f"{sequence.uid}/{j1}-{j2}-{k}",
@@ -69,25 +72,25 @@ def from_sequence(sequence: EditingSequence, most: int, seed: int) -> list[Label
 
 @dataclass(frozen=True)
 class Editors:
-    """The labelling of outputs: by whom they are and by their CLIP-D.
-
-    `truth` names whose outputs are what the instruction asks for. Those of `weak` editors are failures where CLIP-D is
-    below `failed` and are left out otherwise; those of `strong` ones are right where it is above `succeeded`, else
-    halfway.
-    """
+    """The labelling of outputs, by whom they are and by their CLIP-D."""
 
     truth: str
+    """Editor whose outputs are what the instruction asks for."""
     weak: frozenset[str]
+    """Editors whose outputs are failures where CLIP-D is below `failed`, and are left out otherwise."""
     strong: frozenset[str]
+    """Editors whose outputs are right where CLIP-D is above `succeeded`, else halfway."""
     failed: float = 0.0
+    """CLIP-D below which an output of a weak editor is a failure."""
     succeeded: float = 0.2
+    """CLIP-D above which an output of a strong editor is right."""
 
     def label(self, editor: str, direction: float) -> float | None:
         """The label of an editor's output, None where it is left out.
 
         >>> editors = Editors("people", frozenset({"old"}), frozenset({"new"}))
-        >>> [editors.label(*one) for one in (("people", -1), ("old", -0.1), ("old", 0.1), ("new", 0.1), ("new", 0.3))]
-        [1.0, 0.0, None, 0.5, 1.0]
+        >>> editors.label("people", -1.0), [editors.label("old", d) for d in (-0.1, 0.1)], editors.label("new", 0.1)
+        (1.0, [0.0, None], 0.5)
         """
         if editor == self.truth:
             return 1.0
@@ -126,8 +129,11 @@ class Pair:
     """An edit whose files are known to be files."""
 
     sample: Sample
+    """The edit."""
     source: Path
+    """File of its source."""
     output: Path
+    """File of its output."""
 
 
 def pairs_of(samples: Sequence[Sample], editors: Editors) -> list[Pair]:
@@ -140,7 +146,7 @@ def pairs_of(samples: Sequence[Sample], editors: Editors) -> list[Pair]:
     Raises:
         VievalError: a sample lacks an image, a text or a known editor.
     """
-    return [_checked(sample, editors) for sample in samples]
+    return [_pair(sample, editors) for sample in samples]
 
 
 def from_outputs(pairs: Sequence[Pair], editors: Editors, encoder: Encoder) -> list[LabelledEdit]:
@@ -152,8 +158,7 @@ def from_outputs(pairs: Sequence[Pair], editors: Editors, encoder: Encoder) -> l
     labelled: list[LabelledEdit] = []
     unedited: dict[str, LabelledEdit] = {}
     for pair in tqdm(pairs, desc="CLIP-D", unit="edit", disable=None):
-        texts = pair.sample.texts
-        value = _direction(pair, texts[SOURCE_CAPTION_KEY], texts[OUTPUT_CAPTION_KEY], encoder)
+        value = _direction(pair, encoder)
         is_unchanged = decode(Image(pair.source)).tobytes() == decode(Image(pair.output)).tobytes()
         label = 0.0 if is_unchanged else editors.label(pair.sample.id.image_model, value)
         origin: dict[str, float | str] = {"editor": pair.sample.id.image_model, "clip_d": round(value, 6)}
@@ -165,41 +170,29 @@ def from_outputs(pairs: Sequence[Pair], editors: Editors, encoder: Encoder) -> l
 
 def _edit(pair: Pair, output: Path, label: float, origin: dict[str, float | str]) -> LabelledEdit:
     uid = pair.sample.id.uid
-    return LabelledEdit(
-        f"{uid}/{origin['editor'] or 'unedited'}",
-        uid,
-        pair.source,
-        output,
-        pair.sample.texts["instruction"],
-        label,
-        origin,
-    )
+    name, instruction = f"{uid}/{origin['editor'] or 'unedited'}", pair.sample.texts["instruction"]
+    return LabelledEdit(name, uid, pair.source, output, instruction, label, origin)
 
 
-def _checked(sample: Sample, editors: Editors) -> Pair:
-    missing = [
-        name
-        for name in ("instruction", SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY)
-        if not sample.texts.get(name, "").strip()
-    ]
-    missing += [role for role in ("source", "output") if role not in sample.images]
+def _pair(sample: Sample, editors: Editors) -> Pair:
+    texts, images = ("instruction", SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY), ("source", "output")
+    missing = [name for name in texts if not sample.texts.get(name, "").strip()]
+    missing += [role for role in images if role not in sample.images]
     if missing:
-        raise VievalError(
-            f"{sample.id} has no {missing[0]}; CLIP-D needs source, output, instruction, {SOURCE_CAPTION_KEY}, {OUTPUT_CAPTION_KEY}"
-        )
-    if sample.id.image_model not in {editors.truth, *editors.weak, *editors.strong}:
-        raise VievalError(
-            f"{sample.id}: {sample.id.image_model!r} is neither the truth nor among the weak or strong editors; name it"
-        )
-    source, output = (sample.images[role].source for role in ("source", "output"))
+        raise VievalError(f"{sample.id} has no {missing[0]}; CLIP-D needs {', '.join((*images, *texts))}")
+    editor = sample.id.image_model
+    if editor not in {editors.truth, *editors.weak, *editors.strong}:
+        raise VievalError(f"{sample.id}: {editor!r} is neither the truth nor among weak or strong editors; name it")
+    source, output = (sample.images[role].source for role in images)
     if isinstance(source, bytes) or isinstance(output, bytes):
         raise VievalError(f"{sample.id}: its images are in memory; training examples name files")
     return Pair(sample, source, output)
 
 
-def _direction(pair: Pair, source_caption: str, output_caption: str, encoder: Encoder) -> float:
+def _direction(pair: Pair, encoder: Encoder) -> float:
+    captions = [pair.sample.texts[name] for name in (SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY)]
     images = encoder.images([encoder.pixels(decode(Image(path))) for path in (pair.source, pair.output)])
-    texts = encoder.texts([encoder.tokens(text)[0] for text in (source_caption, output_caption)])
+    texts = encoder.texts([encoder.tokens(text)[0] for text in captions])
     source, output = (tuple(vector) for vector in images.double().cpu().tolist())
     first, second = (tuple(vector) for vector in texts.double().cpu().tolist())
     return direction((source, output), (first, second))

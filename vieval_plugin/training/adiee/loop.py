@@ -13,7 +13,7 @@ import random
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -27,7 +27,7 @@ from vieval_plugin.training.adiee.conversations import Batch, Conversations
 from vieval_plugin.training.adiee.held_out import HeldOutAgreement, agreement, values
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.network import Trained, load
-from vieval_plugin.training.tuning import Tuning, enough_memory
+from vieval_plugin.training.tuning import Tuning, enough_memory, require_same_options
 
 Answer: TypeAlias = Literal["token", "number"]
 SCORE_WEIGHT = 10.0
@@ -36,16 +36,16 @@ SCORE_WEIGHT = 10.0
 
 @dataclass(frozen=True)
 class Recipe:
-    """The recipe by which a scorer of edits is trained.
-
-    With the answer `number` neither token nor head is there and the model learns to say a whole number from 0 to 10:
-    the paper's ablation.
-    """
+    """The recipe by which a scorer of edits is trained."""
 
     tuning: Tuning
+    """Options of any training."""
     answer: Answer = "token"
+    """With `number` there is neither token nor head, and the model learns to say 0 to 10: the paper's ablation."""
     images: Images = "two"
+    """Source and output as two images, or joined into one."""
     pack: str = "adiee/v1"
+    """Prompt pack of questions and answers."""
 
     def options(self) -> dict[str, Any]:
         """The options of the recipe, by name."""
@@ -63,26 +63,21 @@ def learning_rate(tuning: Tuning, step: int) -> float:
 
 
 def order(count: int, begin: int, end: int, seed: int) -> list[int]:
-    """Places `begin` to `end` in an endless row of numbers below `count`, each of them once before any comes again.
+    """Positions `begin` to `end` in an endless row of numbers below `count`, each once before any comes again.
 
     >>> sorted(order(3, 3, 6, seed=1))
     [0, 1, 2]
     """
     numbers = []
-    for place in range(begin, end):
-        epoch, place_in_epoch = divmod(place, count)
-        numbers.append(_shuffled(count, f"epoch/{seed}/{epoch}")[place_in_epoch])
+    for position in range(begin, end):
+        epoch, index = divmod(position, count)
+        numbers.append(_shuffled(count, f"epoch/{seed}/{epoch}")[index])
     return numbers
 
 
-_shuffles: dict[tuple[int, str], list[int]] = {}
-
-
+@lru_cache(maxsize=1)  # an epoch comes but once
 def _shuffled(count: int, name: str) -> list[int]:
-    if (count, name) not in _shuffles:
-        _shuffles.clear()  # an epoch comes but once
-        _shuffles[count, name] = random.Random(name).sample(range(count), count)
-    return _shuffles[count, name]
+    return random.Random(name).sample(range(count), count)
 
 
 CHECKPOINT = "checkpoint.pt"
@@ -93,12 +88,16 @@ _LONGEST_STEP = 1.0  # of the gradient
 
 @dataclass(frozen=True)
 class Curve:
-    """An evaluation after a step: losses averaged since the last, and the agreement with held-out labels."""
+    """An evaluation on the way."""
 
     step: int
+    """Steps that were made."""
     text: float
+    """Loss of the text, averaged since the last evaluation."""
     score: float
+    """Loss of the score, averaged likewise."""
     held_out: HeldOutAgreement | None
+    """Agreement with held-out labels, None without any."""
 
 
 @dataclass
@@ -106,11 +105,17 @@ class _State:
     """The state of a training, which a checkpoint keeps."""
 
     trained: Trained
+    """The model."""
     module: Any
+    """The model as accelerate runs it."""
     optimizer: Any
+    """The optimizer as accelerate runs it."""
     accelerator: Any
+    """Processes and devices."""
     curves: list[Curve]
+    """Evaluations so far."""
     step: int = 0
+    """Steps that were made."""
 
 
 def train(
@@ -179,7 +184,11 @@ def _run(
             text, score = (sum(column) / len(losses) for column in zip(*losses, strict=True))
             losses = []
             if main:
-                agreement_now = _evaluate(state.trained, conversations, held_out, tuning.batch_size)
+                agreement_now = None
+                if state.trained.head is not None and held_out:
+                    question = conversations.questions[0]
+                    numbers = values(state.trained, conversations, held_out, question, tuning.batch_size)
+                    agreement_now = agreement(numbers, held_out)
                 state.curves.append(Curve(state.step, text, score, agreement_now))
                 correlation = f"{agreement_now.spearman:.3f}" if agreement_now else "-"
                 bar.set_postfix_str(f"text {text:.3f} score {score:.3f} held-out rho {correlation}")
@@ -222,29 +231,20 @@ def _step(state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]) -
     return texts, scores
 
 
-def _evaluate(
-    trained: Trained, conversations: Conversations, edits: Sequence[LabelledEdit], batch_size: int
-) -> HeldOutAgreement | None:
-    if trained.head is None or not edits:
-        return None
-    return agreement(values(trained, conversations, edits, conversations.questions[0], batch_size), edits)
-
-
 def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
     """Write a checkpoint; the one before stays until this one is whole."""
-    torch = library("torch")
-    module = state.trained.module
+    parameters = state.trained.module.named_parameters()
     checkpoint = {
         "recipe": recipe.options(),
         "step": state.step,
-        "weights": {name: weight.data for name, weight in module.named_parameters() if weight.requires_grad},
+        "weights": {name: weight.data for name, weight in parameters if weight.requires_grad},
         "optimizer": state.optimizer.state_dict(),
         "curves": [asdict(curve) for curve in state.curves],
     }
     unfinished = file.with_suffix(".part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(checkpoint, unfinished)
+        library("torch").save(checkpoint, unfinished)
         os.replace(unfinished, file)
     except (OSError, RuntimeError) as error:
         unfinished.unlink(missing_ok=True)
@@ -256,25 +256,16 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
         return
     try:
         checkpoint = library("torch").load(file, map_location="cpu", weights_only=True)
-        other = [name for name, value in recipe.options().items() if checkpoint["recipe"].get(name) != value]
+        earlier = dict(checkpoint["recipe"])
     except Exception as error:
         raise VievalError(f"{file}: no checkpoint that can be gone on from ({error}); remove it") from None
-    if other:
-        raise VievalError(
-            f"{file} is of a training with another {other[0]} ({checkpoint['recipe'].get(other[0])}); give that, or another --out"
-        )
+    require_same_options(file, earlier, recipe.options())
     parameters = dict(state.trained.module.named_parameters())
     with library("torch").no_grad():
         for name, weight in checkpoint["weights"].items():
             parameters[name].copy_(weight)
     state.optimizer.load_state_dict(checkpoint["optimizer"])
     state.step = checkpoint["step"]
-    state.curves = [
-        Curve(
-            curve["step"],
-            curve["text"],
-            curve["score"],
-            HeldOutAgreement(**curve["held_out"]) if curve["held_out"] else None,
-        )
-        for curve in checkpoint["curves"]
-    ]
+    for curve in checkpoint["curves"]:
+        agreement_then = HeldOutAgreement(**curve["held_out"]) if curve["held_out"] else None
+        state.curves.append(Curve(**{**curve, "held_out": agreement_then}))

@@ -24,11 +24,14 @@ _RANK, _ALPHA, _DROPOUT = 8, 16, 0.05
 
 @dataclass(frozen=True)
 class Trained:
-    """A model in training: `module` gives losses, `network` is the model in it and `processor` prepares its inputs."""
+    """A model in training."""
 
     module: Any
+    """Gives the losses."""
     network: Any
+    """The model in it."""
     processor: Any
+    """Prepares the model's inputs."""
 
     @property
     def head(self) -> Any:
@@ -57,16 +60,11 @@ def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Tr
         tokenizer.add_special_tokens({"extra_special_tokens": [TOKEN]}, replace_extra_special_tokens=False)
         if len(tokenizer) > network.get_input_embeddings().num_embeddings:
             network.resize_token_embeddings(len(tokenizer))
-    width = network.get_input_embeddings().embedding_dim
+    torch, width = library("torch"), network.get_input_embeddings().embedding_dim
     network = network if tuning == "full" else _adapted(network, base)
-    head = new_head(width) if with_head else None
-    return Trained(_module(library("torch"), network, head), network, processor)
-
-
-def new_head(width: int) -> Any:
-    """The head: linear to the same width, ReLU, linear to one number; dropout 0."""
-    nn = library("torch").nn
-    return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+    linear = torch.nn.Linear
+    head = torch.nn.Sequential(linear(width, width), torch.nn.ReLU(), linear(width, 1)) if with_head else None
+    return Trained(_module(torch, network, head), network, processor)
 
 
 def _adapted(network: Any, base: str) -> Any:
@@ -78,11 +76,6 @@ def _adapted(network: Any, base: str) -> Any:
     for layer in (network.get_input_embeddings(), network.get_output_embeddings()):
         layer.requires_grad_(True)
     return adapted
-
-
-def core(network: Any) -> Any:
-    """The model of transformers, with or without adapters in it."""
-    return network.get_base_model() if hasattr(network, "get_base_model") else network
 
 
 def merged(network: Any) -> Any:
@@ -116,7 +109,8 @@ def _module(torch: Any, network: Any, head: Any) -> Any:
 
             `targets` (rows, length) has the token ids to be said, -100 where none is.
             """
-            model = core(self.network)
+            # the model of transformers, also where it has adapters
+            model = self.network.get_base_model() if hasattr(self.network, "get_base_model") else self.network
             hidden = model.base_model(**inputs).last_hidden_state
             is_target = targets[:, 1:] != _IGNORED
             logits = model.get_output_embeddings()(hidden[:, :-1][is_target]).float()
