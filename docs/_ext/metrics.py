@@ -213,8 +213,7 @@ def page() -> str:
         "These are the names of metrics in lmms-eval's results, and of statistics in `cells.json`. "
         "This page is generated from the benchmarks' declared statistics.\n\n"
         "Most values have a 95% interval by cluster bootstrap: in place of the last word their names end in `ci_low` and "
-        "`ci_high`, as in `O_ci_low`. Over some of a group's tasks only, `partial` stands before it: `O_partial_fisher`. "
-        "[How numbers are made](../explanation/numbers.md) describes failure policies, intervals and tests."
+        "`ci_high`, as in `O_ci_low`. [How numbers are made](../explanation/numbers.md) describes failure policies, intervals and tests."
     )
     sections = (
         part

@@ -201,7 +201,7 @@ def test_a_replay_answers_what_its_logs_hold(results_of, ratings_folder, cig_log
     in_process.run(*replay(cig_logs, tmp_path / "out", "imagenhub_*"), data=ratings_folder)
     assert set(results_of(tmp_path / "out")[1]) == {"imagenhub_viescore_cig"}
     [line] = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
-    assert "imagenhub_viescore_{tig,mie,tie,sdig,sdie,mcic}" in line
+    assert "imagenhub_viescore_tie, " in line
     assert "imagenhub_cigeval" in line
     assert f"({cig_logs} holds nothing of them)" in line
 
@@ -297,24 +297,21 @@ def test_a_subset_holds_the_samples_its_file_lists(manager, ratings_folder, monk
         ("imagenhb_viescore", "imagenhub_viescore"),
         ("pickpic_vqascore", "pickapic_vqascore"),
         ("variant_imagenhub_viescore_1sho", "variant_imagenhub_viescore_1shot"),
-        ("imagenhb_*", "imagenhub_*"),
-        ("vieval_demo_vescore*", "vieval_demo_*"),
         ("generate_imgedt_viescore", "generate_imgedit_viescore"),
     ],
 )
-def test_a_misspelt_name_or_pattern_gets_the_nearest_of_ours(manager, given, told):
-    known = manager.all_tasks
+def test_a_misspelt_name_gets_the_nearest_of_ours(manager, given, told):
     with pytest.raises(VievalError, match=re.escape(f"no task {given!r}; did you mean {told}?")):
-        task_index._check_known(given, known)
+        task_index._require_task(given, manager.all_tasks)
 
 
 @pytest.mark.parametrize("benchmark", sorted({task.benchmark for task in tasks.tasks()}))
 def test_a_letter_left_out_of_any_task_of_ours_is_seen(manager, benchmark):
     name = next(task.name for task in tasks.tasks() if task.benchmark == benchmark)
     with pytest.raises(VievalError, match="did you mean"):
-        task_index._check_known(name[:3] + name[4:], manager.all_tasks)
+        task_index._require_task(name[:3] + name[4:], manager.all_tasks)
 
 
 @pytest.mark.parametrize("given", ["mmmu_va", "nothing_like_it", "mmu*", "*", "setup.cfg"])
 def test_misspelt_names_of_others_are_left_to_the_host(manager, given):
-    task_index._check_known(given, manager.all_tasks)
+    task_index._require_task(given, manager.all_tasks)

@@ -149,10 +149,3 @@ def test_a_hosts_cell_says_why_there_is_no_number() -> None:
     undefined = Estimate(math.nan, reasons=("no sample",))
     summary = Summary((statistic,), {"SC_value": undefined}, {Status.API_ERROR: 2}, StatisticsOptions())
     assert metrics.in_host_table(summary) == "undefined (no sample), n 0, failed 2"
-
-
-def test_no_partial_name_is_one_of_a_whole_or_part_of_one() -> None:
-    names = metrics.names(ByImageModel(), Rating(("SC", "PQ", "O"), intervals=True))
-    partial = [metrics.partial_name(name) for name in names if name != "remarks"]
-    assert len(set(partial)) == len(partial) == len(names) - 1
-    assert not [(a, b) for a in partial for b in names if a in b or b in a]

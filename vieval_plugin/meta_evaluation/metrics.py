@@ -60,24 +60,6 @@ def in_host_table(summary: Summary) -> str:
     return f"{with_interval(estimate, 3)}, n {estimate.n}, failed {failed}"
 
 
-def partial_name(name: str) -> str:
-    """The name of a metric over a part of a benchmark's tasks, so that nobody takes it for the whole.
-
-    Args:
-        name: one that `names` gave.
-
-    Returns:
-        A name that is none of a whole benchmark's; `remarks` keeps its own, and says which tasks they are.
-
-    >>> partial_name("SC_fisher"), partial_name("SC_ci_low"), partial_name("scored_count"), partial_name("remarks")
-    ('SC_partial_fisher', 'SC_partial_ci_low', 'scored_partial_count', 'remarks')
-    """
-    if name == REMARKS:
-        return name
-    end = next((end for end in ("_ci_low", "_ci_high") if name.endswith(end)), f"_{name.rpartition('_')[2]}")
-    return f"{name.removesuffix(end)}_partial{end}"
-
-
 def higher_is_better(name: str) -> bool | None:
     """True where more of a metric is better, False where less is.
 

@@ -112,24 +112,6 @@ def _unanswered(task: Task, measures_only: bool, has_scorers: bool) -> Why | Non
     return None
 
 
-@dataclass(frozen=True)
-class PartOfGroup:
-    """A group that averages, of which some members are run."""
-
-    group: str
-    members: tuple[str, ...]
-    of: int
-
-    def coverage(self) -> str:
-        """Share of the group in words.
-
-        >>> PartOfGroup("imagenhub_viescore", ("imagenhub_viescore_tig",), 7).coverage()
-        '1 of 7 tasks: tig'
-        """
-        ends = ", ".join(member.removeprefix(f"{self.group}_") for member in self.members)
-        return f"{len(self.members)} of {self.of} tasks: {ends}"
-
-
 def check_of_named_tasks(check: WhyNot) -> WhyNot:
     """A check of tasks that are named, and not matched by a wildcard."""
 
@@ -162,43 +144,38 @@ def require(names: Collection[str], check: WhyNot) -> None:
             raise VievalError(unanswered[0].line)
 
 
-def answerable(names: Sequence[str], check_of: Callable[[str], WhyNot]) -> list[str | PartOfGroup]:
-    """Select what can be run, of a group in which only some can be these; the others are told in one line.
+def answerable(names: Sequence[str], check_of: Callable[[str], WhyNot]) -> list[str]:
+    """Select what can be run; of a group of which some can, these; the others are told in one line.
 
-    `check_of` says by name what can be said of its tasks. VievalError where nothing is left.
+    `check_of` says by name what can be said of its tasks. VievalError where nothing remains.
     """
-    runnable, left = divided(names, check_of)
-    if left and os.environ.get("RANK", "0") == "0":
-        say(f"vieval: left out: {left}", file=sys.stderr)
+    runnable, reasons = divided(names, check_of)
+    if reasons and os.environ.get("RANK", "0") == "0":
+        say(f"vieval: left out: {reasons}", file=sys.stderr)
     return runnable
 
 
-def divided(names: Sequence[str], check_of: Callable[[str], WhyNot]) -> tuple[list[str | PartOfGroup], str]:
+def divided(names: Sequence[str], check_of: Callable[[str], WhyNot]) -> tuple[list[str], str]:
     """Select what can be run, as in `answerable`, with the reasons for the others in words; VievalError as there."""
-    left: dict[str, list[str]] = {}
-    runnable = [entry for name in names for entry in _runnable(name, check_of(name), left)]
-    reasons = "; ".join(f"{', '.join(names_left_out)} ({why})" for why, names_left_out in left.items())
-    if left and not runnable:
+    names_by_reason: dict[str, list[str]] = {}
+    runnable = [entry for name in names for entry in _runnable(name, check_of(name), names_by_reason)]
+    reasons = "; ".join(f"{', '.join(unrunnable)} ({reason})" for reason, unrunnable in names_by_reason.items())
+    if reasons and not runnable:
         first = next(why for name in names for task in tasks_below(name) if (why := check_of(name)(task)))
         raise VievalError(f"none of these tasks can be run: {reasons}. {first.line}")
     return runnable, reasons
 
 
-def _runnable(name: str, check: WhyNot, left: dict[str, list[str]]) -> list[str | PartOfGroup]:
+def _runnable(name: str, check: WhyNot, names_by_reason: dict[str, list[str]]) -> list[str]:
     members = tasks_below(name)
-    whys = {task.name: why for task in members if (why := check(task))}
+    whys = [why for task in members if (why := check(task))]
     if not whys:
         return [name]
     if len(whys) == len(members):
-        left.setdefault(next(iter(whys.values())).all, []).append(name)
+        names_by_reason.setdefault(whys[0].all, []).append(name)
         return []
     group = next(group for group in tasks.groups() if group.name == name)
-    if not group.averaged:
-        return [entry for member in group.members for entry in _runnable(member, check, left)]
-    for reason in dict.fromkeys(why.all for why in whys.values()):
-        ends = [task.removeprefix(f"{name}_") for task, why in whys.items() if why.all == reason]
-        left.setdefault(reason, []).append(f"{name}_{ends[0]}" if len(ends) == 1 else f"{name}_{{{','.join(ends)}}}")
-    return [PartOfGroup(name, tuple(member for member in group.members if member not in whys), len(group.members))]
+    return [entry for member in group.members for entry in _runnable(member, check, names_by_reason)]
 
 
 def task_group_names_without_average() -> frozenset[str]:
@@ -208,8 +185,9 @@ def task_group_names_without_average() -> frozenset[str]:
 
 def tasks_below(name: str) -> list[Task]:
     """The task of ours that is called so, or those in a group of ours; none for anybody else's."""
-    known = {task.name: task for task in tasks.tasks()}
-    return [known[leaf] for leaf in (tasks.leaves(name, tasks.groups()) or [name]) if leaf in known]
+    tasks_by_name = {task.name: task for task in tasks.tasks()}
+    leaves = tasks.leaves(name, tasks.groups()) or [name]
+    return [tasks_by_name[leaf] for leaf in leaves if leaf in tasks_by_name]
 
 
 def unprepared(images: bool) -> WhyNot:

@@ -41,15 +41,10 @@ def take(summary: Summary, name: str) -> Value:
     return _tagged(Number(number), name, summary)
 
 
-def remark(text: str, of: Remark) -> Remark:
-    """A remark in other words, on the same summary."""
-    return _tagged(Remark(console(text)), of.name, of.summary)
-
-
 def over_group(values: Sequence[Value], _sizes: Sequence[int], _weight_by_size: bool) -> Value:
     """A group's metric from its tasks' values: the average over tasks, by the rules of `combine`."""
-    known = [value for value in values if isinstance(value, (Number, Remark))]
-    return take(_combined(tuple(v.summary for v in known)), known[0].name) if known else None
+    tagged = [value for value in values if isinstance(value, (Number, Remark))]
+    return take(_combined(tuple(value.summary for value in tagged)), tagged[0].name) if tagged else None
 
 
 @lru_cache(maxsize=16)

@@ -6,10 +6,8 @@ What the run's model cannot answer is refused where it is named, and else left o
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,16 +59,16 @@ def install() -> None:
     @vieval_errors
     def match_tasks(self: Any, task_list: list[str]) -> list[str]:
         for name in task_list:
-            _check_known(name, self.all_tasks)
-        named = [name for name in task_list if name in self.task_index]
+            _require_task(name, self.all_tasks)
+        exact_names = [name for name in task_list if name in self.task_index]
         matched = outermost(match(self, task_list), self.task_index)
         self.vieval_loose = {
-            name for name in matched if name not in named or name in answerable.task_group_names_without_average()
+            name for name in matched if name not in exact_names or name in answerable.task_group_names_without_average()
         }
         if self.model_name is not None:
             # a model that takes minutes to load is not made for what it cannot be given
             by_model = answerable.why_not(self.model_name, loaded=False)
-            answerable.require(named, by_model)
+            answerable.require(exact_names, by_model)
             if self.vieval_loose.issuperset(matched):
                 left_out = answerable.either(by_model, _unprepared(self.model_name))
                 answerable.divided(matched, lambda _: left_out)
@@ -89,11 +87,7 @@ def install() -> None:
         answerable.require([name for name in names if name not in loose], by_name)
         left_out = answerable.either(by_model, _unprepared(self.model_name))
         runnable = answerable.answerable(names, lambda name: left_out if name in loose else by_name)
-        configurations = [
-            entry if isinstance(entry, str) else tables.group_config(self._get_config(entry.group), entry)
-            for entry in runnable
-        ]
-        return load(self, configurations, *arguments, **options)
+        return load(self, runnable, *arguments, **options)
 
     TaskManager.initialize_tasks = initialize_tasks
     TaskManager._get_config = _get_config
@@ -133,33 +127,16 @@ def _index() -> dict[str, dict[str, Any]]:
     }
 
 
-def _check_known(name: str, known: list[str]) -> None:
-    """VievalError, with the nearest name, for a name or pattern that fits no task and is nearest to one of ours."""
-    if fnmatch.filter(known, name) or os.path.exists(name):
+def _require_task(name: str, all_names: list[str]) -> None:
+    """VievalError, with the nearest name, for a name that is no task's and is nearest to one of ours."""
+    if name in all_names or any(wildcard in name for wildcard in "*?[") or os.path.exists(name):
         return
     ours = set(entries())
     prefixes = tuple(
         f"{prefix}{benchmark}" for benchmark in benchmark_registry.benchmarks() for prefix in ("", "variant_")
     )
-    if any(wildcard in name for wildcard in "*?["):
-        suggestion = _nearest_pattern(name, prefixes)
-    else:
-        suggestion = nearest(name, ours if name.startswith(prefixes) else known)
-        suggestion = (
-            suggestion if suggestion in ours and (name.startswith(prefixes) or _alike(name, suggestion)) else ""
-        )
-    if suggestion:
+    begins_like_ours = name.startswith(prefixes)
+    suggestion = nearest(name, ours if begins_like_ours else all_names)
+    is_alike = difflib.SequenceMatcher(None, name, suggestion).ratio() >= _ALIKE
+    if suggestion in ours and (begins_like_ours or is_alike):
         raise VievalError(f"no task {name!r}; did you mean {suggestion}? `vieval tasks '*'` lists them all")
-
-
-def _nearest_pattern(name: str, prefixes: Sequence[str]) -> str:
-    """The pattern with the prefix of ours that it nearly has; empty where it has none such."""
-    first = re.split(r"[*?\[]", name)[0].rstrip("_")
-    suggestion = nearest(first, prefixes)
-    if first.startswith(tuple(prefixes)):
-        return f"{max((prefix for prefix in prefixes if first.startswith(prefix)), key=len)}_*"
-    return f"{suggestion}_*" if _alike(first, suggestion) else ""
-
-
-def _alike(name: str, other: str) -> bool:
-    return difflib.SequenceMatcher(None, name, other).ratio() >= _ALIKE
