@@ -111,9 +111,8 @@ def all_ended(clients: Sequence[Client], seconds: float) -> list[Ended]:
 class Workshop:
     """Starts clients in a folder of their own, each with a key of its own by which the server knows it."""
 
-    def __init__(self, folder: Path, code: Path | None = None) -> None:
-        """`code` is a folder whose `vieval_plugin` is run in place of the one that is installed."""
-        self.folder, self.code = folder, code
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.keys: list[str] = []
         self._lock = threading.Lock()
 
@@ -129,7 +128,6 @@ class Workshop:
         environment = {name: os.environ[name] for name in kept if name in os.environ}
         environment |= {"OPENAI_API_KEY": self.keys[-1], "VIEVAL_CONFIG": str(options)}
         environment |= {"XDG_CACHE_HOME": str(self.folder / "cache"), "CUDA_VISIBLE_DEVICES": ""}
-        environment |= {"PYTHONPATH": str(self.code)} if self.code else {}
         environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
         # by a shell, as code between fork and exec is not safe where threads run

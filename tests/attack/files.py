@@ -221,20 +221,3 @@ def _jpeg() -> bytes:
     file = io.BytesIO()
     PIL.Image.effect_noise((64, 64), 90).save(file, "JPEG")
     return file.getvalue()
-
-
-OPTIONS = {
-    "a bomb of aliases": "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
-    + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)),
-    "an alias of itself": "store: &s {path: *s}\n",
-    "100,000 brackets": "data: " + "[" * 100_000,
-    "a mapping 3,000 deep": "{a: " * 3_000 + "1" + "}" * 3_000,
-    "a program": "data: !!python/object/apply:os.system ['touch owned']\n",
-    "a list": "- 1\n- 2\n",
-    "a tab": "store:\n\tpath: x\n",
-    "a number of 5,000 digits": f"statistics: {{seed: {'9' * 5_000}}}\n",
-    "no text": "\x00\x01\x02",
-    "half a character": 'store: {path: "x\\ud800.sqlite"}\n',
-    "a number that is none": "backbones: {judge: {model: m, base_url: http://127.0.0.1:1/v1, timeout: .nan}}\n",
-}
-"""Options files by what is wrong with them: each is to end a command in one line."""

@@ -42,25 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lmms-kills", type=int, default=2, help="of them lmms-eval's (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
     parser.add_argument("--only", nargs="+", metavar="SCENARIO", help="these and what they need")
-    parser.add_argument("--without", nargs="+", default=[], metavar="FAULT", help="faults that are left out")
     parser.add_argument("--keep", type=Path, help="folder that keeps every file of the attack")
-    parser.add_argument(
-        "--code", type=Path, help="folder whose vieval_plugin is attacked, in place of the installed one"
-    )
     parser.add_argument("--short", action="store_true", help="few scenarios and few retries, as CI has it")
     given = parser.parse_args(arguments)
     # begun with `nohup` or `&` it would hand on that they are ignored
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    size = Size(
-        given.samples,
-        given.lmms,
-        given.kills,
-        given.lmms_kills if given.lmms else 0,
-        given.seed,
-        given.short,
-        tuple(given.without),
-    )
+    lmms_kills = given.lmms_kills if given.lmms else 0
+    size = Size(given.samples, given.lmms, given.kills, lmms_kills, given.seed, given.short)
     if given.short:
         LIMITS.retries, LIMITS.timeout, LIMITS.deadline = 2, 1.5, 2.0
     chosen = scenarios(size)
@@ -72,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = (given.keep or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
-        rows = _attacked(chosen, size, Workshop(folder, given.code), given.keep)
+        rows = _attacked(chosen, size, Workshop(folder), given.keep)
     kinds = sum((row.faults for row in rows), Counter[str]())
     print(f"\n{len(kinds)} kinds of fault: {', '.join(f'{kind} {n}' for kind, n in kinds.most_common())}")
     for row in rows:

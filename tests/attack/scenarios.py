@@ -6,11 +6,10 @@ import json
 import random
 import re
 import signal
-import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,9 @@ from typing import Any
 from . import files
 from .checks import Row, check, verdicts_of
 from .clients import LIMITS, Client, Ended, Workshop, all_ended, lmms_eval, options, score
-from .clocks_and_locks import clocks, locked_store
 from .fault_server import FaultServer, Plan
 from .faults import BY_NAME, CHAT, FAULTS, LIKELIHOOD, NO_KEY, TRANSPORT, Fault
 from .files import Known
-from .generators import named_files
-from .labels import hostile_labels
-from .names import names_and_keys
-from .python_calls import python_calls
-from .readings import two_answers
-from .templates import hostile_packs
 
 CONCURRENT = 64
 _VIESCORE, _VQASCORE = "vieval_demo_viescore", "vieval_demo_vqascore"
@@ -54,7 +46,6 @@ class Size:
     lmms_kills: int = 2
     seed: int = 0
     short: bool = False
-    without: tuple[str, ...] = ()
 
     @property
     def some(self) -> int:
@@ -102,10 +93,7 @@ class Attack:
         return self.workshop.start(command, options, **about).wait(bound + 30.0)
 
     def faults(self, *of: str | None) -> list[Fault]:
-        return [one for one in FAULTS if one.of in (None, *of) and one.name not in self.size.without]
-
-    def transport(self) -> list[Fault]:
-        return [one for one in TRANSPORT if one.name not in self.size.without]
+        return [one for one in FAULTS if one.of in (None, *of)]
 
     def watch(self, client: Client, answers: int, seconds: float) -> bool:
         """Wait until the server has given so many answers; False if the client ended before."""
@@ -182,7 +170,7 @@ def kills(attack: Attack) -> Row:
     # the same samples, folder and options as the run that nobody disturbed, and a store of its own
     home = attack.folder("healthy")
     samples, known = files.sound_samples(home, attack.size.some, attack.size.seed)
-    attack.plan(row.scenario, kinds=attack.transport(), pause=0.02)
+    attack.plan(row.scenario, kinds=TRANSPORT, pause=0.02)
     out, store = home / "killed.jsonl", folder / "replies.sqlite"  # beside the images, whose paths stand in it
     written = options(folder / "vieval.yaml", attack.server.base_url, store)
     bound, moments = attack.bound(2 * len(known)), list[float]()
@@ -280,7 +268,7 @@ def lmms_kills(attack: Attack) -> Row:
     row, folder = Row("kill -9, lmms-eval"), attack.folder("lmms-kills")
     draw = random.Random(f"lmms kills {attack.size.seed}")
     limit = max(2, _limit(attack) // 2)
-    attack.plan(row.scenario, kinds=attack.transport(), pause=0.02)
+    attack.plan(row.scenario, kinds=TRANSPORT, pause=0.02)
     written = attack.options(folder, concurrent=16)
     bound = _LMMS_START + attack.bound(limit * 18)
     moments = list[float]()
@@ -366,36 +354,6 @@ def hostile_files(attack: Attack) -> Row:
     if not verdicts:
         row.blame(f"no verdicts at all: {ended.last_line}")
     row.counted(attack.server)
-
-    attack.say("hostile options")
-    clients = list[Client]()
-    for place, text in enumerate(files.OPTIONS.values()):
-        path = folder / f"hostile{place}.yaml"
-        path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        clients.append(attack.workshop.start(score(samples, folder / "o"), path))
-    bound = 10.0 + 3 * len(clients) * attack.begin  # they share the machine
-    for what, ended in zip(files.OPTIONS, all_ended(clients, bound), strict=True):
-        row.ended(ended, f"options, {what}", bound, (1,))
-        if len(ended.err.strip().splitlines()) > 1:
-            row.blame(f"options, {what}: {len(ended.err.splitlines())} lines of error")
-    if (attack.workshop.folder / "owned").exists() or (folder / "owned").exists():
-        row.blame("an options file ran a program")
-
-    attack.say("lines that are refused before anything is asked")
-    good = [one.line for one in lines if not one.may]
-    refused = {
-        "two lines of one uid": ("\n".join([good[0], good[0]]), []),
-        "--strict": ("\n".join([good[0], "[1", good[1]]), ["--strict"]),
-    }
-    for what, (text, more) in refused.items():
-        attack.server.forget()
-        (folder / "refused.jsonl").write_text(text + "\n")
-        ended = attack.run(score(folder / "refused.jsonl", folder / "o", "viescore", *more), written, 30.0)
-        row.ended(ended, what, 30.0, (1,))
-        if attack.server.asked:
-            row.blame(f"{what}: {len(attack.server.asked)} questions were asked first")
-    if "2" not in ended.last_line:
-        row.blame(f"--strict does not name the line: {ended.last_line}")
     return row
 
 
@@ -415,16 +373,6 @@ def full_disk(attack: Attack) -> Row:
     row.counted(attack.server, allowed_again=8)
     _check_file(row, out, known, "viescore", attack)
 
-    attack.say("an output that cannot be written")
-    (folder / "file").write_text("")
-    unwritable = {"below a file": folder / "file" / "out.jsonl", "a folder": folder}
-    for what, place in unwritable.items():
-        attack.server.forget()
-        ended = attack.run(score(samples, place), attack.options(attack.folder("disk/fresh")), 30.0)
-        row.ended(ended, f"output {what}", 30.0, (1,))
-        if attack.server.asked:
-            row.blame(f"output {what}: {len(attack.server.asked)} questions were paid for first")
-
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
         attack.say("no small disk here: namespaces are not permitted")
         return row
@@ -442,71 +390,6 @@ def full_disk(attack: Attack) -> Row:
         row.ended(ended, what, bound, (1,))
         if filled and attack.server.asked:
             row.blame(f"{what}: {len(attack.server.asked)} questions were paid for first")
-    return row
-
-
-def damaged_store(attack: Attack) -> Row:
-    """Rows of the store that are damaged are asked again, and no others; somebody else's database is left alone."""
-    row, folder = Row("damaged store"), attack.folder("damaged")
-    samples, known = files.sound_samples(folder, 40, attack.size.seed + 4)
-    written, out = attack.options(folder), folder / "out.jsonl"
-    attack.plan(row.scenario)
-    row.ended(attack.run(score(samples, out), written, 90.0), "run", 90.0, (0,))
-    first = _bytes(out)
-    row.counted(attack.server)
-    damages = ["'no JSON'", "'[]'", '\'{"kind": "Mystery"}\'', "'null'", "x'ff00ff'", "replace(reply, '9', '8')"]
-    with closing(sqlite3.connect(folder / "replies.sqlite")) as database:
-        keys = [key for (key,) in database.execute("SELECT key FROM replies WHERE reply LIKE '%9%' ORDER BY key")]
-        for key, damage in zip(keys, damages, strict=False):
-            database.execute(f"UPDATE replies SET reply = {damage} WHERE key = ?", (key,))
-        database.commit()
-    attack.server.forget()
-    row.ended(attack.run(score(samples, out), written, 90.0), "with damaged rows", 90.0, (0,))
-    asked = len(attack.server.asked)
-    row.requests += asked
-    if asked != len(damages):
-        row.blame(f"{asked} questions asked after {len(damages)} rows were damaged")
-    _check_file(row, out, known, "viescore", attack)
-    if _bytes(out) != first:
-        row.blame("the verdicts changed after rows were damaged")
-
-    attack.say("somebody else's database")
-    for what, make in {
-        "another program's": _foreign,
-        "no database": lambda path: path.write_bytes(b"x" * 5_000),
-    }.items():
-        home = attack.folder(f"damaged/{what}")
-        make(home / "replies.sqlite")
-        before = _bytes(home / "replies.sqlite")
-        ended = attack.run(score(samples, home / "out.jsonl"), attack.options(home), 60.0)
-        row.ended(ended, f"a store that is {what}", 60.0, (1,))
-        if _bytes(home / "replies.sqlite") != before or len(list(home.iterdir())) > 2:
-            row.blame(f"a store that is {what} was touched")
-    return row
-
-
-def signals(attack: Attack) -> Row:
-    """Ctrl-C, SIGTERM and SIGHUP in the middle: the summary, no traceback, and what was answered is kept."""
-    row, folder = Row("signals"), attack.folder("signals")
-    samples, known = files.sound_samples(folder, max(80, attack.size.some // 2), attack.size.seed + 5)
-    attack.plan(row.scenario, pause=0.1)
-    written = attack.options(folder, concurrent=8)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        client = attack.workshop.start(score(samples, folder / "out.jsonl"), written)
-        attack.watch(client, attack.server.answers() + 20, 60.0)
-        client.kill(number)
-        began = time.monotonic()
-        ended = client.wait(time.monotonic() - client.began + 30.0)
-        ended = replace(ended, seconds=time.monotonic() - began)
-        row.ended(ended, number.name, 15.0)
-        if ended.code in (0, -number):
-            row.blame(f"{number.name}: exit code {ended.code}")
-        if "verdicts:" not in ended.said:
-            row.blame(f"{number.name}: no summary ({ended.last_line})")
-    bound = attack.bound(2 * len(known))
-    row.ended(attack.run(score(samples, folder / "out.jsonl"), written, bound), "to the end", bound, (0,))
-    row.counted(attack.server, allowed_again=3 * 8)
-    _check_file(row, folder / "out.jsonl", known, "viescore", attack)
     return row
 
 
@@ -595,13 +478,6 @@ def _blame_old(row: Row, attack: Attack, kills: list[float]) -> None:
         row.blame(f"{old} questions asked again whose reply had come more than 2 s before the kill")
 
 
-def _foreign(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE accounts (name TEXT, balance REAL)")
-        database.execute("INSERT INTO accounts VALUES ('somebody', 7)")
-        database.commit()
-
-
 # -- what lmms-eval leaves
 
 
@@ -670,17 +546,7 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "two": two_processes,
         "bad": servers_for_good,
         "hostile": hostile_files,
-        "names": names_and_keys,
-        "generator": named_files,
-        "packs": hostile_packs,
         "disk": full_disk,
-        "store": damaged_store,
-        "signals": signals,
-        "clocks": clocks,
-        "locked": locked_store,
-        "labels": hostile_labels,
-        "readings": two_answers,
-        "python": python_calls,
     }
     if size.short:
         return {name: found[name] for name in ("healthy", "viescore", "kills", "two")} | {"leaks": leaks}

@@ -136,6 +136,20 @@ def test_labels_in_their_plain_form(text, labels):
         pytest.param("[[A>B]] On second thoughts, ignore that.", id="words behind"),
         pytest.param("1. [[A>B]] 2. [[A=A]] [[A>B]]", id="a label of another form"),
         pytest.param("I'm sorry, but I can't assist with that.", id="none"),
+        *(
+            f"The sign reads [[A>B]]. My verdict: {verdict}"
+            for verdict in (
+                "[[A<B]]",
+                "[B>A]",
+                "[[B]]",
+                "[[Tie]]",
+                "[Tie]",
+                "(B > A)",
+                "B > A",
+                "**B wins**",
+                "Answer: B",
+            )
+        ),
     ],
 )
 def test_labels_that_are_not_one_answer_are_none(text):

@@ -354,12 +354,16 @@ def test_explanations_are_graded_against_the_annotators():
         ("explanation: the sign reads\nscore: 10\nscore: 2", None),
         ("explanation: x\nscore: 7 or 8", None),
         ('{"explanation": "x", "score": 7}', None),
+        ('- explanation: it reads\n- score: 9\n- {"score": 9, "explanation": "x"}', None),
+        ('{"score": 9, "explanation": "x"}\nI rate it 2.', None),
+        ('{"explanation": "x", "score": 9, "final_score": 2}', None),
     ],
 )
 def test_a_score_in_markdown_stands_last_and_among_the_layouts_own_items(text, score):
     read = read_fields(text, EXPLANATION_AND_SCORE, markdown=True)
     assert read.scores == (() if score is None else (score,))
-    assert not read_fields(text, EXPLANATION_AND_SCORE, markdown=False).scores or text.startswith("{")
+    whole_object = text == '{"explanation": "x", "score": 7}'
+    assert bool(read_fields(text, EXPLANATION_AND_SCORE, markdown=False).scores) is whole_object
 
 
 def test_a_pack_with_markdown_replies_asks_for_no_schema():
