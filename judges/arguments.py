@@ -50,11 +50,11 @@ def require_all(values: Any, types: type | tuple[type, ...], name: str, expected
     """The values of an iterable in order; VievalError where it is none, or where one is of none of these types."""
     if not isinstance(values, tuple):
         require_several(values, name, expected)
-    listed = tuple(values)
-    for number, entry in enumerate(listed):
+    entries = tuple(values)
+    for number, entry in enumerate(entries):
         if not isinstance(entry, types):
             require(entry, types, f"{name}[{number}]", expected)
-    return listed
+    return entries
 
 
 def named_arguments(call: C) -> C:
@@ -84,15 +84,15 @@ def _name(call: Callable[..., Any]) -> str:
 
 def _parameters_text(signature: inspect.Signature) -> str:
     """The arguments of a function: with their types those that it needs, as `name=` those that must be named."""
-    named = [
+    arguments = [
         argument
         for argument in signature.parameters.values()
         if argument.name != "self" and argument.kind != argument.VAR_KEYWORD
     ]
-    needed = [f"{argument.name}: {argument.annotation}" for argument in named if argument.default is argument.empty]
+    needed = [f"{argument.name}: {argument.annotation}" for argument in arguments if argument.default is argument.empty]
     optional = [
         f"{argument.name}{'=' * (argument.kind == argument.KEYWORD_ONLY)}"
-        for argument in named
+        for argument in arguments
         if argument.default is not argument.empty
     ]
     verbs = {"needs": needed, "may have": optional}

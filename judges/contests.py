@@ -128,14 +128,14 @@ def ranks(ranking: str, number: int) -> tuple[int, ...]:
     """
     if not re.fullmatch(r"[0-9]{1,4}([>=][0-9]{1,4})*", ranking):
         return ()
-    placed: dict[int, int] = {}
-    place = 1
-    for sign, named in re.findall(r"(^|[>=])([0-9]+)", ranking):
-        place = len(placed) + 1 if sign == ">" else place
-        placed[int(named)] = place
-    if sorted(placed) != list(range(1, number + 1)) or len(re.findall("[0-9]+", ranking)) != number:
+    rank_by_candidate: dict[int, int] = {}
+    rank = 1
+    for sign, candidate in re.findall(r"(^|[>=])([0-9]+)", ranking):
+        rank = len(rank_by_candidate) + 1 if sign == ">" else rank
+        rank_by_candidate[int(candidate)] = rank
+    if sorted(rank_by_candidate) != list(range(1, number + 1)) or len(re.findall("[0-9]+", ranking)) != number:
         return ()
-    return tuple(placed[candidate] for candidate in range(1, number + 1))
+    return tuple(rank_by_candidate[candidate] for candidate in range(1, number + 1))
 
 
 def contest_verdict(verdicts: Sequence[Verdict]) -> Verdict:

@@ -64,9 +64,9 @@ def mean_bounds(low: Sequence[float], high: Sequence[float], values: Sequence[fl
     >>> mean_bounds([0.0, 0.0, 0.5], [0.5, 0.0, 0.5], [0.0, 0.5, 1.0])
     (0.5, 1.0)
     """
-    places = range(len(low) + 1)
-    upper = [[*low[:place], *high[place:]] for place in places if sum(low[:place]) + sum(high[place:]) > 0]
-    lower = [[*high[:place], *low[place:]] for place in places if sum(high[:place]) + sum(low[place:]) > 0]
+    cuts = range(len(low) + 1)
+    upper = [[*low[:cut], *high[cut:]] for cut in cuts if sum(low[:cut]) + sum(high[cut:]) > 0]
+    lower = [[*high[:cut], *low[cut:]] for cut in cuts if sum(high[:cut]) + sum(low[cut:]) > 0]
     return min(_mean(weights, values) for weights in lower), max(_mean(weights, values) for weights in upper)
 
 
@@ -80,7 +80,7 @@ def by_answer(reply: Probabilities) -> tuple[list[float], list[float]]:
     """The lowest and the highest that the probability of each answer can be, over its spellings."""
     spelt = len(_SPACES)
     low, high = (
-        [min(math.fsum(ends[place : place + spelt]), 1.0) for place in range(0, len(ends), spelt)]
+        [min(math.fsum(ends[start : start + spelt]), 1.0) for start in range(0, len(ends), spelt)]
         for ends in (reply.low, reply.high)
     )
     return low, high

@@ -21,18 +21,18 @@ def gather(
     results: dict[int, T] = {}
     asks: dict[int, list[Ask]] = {}
 
-    def advance(place: int, replies: list[Reply] | None) -> None:
-        asks.pop(place, None)
+    def advance(index: int, replies: list[Reply] | None) -> None:
+        asks.pop(index, None)
         try:
-            asks[place] = next(programs[place]) if replies is None else programs[place].send(replies)
+            asks[index] = next(programs[index]) if replies is None else programs[index].send(replies)
         except StopIteration as end:
-            results[place] = end.value
+            results[index] = end.value
 
-    for place in range(len(programs)):
-        advance(place, None)
+    for index in range(len(programs)):
+        advance(index, None)
     while asks:
         under_way = list(asks.items())
         replies = iter((yield [ask for _, program_asks in under_way for ask in program_asks]))
-        for place, program_asks in under_way:
-            advance(place, list(islice(replies, len(program_asks))))
-    return [results[place] for place in range(len(programs))]
+        for index, program_asks in under_way:
+            advance(index, list(islice(replies, len(program_asks))))
+    return [results[index] for index in range(len(programs))]

@@ -25,14 +25,14 @@ CHOICE = "choice"
 """The name, in the place of an aspect's, of the questions of a judge of contests."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,60}")
-_COMMON = {"name", "title", "kinds", "texts", "questions"}
-_SCORED = {*_COMMON, "replies", "scale", "better", "combine"}
-_CHOSEN = {*_COMMON, "replies"}
+_COMMON_KEYS = {"name", "title", "kinds", "texts", "questions"}
+_SCORE_KEYS = {*_COMMON_KEYS, "replies", "scale", "better", "combine"}
+_CHOICE_KEYS = {*_COMMON_KEYS, "replies"}
 _KEYS: Mapping[str, set[str]] = {
-    **{key: {*_SCORED, "optional"} for key in ("json", "free_json")},
-    **{"number": _SCORED, "expected": {*_SCORED, "answers"}},
-    **{"two_way": _CHOSEN, "four_way": _CHOSEN},
-    "network": {*_COMMON, "scale", "sigmoid", "better", "network"},
+    **{key: {*_SCORE_KEYS, "optional"} for key in ("json", "free_json")},
+    **{"number": _SCORE_KEYS, "expected": {*_SCORE_KEYS, "answers"}},
+    **{"two_way": _CHOICE_KEYS, "four_way": _CHOICE_KEYS},
+    "network": {*_COMMON_KEYS, "scale", "sigmoid", "better", "network"},
 }
 """The keys of a file by how its questions are answered."""
 _SUPPLIED = {"names", "example", "kind", "form", "medium", "places", "candidates"}
@@ -51,13 +51,15 @@ def spec_of(pack: Pack) -> JudgeSpec:
         _refuse(pack, "judge", f"words of {manifest.judge}, and no judge: set judges.{manifest.judge}.pack to them")
     if not _NAME.fullmatch(manifest.name):
         _refuse(pack, "name", f"{manifest.name!r} is no name of small letters, digits and _")
-    answered = "network" if manifest.network else manifest.replies
-    _require_known(pack, "replies", answered, _KEYS)
-    for key in sorted(manifest.model_fields_set - _KEYS[answered]):
+    answer_form = "network" if manifest.network else manifest.replies
+    _require_known(pack, "replies", answer_form, _KEYS)
+    for key in sorted(manifest.model_fields_set - _KEYS[answer_form]):
         _refuse(
-            pack, key, "means nothing where a network answers" if manifest.network else f"not for replies: {answered}"
+            pack,
+            key,
+            "means nothing where a network answers" if manifest.network else f"not for replies: {answer_form}",
         )
-    aspects = _aspects(pack, (CHOICE,) if _KEYS[answered] is _CHOSEN else ASPECTS)
+    aspects = _aspects(pack, (CHOICE,) if _KEYS[answer_form] is _CHOICE_KEYS else ASPECTS)
     spec = JudgeSpec(
         name=manifest.name,
         title=manifest.title or manifest.name,
@@ -65,12 +67,12 @@ def spec_of(pack: Pack) -> JudgeSpec:
         method=f"described in {pack.path.name}",
         needs=_needs(pack, aspects),
         options=NoOptions,
-        build=lambda options, words, setting: _measured(words, aspects[0]),
+        build=lambda options, wording, setting: _measured(wording, aspects[0]),
         pack=lambda options, setting: str(pack.path),
         calls=lambda options, setting: str(len(aspects)),
         file=pack,
     )
-    if answered == "network":
+    if answer_form == "network":
         return _of_network(spec, pack)
     return _of_contests(spec) if aspects == [CHOICE] else _of_sub_scores(spec, pack)
 
@@ -79,19 +81,19 @@ def _refuse(pack: Pack, key: str, reason: str) -> NoReturn:
     raise VievalError(f"{pack.path}: {key}: {reason}")
 
 
-def _require_known(pack: Pack, key: str, name: str, known: Iterable[Any], what: str = "") -> None:
+def _require_known(pack: Pack, key: str, name: str, allowed: Iterable[Any], what: str = "") -> None:
     """VievalError, with the nearest name, for one that is not known."""
-    names = list(known)
+    names = list(allowed)
     if name not in names:
         _refuse(pack, key, f"no {name!r}{what}{did_you_mean(name, names, 0.5)}; known: {', '.join(names) or 'none'}")
 
 
-def _aspects(pack: Pack, known: Sequence[str]) -> list[str]:
+def _aspects(pack: Pack, allowed: Sequence[str]) -> list[str]:
     """The aspects that the questions are about, in their order."""
     aspects: dict[str, None] = {}
     for key in pack.questions:
         aspect, _, kind = key.partition("_")
-        _require_known(pack, "questions", aspect, known)
+        _require_known(pack, "questions", aspect, allowed)
         if kind:
             _require_known(pack, f"questions.{key}", kind, INPUTS)
         aspects[aspect] = None
@@ -118,8 +120,8 @@ def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
     """VievalError where a question is absent, or shows or names what the kind has not."""
     images = (*INPUTS[kind].images, *(["mask"] if kind == _MASKED_EDITING else []))
     texts = (*INPUTS[kind].texts, *pack.manifest.texts)
-    shown: dict[Any, None] = {}
-    named = dict.fromkeys(pack.manifest.texts)
+    image_roles: dict[Any, None] = {}
+    text_names = dict.fromkeys(pack.manifest.texts)
     for aspect in aspects:
         key = question_key(pack, aspect, kind)
         _require_known(pack, "questions", key, pack.questions, f" for the kind {kind}")
@@ -129,9 +131,11 @@ def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
         variables = sorted(pack.variables(question.template) - _SUPPLIED)
         for name in variables:
             _require_known(pack, f"questions.{key}: {question.template}", name, texts, f" in the kind {kind}")
-        shown |= dict.fromkeys(OUTPUTS if role == "output" and aspect == CHOICE else role for role in question.images)
-        named |= dict.fromkeys(variables)
-    return Needs(tuple(shown), tuple(named))
+        image_roles |= dict.fromkeys(
+            OUTPUTS if role == "output" and aspect == CHOICE else role for role in question.images
+        )
+        text_names |= dict.fromkeys(variables)
+    return Needs(tuple(image_roles), tuple(text_names))
 
 
 def _of_sub_scores(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
@@ -155,11 +159,11 @@ def _of_sub_scores(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     of_scores = Rubric(scale, {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects}, overall)
     spec = replace(spec, aspects=(*spec.aspects, *([OVERALL] if overall else [])), intervals=expected)
     if not expected:
-        return replace(spec, build=lambda options, words, setting: rubric.judge(of_scores, words))
+        return replace(spec, build=lambda options, wording, setting: rubric.judge(of_scores, wording))
     if not manifest.answers and scale.high - scale.low > _MOST_NUMBERS:
         _refuse(pack, "answers", f"name them, where the scale has more than {_MOST_NUMBERS} steps")
     answers = manifest.answers or {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
-    return replace(spec, build=lambda options, words, setting: rubric.expected_judge(of_scores, words, answers))
+    return replace(spec, build=lambda options, wording, setting: rubric.expected_judge(of_scores, wording, answers))
 
 
 def _of_contests(spec: JudgeSpec) -> JudgeSpec:
@@ -171,8 +175,8 @@ def _of_contests(spec: JudgeSpec) -> JudgeSpec:
             kind: replace(question, images=tuple(role for role in question.images if role != "output"))
             for kind, question in by_kind.items()
         }
-        chosen = pairwise.PairwiseOptions(answers=cast(pairwise.Answers, pack.replies))
-        return pairwise.build(chosen, replace(pack, questions=questions))
+        pairwise_options = pairwise.PairwiseOptions(answers=cast(pairwise.Answers, pack.replies))
+        return pairwise.build(pairwise_options, replace(pack, questions=questions))
 
     return replace(
         spec,
@@ -208,7 +212,7 @@ def _measured(pack: Pack, aspect: str) -> Judge:
     def program(sample: Sample) -> Program:
         question = pack.questions[question_key(pack, aspect, sample.kind)]
         images = {f"image_{number}": sample.images[role] for number, role in enumerate(question.images)}
-        text = {"text": rubric.words(pack, question, sample)}
+        text = {"text": rubric.question_text(pack, question, sample)}
         [reply] = yield [Measure(metric.name, images, (metric.name,), text, pack.name)]
         return verdict_of(metric, reply)
 

@@ -14,7 +14,7 @@ _LONGEST = 4000
 _MOST_BRACKETS = 24
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _SCORE = re.compile(rf"({_NUMBER})(?:\s*/\s*({_NUMBER}))?")
-_WORD = re.compile(r"[^\s,:\"'`\\\[\]{}\u201c\u201d\u2018\u2019]+|:")
+_TOKEN = re.compile(r"[^\s,:\"'`\\\[\]{}\u201c\u201d\u2018\u2019]+|:")
 # a quotation mark behind a value that had none before it, or a key in the midst of words: both may stand in a quoted text
 _QUOTED = re.compile(
     r"(?:\]|:\s*[\"']?[0-9][0-9./\s]*[\"']?)[\"'\u2019\u201d]\s*[,}]"
@@ -36,7 +36,7 @@ def repair_json(source: str) -> object:
         value = json_repair.loads(source, skip_json_loads=True)
     except Exception:  # a defect of json_repair on one garbled reply must not end a run of thousands
         value = None
-    if _QUOTED.search(source) or _WORD.findall(_flat(value)) != _WORD.findall(_ESCAPED.sub(" ", source)):
+    if _QUOTED.search(source) or _TOKEN.findall(_flat(value)) != _TOKEN.findall(_ESCAPED.sub(" ", source)):
         raise ValueError("JSON that can be read in more than one way")
     return value
 

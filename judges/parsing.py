@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -73,14 +73,14 @@ class _LeadIns:
     judgement: re.Pattern[str]
     answer: re.Pattern[str]
 
-    def leads_in(self, words: str) -> bool:
+    def leads_in(self, text: str) -> bool:
         """Return whether words lead in to an answer; those that name an image but no judgement may say what it shows."""
-        if not _PUNCTUATION.fullmatch(self.allowed.sub(" ", words)):
+        if not _PUNCTUATION.fullmatch(self.allowed.sub(" ", text)):
             return False
         sentences = [
-            part for part in _SENTENCE_END.split(self.heading.sub("", words)) if not _PUNCTUATION.fullmatch(part)
+            part for part in _SENTENCE_END.split(self.heading.sub("", text)) if not _PUNCTUATION.fullmatch(part)
         ]
-        return not (sentences and self.image.search(words)) or self.judgement.search(sentences[-1]) is not None
+        return not (sentences and self.image.search(text)) or self.judgement.search(sentences[-1]) is not None
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,19 @@ def reply_schema(
 ) -> dict[str, Any]:
     """JSON schema of an answer with `count` sub-scores from `low` to `high`, a short reasoning, and whatever other keys."""
     score = {"type": "number", "minimum": low or 0, "maximum": high}
-    known = {
+    schemas = {
         SCORE: {"type": "array", "items": score, "minItems": count, "maxItems": count},
         REASONING: {"type": "string", "minLength": 1, "maxLength": _LONGEST_REASONING},
     }
+    return object_schema({key: schemas.get(key, {}) for key in (*keys, *optional)}, keys)
+
+
+def object_schema(properties: Mapping[str, Any], required: Iterable[str] | None = None) -> dict[str, Any]:
+    """JSON schema of an object with these keys and no others; all are required where nothing else is said."""
     return {
         "type": "object",
-        "properties": {key: known.get(key, {}) for key in (*keys, *optional)},
-        "required": list(keys),
+        "properties": dict(properties),
+        "required": list(properties if required is None else required),
         "additionalProperties": False,
     }
 
@@ -213,8 +218,8 @@ def is_lead_in(text: str) -> bool:
     >>> [is_lead_in(text) for text in ("**Final score of image 2:**", "Image 2:", "The image:", "An example:")]
     [True, True, False, False]
     """
-    words = _plain(text)
-    return len(text) <= _LONGEST_LEAD_IN and any(language.leads_in(words) for language in _lead_ins())
+    plain = _plain(text)
+    return len(text) <= _LONGEST_LEAD_IN and any(language.leads_in(plain) for language in _lead_ins())
 
 
 def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
@@ -224,11 +229,11 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
         ValueError: what the value lacks, or has beside what was asked for.
     """
     if "enum" in schema:
-        named = {label.casefold(): label for label in schema["enum"]}
-        word = value.strip().replace("_", " ").casefold() if isinstance(value, str) else ""
-        if word not in named:
+        labels = {label.casefold(): label for label in schema["enum"]}
+        folded = value.strip().replace("_", " ").casefold() if isinstance(value, str) else ""
+        if folded not in labels:
             raise ValueError(f"{name} is none of {', '.join(schema['enum'])}")
-        return named[word]
+        return labels[folded]
     kind = schema.get("type")
     if kind == "object":
         if not isinstance(value, dict):
@@ -240,8 +245,8 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
         return {key: conformed(item, schema["properties"][key], key) for key, item in value.items()}
     if kind == "array":
         items = value if isinstance(value, list) else [value]
-        most = schema["maxItems"] if schema["items"].get("type") == "number" else len(items)
-        if not schema.get("minItems", 0) <= len(items) <= most:
+        max_items = schema["maxItems"] if schema["items"].get("type") == "number" else len(items)
+        if not schema.get("minItems", 0) <= len(items) <= max_items:
             raise ValueError(f"{name}: values given: {len(items)}, asked: {schema.get('minItems', 0)}")
         return [conformed(item, schema["items"], name) for item in items]
     if kind == "string":
@@ -294,17 +299,19 @@ def _plain(text: str) -> str:
 def _lead_ins() -> tuple[_LeadIns, ...]:
     languages: dict[str, dict[str, list[str]]] = {}
     for line in Path(__file__).with_name("lead_ins.txt").read_text(encoding="utf-8").splitlines():
-        head, _, words = line.partition(":")
+        head, _, phrases = line.partition(":")
         language, _, kind = head.partition(" ")
         if not line.startswith("#"):
-            languages.setdefault(language, {}).setdefault(kind, []).extend(word.strip() for word in words.split(","))
+            languages.setdefault(language, {}).setdefault(kind, []).extend(
+                phrase.strip() for phrase in phrases.split(",")
+            )
     return tuple(
         _LeadIns(
             allowed=_any_of(["json", *chain(*kinds.values())]),
             image=_any_of(kinds["image"]),
             heading=re.compile(
                 rf"(?:\A|{_SENTENCE_END.pattern}){_PUNCTUATION.pattern}"
-                rf"(?:{_any_of([word for word in kinds['image'] if 'N' in word]).pattern}){_PUNCTUATION.pattern}\Z"
+                rf"(?:{_any_of([phrase for phrase in kinds['image'] if 'N' in phrase]).pattern}){_PUNCTUATION.pattern}\Z"
             ),
             judgement=_any_of(kinds["judgement"]),
             answer=_any_of(kinds["answer"] + kinds["judgement"]),
@@ -313,15 +320,15 @@ def _lead_ins() -> tuple[_LeadIns, ...]:
     )
 
 
-def _any_of(words: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(_pattern, sorted(words, key=len, reverse=True))))
+def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(_pattern, sorted(phrases, key=len, reverse=True))))
 
 
-def _pattern(word: str) -> str:
+def _pattern(phrase: str) -> str:
     literal = (
-        re.escape(word.replace("N", "0").lower()).replace(r"\ ", r"[\s_]+").replace("0", r"[\s_#]{0,2}[0-9]{1,4}\s?")
+        re.escape(phrase.replace("N", "0").lower()).replace(r"\ ", r"[\s_]+").replace("0", r"[\s_#]{0,2}[0-9]{1,4}\s?")
     )
-    return literal if _CJK.search(word) else rf"(?<![^\W_]){literal}(?![^\W_])"
+    return literal if _CJK.search(phrase) else rf"(?<![^\W_]){literal}(?![^\W_])"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

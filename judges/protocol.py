@@ -50,7 +50,7 @@ def worst(statuses: Sequence[Status]) -> Status:
     return max(statuses, key=_FROM_BEST.__getitem__, default=Status.OK)
 
 
-_FROM_BEST = {status: place for place, status in enumerate(Status)}
+_FROM_BEST = {status: severity for severity, status in enumerate(Status)}
 
 
 CONDITION_ROLES = ("source", "mask", "subject", "control", "concepts")

@@ -32,10 +32,10 @@ FOLDER_VARIABLE = "VIEVAL_JUDGES"
 
 K = TypeVar("K")
 V = TypeVar("V")
-T = TypeVar("T", bound="Named")
+T = TypeVar("T", bound="HasName")
 
 
-class Named(Protocol):
+class HasName(Protocol):
     """A description with a name."""
 
     @property
@@ -45,17 +45,17 @@ class Named(Protocol):
 @cache
 def judges() -> dict[str, JudgeSpec]:
     """Return all judges by name, ours first; then those in files, of a folder that is named or named one by one."""
-    known = dict(descriptions(vieval_plugin.judges, ("SPEC", "SPECS"), ENTRY_POINTS, JudgeSpec))
-    if named := os.environ.get(FOLDER_VARIABLE):
-        files = sorted(file for file in path_of(named).glob("*") if packs.is_pack(str(file)))
+    specs = dict(descriptions(vieval_plugin.judges, ("SPEC", "SPECS"), ENTRY_POINTS, JudgeSpec))
+    if folder := os.environ.get(FOLDER_VARIABLE):
+        files = sorted(file for file in path_of(folder).glob("*") if packs.is_pack(str(file)))
         if not files:
-            _warn(f"{FOLDER_VARIABLE}: {named}: no folder with judges, which are YAML files")
+            _warn(f"{FOLDER_VARIABLE}: {folder}: no folder with judges, which are YAML files")
         for file in files:
             try:
-                _add(str(file), known)
+                _add(str(file), specs)
             except VievalError as error:
                 _warn(f"{error}; it is left out")
-    return known
+    return specs
 
 
 def judge(name: str, files: Iterable[object] = ()) -> JudgeSpec:
@@ -68,12 +68,12 @@ def judge(name: str, files: Iterable[object] = ()) -> JudgeSpec:
     Raises:
         VievalError: there is none, with the nearest name; or what is wrong with the file.
     """
-    known = judges()
-    if name not in known and packs.is_pack(name):
-        return _add(name, known)
-    for file in files if name not in known else ():
-        _add(str(file), known)
-    return by_name(name, known, "judge")
+    specs = judges()
+    if name not in specs and packs.is_pack(name):
+        return _add(name, specs)
+    for file in files if name not in specs else ():
+        _add(str(file), specs)
+    return by_name(name, specs, "judge")
 
 
 def judge_of_results(name: str, options: Mapping[str, Any]) -> JudgeSpec | None:
@@ -84,22 +84,22 @@ def judge_of_results(name: str, options: Mapping[str, Any]) -> JudgeSpec | None:
         return None
 
 
-def _add(file: str, known: dict[str, JudgeSpec]) -> JudgeSpec:
+def _add(file: str, specs: dict[str, JudgeSpec]) -> JudgeSpec:
     """The judge of a file, known by its name from now on; VievalError where that is another's."""
     spec = in_file.spec_of(packs.load(file))
-    other = known.get(spec.name)
-    if spec.file and other and not (other.file and real(other.file.path) == real(spec.file.path)):
-        holder = f"of the judge in {other.file.path}" if other.file else f"of the judge {other.title}"
+    namesake = specs.get(spec.name)
+    if spec.file and namesake and not (namesake.file and real(namesake.file.path) == real(spec.file.path)):
+        holder = f"of the judge in {namesake.file.path}" if namesake.file else f"of the judge {namesake.title}"
         raise VievalError(f"{spec.file.path}: name: {spec.name} is the name {holder}; give this one a name of its own")
-    known[spec.name] = spec
+    specs[spec.name] = spec
     return spec
 
 
-def by_name(name: str, known: Mapping[str, V], what: str) -> V:
+def by_name(name: str, entries: Mapping[str, V], what: str) -> V:
     """Return the entry of a name; VievalError, with the nearest name, if there is none."""
-    if name in known:
-        return known[name]
-    raise VievalError(f"no {what} {name!r}{did_you_mean(name, known, 0.6)}; known: {', '.join(known)}")
+    if name in entries:
+        return entries[name]
+    raise VievalError(f"no {what} {name!r}{did_you_mean(name, entries, 0.6)}; known: {', '.join(entries)}")
 
 
 def from_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:

@@ -90,7 +90,7 @@ def question_key(pack: Pack, aspect: str, kind: str) -> str:
     return f"{aspect}_{kind}" if f"{aspect}_{kind}" in pack.questions else aspect
 
 
-def words(pack: Pack, question: PackQuestion, sample: Sample, example: OneShotExample | None = None) -> str:
+def question_text(pack: Pack, question: PackQuestion, sample: Sample, example: OneShotExample | None = None) -> str:
     """The words of a question; its template knows the sample's texts and kind, and the `names` of the sub-scores."""
     return pack.render(
         question.template, {"kind": sample.kind, **sample.texts, "names": question.scores, "example": example}
@@ -124,7 +124,7 @@ def judge(rubric: Rubric, pack: Pack, examples: Mapping[str, OneShotExample] | N
 def _message(pack: Pack, question: PackQuestion, sample: Sample, example: OneShotExample | None = None) -> Message:
     example_images = tuple(Image(path) for path in example.images) if example else ()
     images = (*example_images, *(sample.images[role] for role in question.images))
-    return Message("user", (*images, words(pack, question, sample, example)))
+    return Message("user", (*images, question_text(pack, question, sample, example)))
 
 
 def _score_ask(
@@ -158,8 +158,8 @@ def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> 
         steps = [
             step_of(reply, (aspect,), continuations, values) for reply, aspect in zip(replies, questions, strict=True)
         ]
-        known = [(step.path[0], step.bounds) for step in steps if step.bounds]
-        lowest, highest = (rubric.with_overall({aspect: bounds[end] for aspect, bounds in known}) for end in (0, 1))
+        intervals = [(step.path[0], step.bounds) for step in steps if step.bounds]
+        lowest, highest = (rubric.with_overall({aspect: bounds[end] for aspect, bounds in intervals}) for end in (0, 1))
         return Verdict(
             {aspect: (low + highest[aspect]) / 2 for aspect, low in lowest.items()},
             worst([step.status for step in steps]),

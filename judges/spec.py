@@ -188,8 +188,8 @@ def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
     if needs is None and not sample.kind:
         return "the sample has no kind: say which, such as --kind tie, or add a column instruction"
     if needs is None:
-        known = ", ".join(spec.needs)
-        return f"{spec.name} does not know the kind {sample.kind!r} (it knows {known})"
+        known_kinds = ", ".join(spec.needs)
+        return f"{spec.name} does not know the kind {sample.kind!r} (it knows {known_kinds})"
     for what, needed, present in (("image", needs.images, set(sample.images)), ("text", needs.texts, held_texts)):
         for names in needed:
             any_of = (names,) if isinstance(names, str) else names

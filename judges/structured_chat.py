@@ -122,10 +122,10 @@ def _scores_of(ask: ScoreAsk) -> Callable[[str], Read[tuple[float, ...]]]:
     return read
 
 
-def kept(text: str) -> str:
+def excerpt(text: str) -> str:
     """Shorten a text that a model said: all of it or, of one that ran on, its beginning and its end.
 
-    >>> kept("short"), len(kept("long" * 10**6)) < 66_000
+    >>> excerpt("short"), len(excerpt("long" * 10**6)) < 66_000
     ('short', True)
     """
     if len(text) <= _KEPT_HEAD + _KEPT_TAIL:
@@ -145,9 +145,11 @@ def _read(reply: Reply, question: ChatRequest[T], attempt: int = 0) -> tuple[Ste
         return Step(path, Status.API_ERROR, reason=reason, attempt=attempt), Read(Status.API_ERROR)
     reading = question.read(reply.text)
     if reply.cut and reading.status.usable:
-        whole = reply.text.rstrip(" \r\n\t`").endswith(("}", "</answer>"))
-        reading = replace(reading, status=Status.REPAIRED) if whole else Read(Status.PARSE_FAILURE, reason=_CUT)
-    step = Step(path, reading.status, reading.scores, kept(reply.text), kept(reading.reason), attempt, cut=reply.cut)
+        complete = reply.text.rstrip(" \r\n\t`").endswith(("}", "</answer>"))
+        reading = replace(reading, status=Status.REPAIRED) if complete else Read(Status.PARSE_FAILURE, reason=_CUT)
+    step = Step(
+        path, reading.status, reading.scores, excerpt(reply.text), excerpt(reading.reason), attempt, cut=reply.cut
+    )
     return step, reading
 
 

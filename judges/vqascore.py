@@ -63,10 +63,10 @@ def build(options: VQAScoreOptions, wording: Pack, setting: str = "") -> Judge:
             for role, image in views
         ]
         steps = tuple(_read(reply, role) for reply, (role, _) in zip(replies, views, strict=True))
-        known = [step.bounds for step in steps if step.bounds is not None]
-        if len(known) < len(steps):
+        intervals = [step.bounds for step in steps if step.bounds is not None]
+        if len(intervals) < len(steps):
             return Verdict({}, worst([step.status for step in steps]), trace=steps)
-        low, high = (sum(ends) / len(known) for ends in zip(*known, strict=True))
+        low, high = (sum(ends) / len(intervals) for ends in zip(*intervals, strict=True))
         return Verdict({"SC": (low + high) / 2}, Status.OK, trace=steps, bounds={"SC": (low, high)})
 
     return program

@@ -44,11 +44,11 @@ def build(options: CIGEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
 
 
 def _require_known(options: CIGEvalOptions, wording: Pack) -> None:
-    known = [tool.name for tool in tools.planned()]
-    if unknown := [name for name in options.removed if name not in known]:
-        raise VievalError(f"judges.{SPEC.name}.removed: no tool {unknown[0]!r}; known: {', '.join(known)}")
-    if unknown := [name for name in wording.tools.values() if name not in known]:
-        raise VievalError(f"prompt pack {wording.name}: tools: no tool {unknown[0]!r}; known: {', '.join(known)}")
+    tool_names = [tool.name for tool in tools.planned()]
+    if unknown := [name for name in options.removed if name not in tool_names]:
+        raise VievalError(f"judges.{SPEC.name}.removed: no tool {unknown[0]!r}; known: {', '.join(tool_names)}")
+    if unknown := [name for name in wording.tools.values() if name not in tool_names]:
+        raise VievalError(f"prompt pack {wording.name}: tools: no tool {unknown[0]!r}; known: {', '.join(tool_names)}")
     if wording.tools and (unworded := _PLANNED_BY_US & set(options.improvements)):
         raise VievalError(
             f"judges.{SPEC.name}.improvements: {min(unworded)} is a matter of how the plan is asked for, and prompt pack "
@@ -74,18 +74,20 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
         path: messages
         for path, messages in conversations.items()
         if not any(
-            len(other) > len(messages) and other[: len(messages)] == messages for other in conversations.values()
+            len(conversation) > len(messages) and conversation[: len(messages)] == messages
+            for conversation in conversations.values()
         )
     }
     examples = [
-        TrainingExample(f"{identity}/{'/'.join(path)}", path[-1], messages, _assistant_turn_indices(messages))
+        TrainingExample(
+            f"{identity}/{'/'.join(path)}",
+            path[-1],
+            messages,
+            tuple(index for index, message in enumerate(messages) if message.role == "assistant"),
+        )
         for path, messages in complete.items()
     ]
     return [TrainingUnit(example.sub_task, example.sub_task, None, (example,)) for example in examples]
-
-
-def _assistant_turn_indices(messages: Sequence[Message]) -> tuple[int, ...]:
-    return tuple(place for place, message in enumerate(messages) if message.role == "assistant")
 
 
 SPEC = JudgeSpec(

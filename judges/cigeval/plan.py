@@ -6,18 +6,10 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vieval_plugin.judges.cigeval.questions import SCALE, Ratings, Setup, SubQuestion, barred, program
-from vieval_plugin.judges.gather import gather
-from vieval_plugin.judges.parsing import json_value, reply_schema
+from vieval_plugin.judges.cigeval.questions import SCALE, Rate, Rating, Setup, SubQuestion, barred, program
+from vieval_plugin.judges.parsing import json_value, object_schema, reply_schema
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Message, Program, Reply, Sample, Status, Step
-from vieval_plugin.judges.structured_chat import (
-    ChatRequest,
-    Read,
-    ScoreAsk,
-    StructuredChatOutcome,
-    ask_all,
-    ask_scores,
-)
+from vieval_plugin.judges.structured_chat import ChatRequest, Read, ScoreAsk, ask_all, ask_scores
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
 _NONE = frozenset({"", "none", "null", "no", "no_tool", "n/a"})
@@ -111,9 +103,9 @@ def _choose(sub_question: SubQuestion, entry: Entry | None, readable: bool, setu
         return no_tool(Status.OK, entry.reasoning, "plan: no tool")
     tool = next((tool for tool in setup.tools if tool.name == entry.tool), None)
     if tool is None:
-        known = entry.tool in registry()
-        reason = f"the tool {entry.tool[:60]!r} {'was not offered' if known else 'does not exist'}"
-        return no_tool(Status.PARSE_FAILURE, reason, f"plan: {'tool not offered' if known else 'unknown tool'}")
+        registered = entry.tool in registry()
+        reason = f"the tool {entry.tool[:60]!r} {'was not offered' if registered else 'does not exist'}"
+        return no_tool(Status.PARSE_FAILURE, reason, f"plan: {'tool not offered' if registered else 'unknown tool'}")
     if why := barred(tool, sub_question, setup):
         return no_tool(Status.PARSE_FAILURE, why, "plan: forbidden tool")
     entities = entry.entities if setup.improves("named_entity") else ()
@@ -127,11 +119,11 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
         document, _ = json_value(text, "{[")
     except ValueError as error:
         return Read(Status.PARSE_FAILURE, reason=str(error))
-    listed = document.get("plan") if isinstance(document, dict) else document
-    if not isinstance(listed, list):
+    raw_entries = document.get("plan") if isinstance(document, dict) else document
+    if not isinstance(raw_entries, list):
         return Read(Status.PARSE_FAILURE, reason="no list of entries under plan")
     try:
-        entries = tuple(_entry(plan_entry) for plan_entry in listed)
+        entries = tuple(_entry(plan_entry) for plan_entry in raw_entries)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return Read(Status.PARSE_FAILURE, reason="an entry of the plan lacks its task_id, or is no object")
     if len({entry.task_id for entry in entries}) < len(
@@ -149,8 +141,8 @@ def tool_name(written: object) -> str:
 
 def texts_of(written: object) -> tuple[str, ...]:
     """A text or a list of texts as a model gives it."""
-    listed = written if isinstance(written, list) else [written]
-    return tuple(text.strip() for text in listed if isinstance(text, str) and text.strip())
+    texts = written if isinstance(written, list) else [written]
+    return tuple(text.strip() for text in texts if isinstance(text, str) and text.strip())
 
 
 def _entry(fields: Any) -> Entry:
@@ -171,18 +163,8 @@ def schema(count: int, tools: Sequence[Tool], entities: bool) -> dict[str, Any]:
         **({"entities": {"type": "array", "items": text, "maxItems": 4}} if entities else {}),
         "reasoning": text,
     }
-    entry = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"plan": {"type": "array", "items": entry, "minItems": count, "maxItems": count}},
-        "required": ["plan"],
-        "additionalProperties": False,
-    }
+    entries = {"type": "array", "items": object_schema(properties), "minItems": count, "maxItems": count}
+    return object_schema({"plan": entries})
 
 
 def judge(setup: Setup) -> Judge:
@@ -193,31 +175,21 @@ def judge(setup: Setup) -> Judge:
     """
 
     def of_sample(sample: Sample) -> Program:
-        def judging(
+        def begin(
             sub_questions: list[SubQuestion], images: Mapping[str, Image]
-        ) -> Generator[list[Ask], list[Reply], Ratings]:
+        ) -> Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]:
             choices, steps = yield from plan(sub_questions, images, setup)
-            rated = yield from gather(
-                [_rate(sub_question, choices[sub_question.name], sample, setup) for sub_question in sub_questions]
-            )
-            trace = [*steps, *(step for _, own_part, _ in rated for step in own_part)]
-            findings = [finding for _, _, own_part in rated for finding in own_part]
-            ratings = {
-                sub_question.name: answer for sub_question, (answer, _, _) in zip(sub_questions, rated, strict=True)
-            }
-            return Ratings(ratings, tuple(trace), tuple(findings))
+            return steps, lambda sub_question: _rate(sub_question, choices[sub_question.name], sample, setup)
 
-        return program(sample, setup, judging)
+        return program(sample, setup, begin)
 
     return of_sample
 
 
 def _rate(
     sub_question: SubQuestion, choice: ToolChoice, sample: Sample, setup: Setup
-) -> Generator[
-    list[Ask], list[Reply], tuple[StructuredChatOutcome[tuple[float, ...]], tuple[Step, ...], tuple[str, ...]]
-]:
-    """The tool and then the rating of a sub-question: the answer, all steps, and what is to be counted."""
+) -> Generator[list[Ask], list[Reply], Rating]:
+    """The tool and then the rating of a sub-question."""
     outcome, used, note, findings = ToolOutcome(), "", "", [choice.finding] if choice.finding else []
     if choice.tool is not None and choice.tool.use is not None:
         outcome = yield from choice.tool.use(sub_question.request((sub_question.name,), choice.entities, sample, setup))
@@ -231,8 +203,10 @@ def _rate(
     images = {**sub_question.images, **outcome.images}
     message = Message("user", (*images.values(), text))
     wording, enforced = setup.wording, setup.enforced(reply_schema(1))
-    shown = reply_schema(1, SCALE, 0, wording.keys_shown(sub_question.question.template), wording.manifest.optional)
-    ask = ScoreAsk(Chat((message,), (sub_question.name, "rating"), enforced), shown, as_shown=enforced is None)
+    answer_schema = reply_schema(
+        1, SCALE, 0, wording.keys_shown(sub_question.question.template), wording.manifest.optional
+    )
+    ask = ScoreAsk(Chat((message,), (sub_question.name, "rating"), enforced), answer_schema, as_shown=enforced is None)
     [answer] = yield from ask_scores([ask], setup.wording)
     planned = (choice.step,) if choice.step else ()
     return answer, (*planned, *outcome.steps, *answer.steps), (*findings, *answer.findings)

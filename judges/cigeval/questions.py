@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from vieval_plugin.judges.gather import gather
 from vieval_plugin.judges.protocol import Ask, Image, Path, Reply, Sample, Status, Step, UseTool, Verdict, worst
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import StructuredChatOutcome
@@ -146,32 +147,29 @@ def pictures(
 def sub_questions(sample: Sample, images: Mapping[str, Image], wording: Pack) -> list[SubQuestion]:
     """The sub-questions of the sample's kind, as the prompt pack lists them."""
     kind = sample.kind
-    listed = []
+    kind_questions = []
     for key, question in wording.questions.items():
         of_kind, _, name = key.partition("/")
         if of_kind == kind:
             images_by_role = {role: images[role] for role in question.images}
-            named = name if name.startswith("concept_") else "subject"
-            subject = sample.texts.get(named, "").strip() or "subject"
+            subject_key = name if name.startswith("concept_") else "subject"
+            subject = sample.texts.get(subject_key, "").strip() or "subject"
             texts = {"prompt": "", "instruction": "", **sample.texts, "subject": subject}
-            listed.append(SubQuestion(name, kind, question, images_by_role, texts))
-    return listed
+            kind_questions.append(SubQuestion(name, kind, question, images_by_role, texts))
+    return kind_questions
 
 
-Judging: TypeAlias = Callable[[list[SubQuestion], Mapping[str, Image]], Generator[list[Ask], list[Reply], "Ratings"]]
+Rating: TypeAlias = tuple[StructuredChatOutcome[tuple[float, ...]], Sequence[Step], Sequence[str]]
+"""The rating of a sub-question, all steps on the way to it, and what is to be counted."""
+Rate: TypeAlias = Callable[[SubQuestion], Generator[list[Ask], list[Reply], Rating]]
+Begin: TypeAlias = Callable[
+    [list[SubQuestion], Mapping[str, Image]], Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]
+]
+"""What comes before all ratings: its steps, and how each sub-question is rated then."""
 
 
-@dataclass(frozen=True)
-class Ratings:
-    """The rating of each sub-question by its name, all steps on the way to them, and what is to be counted."""
-
-    ratings: Mapping[str, StructuredChatOutcome[tuple[float, ...]]]
-    steps: tuple[Step, ...]
-    findings: tuple[str, ...]
-
-
-def program(sample: Sample, setup: Setup, judging: Judging) -> Generator[list[Ask], list[Reply], Verdict]:
-    """A sample's sub-questions through `judging`, and the verdict: `SC = min(sub-scores)/10`, in [0, 1].
+def program(sample: Sample, setup: Setup, begin: Begin) -> Generator[list[Ask], list[Reply], Verdict]:
+    """The sub-questions of a sample, rated at once, and the verdict: `SC = min(sub-scores)/10`, in [0, 1].
 
     A bad plan or a tool that fails does not keep a sub-question from being rated. A call of a model that fails does,
     wherever it happens: rated without the tool, the sample would differ from one run to the next.
@@ -183,9 +181,11 @@ def program(sample: Sample, setup: Setup, judging: Judging) -> Generator[list[As
     if not questions:
         reason = f"prompt pack {setup.wording.name} words no sub-questions for the kind {sample.kind}"
         return Verdict({}, Status.NOT_APPLICABLE, trace=(*cut, Step(("sample",), Status.NOT_APPLICABLE, reason=reason)))
-    judged = yield from judging(questions, images)
-    final = {name: answer.final for name, answer in judged.ratings.items()}
-    api_errors = [step.status for step in judged.steps if step.status is Status.API_ERROR]
+    planning, rate = yield from begin(questions, images)
+    rated = yield from gather([rate(question) for question in questions])
+    final = {question.name: answer.final for question, (answer, _, _) in zip(questions, rated, strict=True)}
+    steps = (*planning, *(step for _, steps, _ in rated for step in steps))
+    api_errors = [step.status for step in steps if step.status is Status.API_ERROR]
     status = worst([*(step.status for step in final.values()), *api_errors])
     scores = {}
     if status.usable:
@@ -193,4 +193,5 @@ def program(sample: Sample, setup: Setup, judging: Judging) -> Generator[list[As
     rationale = "\n".join(
         f"{name}: {step.reason}" for name, step in final.items() if step.status.usable and step.reason
     )
-    return Verdict(scores, status, rationale, (*cut, *judged.steps), findings=judged.findings)
+    findings = tuple(finding for _, _, findings in rated for finding in findings)
+    return Verdict(scores, status, rationale, (*cut, *steps), findings=findings)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from vieval_plugin.judges.cigeval.plan import texts_of, tool_name
-from vieval_plugin.judges.cigeval.questions import SCALE, Ratings, Setup, SubQuestion, barred, program
-from vieval_plugin.judges.gather import gather
-from vieval_plugin.judges.parsing import REFUSAL_INSIDE, read_answer
+from vieval_plugin.judges.cigeval.questions import SCALE, Rate, Rating, Setup, SubQuestion, barred, program
+from vieval_plugin.judges.parsing import REFUSAL_INSIDE, object_schema, read_answer
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -59,35 +58,29 @@ def judge(setup: Setup) -> Judge:
     """
 
     def of_sample(sample: Sample) -> Program:
-        def judging(
+        def begin(
             sub_questions: list[SubQuestion], images: Mapping[str, Image]
-        ) -> Generator[list[Ask], list[Reply], Ratings]:
-            rated = yield from gather([_converse(sub_question, sample, setup) for sub_question in sub_questions])
-            ratings = {
-                sub_question.name: answer for sub_question, (answer, _) in zip(sub_questions, rated, strict=True)
-            }
-            steps = tuple(step for _, talk in rated for step in talk.steps)
-            return Ratings(ratings, steps, tuple(finding for _, talk in rated for finding in talk.findings))
+        ) -> Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]:
+            yield from ()
+            return (), lambda sub_question: _converse(sub_question, sample, setup)
 
-        return program(sample, setup, judging)
+        return program(sample, setup, begin)
 
     return of_sample
 
 
-def _converse(
-    sub_question: SubQuestion, sample: Sample, setup: Setup
-) -> Generator[list[Ask], list[Reply], tuple[StructuredChatOutcome[tuple[float, ...]], _Conversation]]:
+def _converse(sub_question: SubQuestion, sample: Sample, setup: Setup) -> Generator[list[Ask], list[Reply], Rating]:
     """Turns until the model rates, or its tool calls are used up and it must."""
     tools = tuple(tool for tool in setup.tools if not barred(tool, sub_question, setup))
     turns = setup.options.turns if tools else 0
     text = sub_question.render(setup, form="react", tools=tools, turns=turns)
     talk = _Conversation([Message("user", (*sub_question.images.values(), text))], [], [])
     for turn in range(1, turns + 2):
-        left = turns + 1 - turn
+        calls_left = turns + 1 - turn
         path = (sub_question.name, f"turn {turn}")
-        turn_schema = schema(tools if left else ())
+        turn_schema = schema(tools if calls_left else ())
         chat = Chat(tuple(talk.messages), path, turn_schema)
-        [answer] = yield from ask_all([ChatRequest(chat, _reader(turn_schema, bool(left)))], setup.wording)
+        [answer] = yield from ask_all([ChatRequest(chat, _reader(turn_schema, bool(calls_left)))], setup.wording)
         talk.steps += answer.steps
         talk.findings += answer.findings
         did = answer.value
@@ -101,12 +94,12 @@ def _converse(
             "note": registry()[did.tool].note if not observed.failure else "",
             "found": observed.text,
             "pictures": [role.replace("_", " ") for role in observed.images],
-            "left": left - 1,
+            "left": calls_left - 1,
         }
         observation = setup.wording.render(setup.wording.questions["observation"].template, variables)
         talk.messages += [Message("assistant", (action_text,)), Message("user", (*pictures, observation))]
     scores = did.scores if did is not None else None
-    return StructuredChatOutcome(scores, answer.final, answer.steps), talk
+    return StructuredChatOutcome(scores, answer.final, answer.steps), talk.steps, talk.findings
 
 
 def _act(
@@ -168,9 +161,4 @@ def schema(tools: Sequence[Tool]) -> dict[str, Any]:
         },
         "reasoning": text,
     }
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return object_schema(properties)

@@ -181,10 +181,12 @@ def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
     roles = wording.questions[contest.kind].images
     if missing_roles := [role for role in roles if role not in first.images]:
         return f"the prompt pack {wording.name} shows the image {missing_roles[0]}, which the candidates do not have"
-    for n, other in enumerate(contest.candidates, start=1):
-        differs = [name for name in {**first.texts, **other.texts} if first.texts.get(name) != other.texts.get(name)]
-        differs += [role for role in roles if first.images.get(role) != other.images.get(role)]
-        if other.kind != first.kind or differs:
+    for n, candidate in enumerate(contest.candidates, start=1):
+        differs = [
+            name for name in {**first.texts, **candidate.texts} if first.texts.get(name) != candidate.texts.get(name)
+        ]
+        differs += [role for role in roles if first.images.get(role) != candidate.images.get(role)]
+        if candidate.kind != first.kind or differs:
             return (
                 f"candidates 1 and {n} were not made under the same conditions: {', '.join(differs) or 'kind'} differs"
             )

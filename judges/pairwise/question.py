@@ -54,13 +54,13 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
     candidates = []
     for letter, number in zip(LETTERS, presentation_order(order, len(contest.candidates)), strict=False):
         pictures[letter] = [image for _, image in outputs(contest.candidates[number - 1])]
-        candidates.append({"name": letter, "place": _place(letter), "pictures": len(pictures[letter])})
+        candidates.append({"name": letter, "place": _marker(letter), "pictures": len(pictures[letter])})
     variables = {
         # a text must not pass for a picture
         **{name: text.replace(_OBJECT, "") for name, text in conditions.texts.items()},
         "form": form,
-        "medium": next(word for role, word in _MEDIA.items() if outputs(conditions)[0][0].startswith(role)),
-        "places": {role: _place(role) for role in question.images},
+        "medium": next(medium for role, medium in _MEDIA.items() if outputs(conditions)[0][0].startswith(role)),
+        "places": {role: _marker(role) for role in question.images},
         "candidates": candidates,
     }
     pieces = re.split(f"{_OBJECT}(.*?){_OBJECT}", wording.render(question.template, variables))
@@ -73,7 +73,7 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
     return Message("user", tuple(_parts(pieces, pictures)))
 
 
-def _place(name: str) -> str:
+def _marker(name: str) -> str:
     return f"{_OBJECT}{name}{_OBJECT}"
 
 

@@ -11,14 +11,14 @@ from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
 from vieval_plugin.judges.pairwise.question import LETTERS, Form
-from vieval_plugin.judges.parsing import REASONING, REFUSAL_INSIDE, read_answer, without_thinking
+from vieval_plugin.judges.parsing import REASONING, REFUSAL_INSIDE, object_schema, read_answer, without_thinking
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import Read
 
 ReplyForm: TypeAlias = Form | Literal["labels"]
 
-BETTER, PLACES = "better", "places"
+BETTER_KEY, PLACES_KEY = "better", "places"
 ONE_ANSWER = "not one label, at the end of the reply"
 _LONGEST_REASON = 600
 _LABEL = re.compile(r"\[\[\s*(A\s*>>?\s*B|B\s*>>?\s*A|A\s*=\s*B(?:\s*=\s*(?:good|bad))?)\s*\]\]", re.IGNORECASE)
@@ -27,12 +27,12 @@ _LABEL = re.compile(r"\[\[\s*(A\s*>>?\s*B|B\s*>>?\s*A|A\s*=\s*B(?:\s*=\s*(?:good
 def schema(form: Form, number: int) -> dict[str, Any]:
     """JSON schema of an answer about so many candidates: a short reasoning first, and then what it comes to."""
     if form == "ranking":
-        place = {"type": "integer", "minimum": 1, "maximum": number}
-        key, answer = PLACES, _object_schema(dict.fromkeys(LETTERS[:number], place))
+        rank_schema = {"type": "integer", "minimum": 1, "maximum": number}
+        key, answer = PLACES_KEY, object_schema(dict.fromkeys(LETTERS[:number], rank_schema))
     else:
-        key, answer = BETTER, {"type": "string", "enum": list(_votes(form, (1, 2)))}
+        key, answer = BETTER_KEY, {"type": "string", "enum": list(_votes(form, (1, 2)))}
     reasoning = {"type": "string", "minLength": 1, "maxLength": _LONGEST_REASON}
-    return _object_schema({REASONING: reasoning, key: answer})
+    return object_schema({REASONING: reasoning, key: answer})
 
 
 def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]]:
@@ -54,9 +54,9 @@ def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]
         except ValueError as error:
             return _unreadable(str(error))
         if form != "ranking":
-            return _read(_votes(form, numbers)[answer[BETTER]], answer[REASONING], exact)
-        places = {number: answer[PLACES][letter] for letter, number in zip(LETTERS, numbers, strict=False)}
-        return _read(_ranking(places), answer[REASONING], exact)
+            return _read(_votes(form, numbers)[answer[BETTER_KEY]], answer[REASONING], exact)
+        ranks = {number: answer[PLACES_KEY][letter] for letter, number in zip(LETTERS, numbers, strict=False)}
+        return _read(_ranking(ranks), answer[REASONING], exact)
 
     return read
 
@@ -73,25 +73,16 @@ def plain_labels(text: str) -> frozenset[str]:
     return frozenset(label.replace("GOOD", "Good").replace("BAD", "Bad") for label in joined)
 
 
-def _object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 def _votes(form: Form, numbers: Sequence[int]) -> dict[str, str]:
     """Answers that are allowed for two candidates, each with the vote that it is."""
-    words = (FIRST, SECOND)
-    votes = {letter: words[number - 1] for letter, number in zip(LETTERS, numbers, strict=False)}
+    candidate_votes = (FIRST, SECOND)
+    votes = {letter: candidate_votes[number - 1] for letter, number in zip(LETTERS, numbers, strict=False)}
     return votes | ({"both good": BOTH_GOOD, "both bad": BOTH_BAD} if form == "four_way" else {})
 
 
-def _ranking(places: Mapping[int, int]) -> str:
+def _ranking(ranks: Mapping[int, int]) -> str:
     """Candidates by their places as a ranking: `2>1=3`."""
-    tied = [sorted(n for n in places if places[n] == place) for place in sorted(set(places.values()))]
+    tied = [sorted(n for n in ranks if ranks[n] == rank) for rank in sorted(set(ranks.values()))]
     return ">".join("=".join(map(str, group)) for group in tied)
 
 
@@ -101,8 +92,8 @@ def read_label(text: str, numbers: Sequence[int] = (1, 2), *, recorded: bool = F
     In a `recorded` reply the one label may stand anywhere, as its authors read it.
     """
     text = without_thinking(text)
-    labels, behind = plain_labels(text), _LABEL.split(text)[-1]
-    ends = recorded or not behind.strip("\r\n\t \"'`*_.")
+    labels, ending = plain_labels(text), _LABEL.split(text)[-1]
+    ends = recorded or not ending.strip("\r\n\t \"'`*_.")
     if len(labels) != 1 or len(_LABEL.findall(text)) < text.count("[[") or not ends:
         return _unreadable(ONE_ANSWER if labels else "no label found")
     [label], votes = labels, _votes("four_way", numbers)

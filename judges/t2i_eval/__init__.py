@@ -157,7 +157,7 @@ def extract(
     [answer] = yield from ask_all([ChatRequest(chat, lambda text: read_extraction(text, schema))], asker.wording)
     notes.trace += answer.steps
     if answer.value is None:
-        return notes.unread(answer.final)
+        return notes.add_failure(answer.final)
     notes.findings += [f"structure: {violation}" for violation in violations(answer.value)]
     return answer.value
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Path, Reply, Sample, Status, Step
+from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply, Sample, Status, Step
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, read_fields
@@ -57,38 +57,15 @@ class Asker:
         schema: Mapping[str, Any],
         variables: Mapping[str, Any],
         max_tokens: int,
+        history: tuple[Message, ...] = (),
     ) -> Chat:
-        """The first turn of a conversation: the images of the pack's question, then its text."""
+        """The next turn of a conversation, or its first: the images of the pack's question, then its text."""
         question = self.wording.questions[key]
-        text = self.wording.render(question.template, variables)
-        parts: tuple[str | Image, ...] = (
-            *(self.sample.images[role] for role in question.images if self._shows(role)),
-            text,
-        )
-        return self._ask((Message("user", parts),), step, path, schema, max_tokens)
-
-    def follow(
-        self,
-        conversation: Chat,
-        answer: str,
-        key: str,
-        step: Stage,
-        path: Path,
-        schema: Mapping[str, Any],
-        variables: Mapping[str, Any],
-        max_tokens: int,
-    ) -> Chat:
-        """The next turn of a conversation, after an answer word for word."""
-        text = self.wording.render(self.wording.questions[key].template, variables)
-        messages = (*conversation.messages, Message("assistant", (answer,)), Message("user", (text,)))
-        return self._ask(messages, step, path, schema, max_tokens)
-
-    def _ask(
-        self, messages: tuple[Message, ...], step: Stage, path: Path, schema: Mapping[str, Any], most: int
-    ) -> Chat:
-        backbone = self.options.backbones.get(step, "judge")
+        images = [self.sample.images[role] for role in question.images if self._shows(role)]
+        message = Message("user", (*images, self.wording.render(question.template, variables)))
         enforced = schema if self.wording.replies == "json" else None
-        return Chat(messages, path, enforced, most, backbone, stop_repeating=True)
+        backbone = self.options.backbones.get(step, "judge")
+        return Chat((*history, message), path, enforced, max_tokens, backbone, stop_repeating=True)
 
     @property
     def with_reference(self) -> bool:
@@ -106,14 +83,14 @@ class Notes:
     trace: list[Step] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
-    def unread(self, final: Step) -> Status:
+    def add_failure(self, final: Step) -> Status:
         """Take down in which way an answer was no use, unless its call failed; returns its status.
 
         The words are ours: a refusal's reason is the server's, and would be counted by itself.
         """
         if final.status not in (Status.API_ERROR, Status.TOOL_ERROR):
-            known = (word for word in (MISSING, REPEATED) if final.reason.partition(":")[0] == word)
-            self.findings.append(next(known, REFUSED if final.status is Status.REFUSAL else UNREADABLE))
+            causes = (cause for cause in (MISSING, REPEATED) if final.reason.partition(":")[0] == cause)
+            self.findings.append(next(causes, REFUSED if final.status is Status.REFUSAL else UNREADABLE))
         return final.status
 
 
@@ -151,12 +128,12 @@ def converse(asker: Asker, threads: Sequence[Thread], notes: Notes) -> Generator
     chats: list[Chat | None] = [None for _ in threads]
     last_answers = ["" for _ in threads]
     going = list(range(len(threads)))
-    for place in range(max((len(thread.turns) for thread in threads), default=0)):
-        going = [i for i in going if place < len(threads[i].turns)]
+    for index in range(max((len(thread.turns) for thread in threads), default=0)):
+        going = [i for i in going if index < len(threads[i].turns)]
         for i in going:
-            chats[i] = _turn(asker, threads[i], threads[i].turns[place], chats[i], last_answers[i], fields_by_thread[i])
+            chats[i] = _turn(asker, threads[i], threads[i].turns[index], chats[i], last_answers[i], fields_by_thread[i])
         markdown = asker.wording.replies == "markdown"
-        questions = [ChatRequest(chat, _reader(threads[i].turns[place], markdown)) for i in going if (chat := chats[i])]
+        questions = [ChatRequest(chat, _reader(threads[i].turns[index], markdown)) for i in going if (chat := chats[i])]
         answers = yield from ask_all(questions, asker.wording)
         for i, answer in zip(going, answers, strict=True):
             notes.trace += answer.steps
@@ -170,12 +147,12 @@ def converse(asker: Asker, threads: Sequence[Thread], notes: Notes) -> Generator
 
 
 def _turn(asker: Asker, thread: Thread, turn: Turn, conversation: Chat | None, answer: str, fields: Fields) -> Chat:
-    known = thread.blind if turn.blind else thread.variables
-    variables = {**known, "answer": fields.answer, "explanation": fields.explanation}
-    path = (*thread.path, turn.name)
-    if conversation is None or asker.wording.questions[turn.key].images:
-        return asker.chat(turn.key, turn.step, path, turn.schema, variables, 1024)
-    return asker.follow(conversation, answer, turn.key, turn.step, path, turn.schema, variables, 1024)
+    context = thread.blind if turn.blind else thread.variables
+    variables = {**context, "answer": fields.answer, "explanation": fields.explanation}
+    history: tuple[Message, ...] = ()
+    if conversation is not None and not asker.wording.questions[turn.key].images:
+        history = (*conversation.messages, Message("assistant", (answer,)))
+    return asker.chat(turn.key, turn.step, (*thread.path, turn.name), turn.schema, variables, 1024, history)
 
 
 def _reader(turn: Turn, markdown: bool) -> Callable[[str], Read[Fields]]:

@@ -35,12 +35,15 @@ def judge_questions(
 ) -> Generator[list[Ask], list[Reply], Result | Status]:
     """Answer all questions in one call, then explain and score everything in another."""
     ablation, questions = asker.ablation, extraction.questions
-    listed: dict[str, Any] = {"questions": schemas.numbered(questions), "with_reference": asker.with_reference}
+    question_variables: dict[str, Any] = {
+        "questions": schemas.numbered(questions),
+        "with_reference": asker.with_reference,
+    }
     merged = ablation in ("merged", "no_answering")
     answers: dict[str, Fields] = {}
     if not merged:
         captions = ablation != "no_captioning"
-        variables = {**listed, "captions": captions}
+        variables = {**question_variables, "captions": captions}
         schema = schemas.answers(questions, captions)
         chat = asker.chat("answers", "answer", ("answers",), schema, variables, _MAX_TOKENS)
         parts = yield from _ask(asker, chat, schema, notes)
@@ -49,11 +52,11 @@ def judge_questions(
         answers = {name: fields_of(parts[name]) for name, _ in schemas.numbered(questions)}
     variables = {
         **asker.sample.texts,
-        **listed,
+        **question_variables,
         "answers_too": ablation == "merged",
         "structure": structure_text(extraction) if extraction.entities else "",
         "answers": results_text(_judged(extraction, answers)),
-        "kinds": [kind for kind in KINDS if extraction.of(kind)],
+        "kinds": [kind for kind in KINDS if extraction.questions_of(kind)],
     }
     key = "evaluation" if not merged else "merged" if ablation == "merged" else "direct"
     schema = schemas.evaluation(questions, answers=ablation == "merged", appearance=merged)
@@ -63,8 +66,8 @@ def judge_questions(
         return Result(tuple(_judged(extraction, answers)))
     for name, question in schemas.numbered(questions):
         if merged or question.kind != "appearance":
-            known, evaluation = answers.get(name, Fields()), fields_of(parts[name])
-            answers[name] = Fields(known.answer or evaluation.answer, evaluation.explanation, evaluation.score)
+            earlier, evaluation = answers.get(name, Fields()), fields_of(parts[name])
+            answers[name] = Fields(earlier.answer or evaluation.answer, evaluation.explanation, evaluation.score)
     dimensions: dict[Kind, Fields] = {kind: fields_of(parts[kind]) for kind in KINDS if kind in parts}
     return Result(tuple(_judged(extraction, answers)), dimensions, fields_of(parts["overall"]))
 
@@ -94,5 +97,5 @@ def _ask(
     [answer] = yield from ask_all([ChatRequest(chat, read)], asker.wording)
     notes.trace += answer.steps
     if answer.value is None:
-        return notes.unread(answer.final)
+        return notes.add_failure(answer.final)
     return answer.value

@@ -30,7 +30,7 @@ def judge_questions(
     asker: Asker, extraction: Extraction, notes: Notes
 ) -> Generator[list[Ask], list[Reply], list[JudgedQuestion]]:
     """Answer, explain and score every question, all of them at once."""
-    known = {
+    context = {
         **asker.sample.texts,
         "structure": structure_text(extraction) if extraction.entities else "",
         "structure_info": structure_text(extraction, questions=True),
@@ -39,7 +39,7 @@ def judge_questions(
     for path, question in path_of(extraction):
         blind: dict[str, Any] = {"question": question.text, "kind": question.kind, "entities": question.entities}
         blind["with_reference"] = asker.with_reference
-        threads.append(Thread(path, _turns(question.kind, asker.ablation), {**known, **blind}, blind))
+        threads.append(Thread(path, _turns(question.kind, asker.ablation), {**context, **blind}, blind))
     answers = yield from converse(asker, threads, notes)
     return [JudgedQuestion(path, q, fields) for (path, q), fields in zip(path_of(extraction), answers, strict=True)]
 

@@ -69,16 +69,16 @@ def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
         elif token.type == "fence":
             yield from _lines(token.content)
         elif token.type == "inline":
-            words = _words(token)
+            content = _inline_text(token)
             if level:
-                stack = [*((depth, title) for depth, title in stack if depth < level), (level, words.strip(" :"))]
+                stack = [*((depth, title) for depth, title in stack if depth < level), (level, content.strip(" :"))]
                 level = 0
                 continue
-            for line in filter(None, map(str.strip, words.split("\n"))):
+            for line in filter(None, map(str.strip, content.split("\n"))):
                 yield tuple(title for _, title in stack), line
 
 
-def _words(inline: Token) -> str:
+def _inline_text(inline: Token) -> str:
     breaks = ("softbreak", "hardbreak")
     return "".join("\n" if child.type in breaks else child.content for child in inline.children or [])
 
@@ -184,14 +184,14 @@ def _from_json(document: Mapping[str, Any]) -> Extraction:
     entities, questions = [], []
     for entity in document["entities"]:
         name = _text_of(entity["name"])
-        listed = [
+        attribute_fields = [
             (_text_of(a["name"]), _text_of(a["value"]), _text_of(a.get("question", ""))) for a in entity["attributes"]
         ]
-        attributes = tuple(Attribute(attribute, value) for attribute, value, _ in listed)
+        attributes = tuple(Attribute(attribute, value) for attribute, value, _ in attribute_fields)
         entities.append(Entity(name, attributes, _text_of(entity.get("caption", ""))))
         questions.append(Question("appearance", _text_of(entity.get("appearance_question", "")), (name,)))
         questions += [
-            Question("intrinsic", question_text, (name,), attribute) for attribute, _, question_text in listed
+            Question("intrinsic", question_text, (name,), attribute) for attribute, _, question_text in attribute_fields
         ]
     relations = []
     for relation in document.get("relations", []):
@@ -223,8 +223,8 @@ def _from_markdown(lines: Sequence[Item]) -> Extraction:
             if item.key in ("entities", "entities involved", "entity") and questions:
                 questions[-1] = Question(questions[-1].kind, questions[-1].text, split_names(item.value))
             elif kind and item.key in ("question", ""):
-                named = split_names(name) if kind == "relationship" else (name,)
-                questions.append(Question(kind, item.value, () if _names_kind(name) else named))
+                entity_names = split_names(name) if kind == "relationship" else (name,)
+                questions.append(Question(kind, item.value, () if _names_kind(name) else entity_names))
         elif "caption" in titles and not _names_kind(name):
             captions[name] = item.value
         elif kind == "intrinsic" and not _names_kind(name):
@@ -248,7 +248,7 @@ def _from_markdown(lines: Sequence[Item]) -> Extraction:
 def _names_kind(title: str) -> bool:
     """Return whether a heading is one of the layout's own and no entity's."""
     folded = title.lower()
-    return any(word in folded for word in ("questions", "attributes", "image caption", "structure information"))
+    return any(label in folded for label in ("questions", "attributes", "image caption", "structure information"))
 
 
 def split_names(text: str) -> tuple[str, ...]:

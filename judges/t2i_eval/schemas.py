@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vieval_plugin.judges.parsing import object_schema
 from vieval_plugin.judges.t2i_eval.structure import KINDS, Question
 
 Schema = Mapping[str, Any]
 
-_MOST = 8
+_MAX_ITEMS = 8
 
 
 def _text(longest: int) -> Schema:
@@ -17,11 +18,11 @@ def _text(longest: int) -> Schema:
 
 
 def _object(**properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return object_schema(properties)
 
 
-def _list(item: Schema, least: int = 0, most: int = _MOST) -> Schema:
-    return {"type": "array", "items": item, "minItems": least, "maxItems": most}
+def _list(item: Schema, min_items: int = 0, max_items: int = _MAX_ITEMS) -> Schema:
+    return {"type": "array", "items": item, "minItems": min_items, "maxItems": max_items}
 
 
 _NAME, _QUESTION, _PROSE = _text(50), _text(140), _text(600)

@@ -62,7 +62,7 @@ class Extraction:
     relations: tuple[Relation, ...] = ()
     questions: tuple[Question, ...] = ()
 
-    def of(self, kind: Kind) -> tuple[Question, ...]:
+    def questions_of(self, kind: Kind) -> tuple[Question, ...]:
         """The questions of one kind, in order."""
         return tuple(question for question in self.questions if question.kind == kind)
 
@@ -75,7 +75,7 @@ def violations(extraction: Extraction) -> tuple[str, ...]:
     'entity without an appearance question'
     """
     broken: list[str] = []
-    known = {folded(entity.name) for entity in extraction.entities}
+    entity_names = {folded(entity.name) for entity in extraction.entities}
     for entity in extraction.entities:
         names = [folded(attribute.name) for attribute in entity.attributes]
         broken += ["entity without existence"] * (not any(EXISTENCE in name for name in names))
@@ -87,14 +87,16 @@ def violations(extraction: Extraction) -> tuple[str, ...]:
             not _questions_about(extraction, "appearance", entity.name)
         )
     for relation in extraction.relations:
-        broken += ["relation with an unknown entity"] * any(folded(name) not in known for name in relation.entities)
-    if len(extraction.of("relationship")) != len(extraction.relations):
+        broken += ["relation with an unknown entity"] * any(
+            folded(name) not in entity_names for name in relation.entities
+        )
+    if len(extraction.questions_of("relationship")) != len(extraction.relations):
         broken.append("relations and questions differ in number")
     return tuple(broken)
 
 
 def _questions_about(extraction: Extraction, kind: Kind, entity: str) -> list[Question]:
-    return [q for q in extraction.of(kind) if folded(entity) in {folded(name) for name in q.entities}]
+    return [q for q in extraction.questions_of(kind) if folded(entity) in {folded(name) for name in q.entities}]
 
 
 def folded(name: str) -> str:
@@ -115,7 +117,7 @@ def structure_text(extraction: Extraction, questions: bool = False) -> str:
         lines.append("# Questions")
         for kind in KINDS:
             lines.append(f"## {TITLES[kind]} Questions")
-            for question in extraction.of(kind):
+            for question in extraction.questions_of(kind):
                 lines += [f"### {', '.join(question.entities) or 'Image'}", f"- question: {question.text}"]
     if any(entity.caption for entity in extraction.entities):
         lines.append("# Image Caption")

@@ -66,11 +66,11 @@ def merged(boxes: Sequence[Box]) -> list[Box]:
     waiting = list(boxes)
     while waiting:
         box = waiting.pop()
-        touching = [other for other in disjoint_boxes if _overlap(box, other)]
+        touching = [disjoint_box for disjoint_box in disjoint_boxes if _overlap(box, disjoint_box)]
         if not touching:
             disjoint_boxes.append(box)
             continue
-        disjoint_boxes = [other for other in disjoint_boxes if other not in touching]
+        disjoint_boxes = [disjoint_box for disjoint_box in disjoint_boxes if disjoint_box not in touching]
         overlapping = [box, *touching]
         waiting.append(
             Box(

@@ -10,14 +10,14 @@ import json
 from collections.abc import Generator
 from typing import Any
 
-from vieval_plugin.judges.parsing import json_value, read_answer
+from vieval_plugin.judges.parsing import json_value, object_schema, read_answer
 from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed
 
 NAME = "scene_graph"
 BACKBONE = "scene_graph"
-_MOST = 40
+_MAX_ITEMS = 40
 
 
 def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
@@ -51,9 +51,9 @@ def read(text: str) -> Read[str]:
         graph, _ = read_answer(text, {**schema(), "properties": {"objects": {}, "relations": {}}})
     except ValueError as error:
         return Read(Status.PARSE_FAILURE, reason=str(error))
-    if not all(isinstance(listed, list) for listed in graph.values()):
+    if not all(isinstance(items, list) for items in graph.values()):
         return Read(Status.PARSE_FAILURE, reason="no lists of objects and relations in the reply")
-    return Read(Status.OK, json.dumps({key: graph[key][:_MOST] for key in graph}, ensure_ascii=False))
+    return Read(Status.OK, json.dumps({key: graph[key][:_MAX_ITEMS] for key in graph}, ensure_ascii=False))
 
 
 def read_freely(text: str) -> Read[str]:
@@ -70,27 +70,12 @@ def read_freely(text: str) -> Read[str]:
 def schema() -> dict[str, Any]:
     """JSON schema of a scene graph."""
     text = {"type": "string", "maxLength": 60}
-    scene_object_schema = {
-        "type": "object",
-        "properties": {"name": text, "attributes": {"type": "array", "items": text, "maxItems": 12}},
-        "required": ["name", "attributes"],
-        "additionalProperties": False,
+    attributes = {"type": "array", "items": text, "maxItems": 12}
+    items = {
+        "objects": object_schema({"name": text, "attributes": attributes}),
+        "relations": object_schema({"subject": text, "relation": text, "object": text}),
     }
-    relation = {
-        "type": "object",
-        "properties": {"subject": text, "relation": text, "object": text},
-        "required": ["subject", "relation", "object"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {
-            "objects": {"type": "array", "items": scene_object_schema, "maxItems": _MOST},
-            "relations": {"type": "array", "items": relation, "maxItems": _MOST},
-        },
-        "required": ["objects", "relations"],
-        "additionalProperties": False,
-    }
+    return object_schema({key: {"type": "array", "items": item, "maxItems": _MAX_ITEMS} for key, item in items.items()})
 
 
 TOOL = Tool(

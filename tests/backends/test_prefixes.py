@@ -18,7 +18,7 @@ from vieval_plugin.backends.token_probabilities import (
     from_token_bounds,
     prefix_probabilities,
 )
-from vieval_plugin.judges.adiee.answers import SPELLINGS
+from vieval_plugin.judges.adiee import SPELLINGS
 from vieval_plugin.judges.protocol import Failure, Likelihood, Message, Probabilities, Status
 
 LETTERS = " 0123456789ab"

@@ -19,7 +19,7 @@ from tests.picture_questions import PICTURES, ask, likelihood
 from vieval_plugin.backends import token_probabilities
 from vieval_plugin.backends.http.openai import OpenAIBackend
 from vieval_plugin.backends.http.server import ServerOptions, Usage
-from vieval_plugin.judges.adiee.answers import SPELLINGS
+from vieval_plugin.judges.adiee import SPELLINGS
 from vieval_plugin.judges.protocol import Failure, Image
 
 torch = pytest.importorskip("torch", reason="torch is not installed")

@@ -14,8 +14,7 @@ from tests.refusals import refusal
 from vieval_plugin.backends.image_tools.tools import run
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode, pixels
-from vieval_plugin.judges.adiee import UNLIKELY
-from vieval_plugin.judges.adiee.answers import NUMBERS, SPELLINGS, read_number
+from vieval_plugin.judges.adiee import NUMBERS, SPELLINGS, UNLIKELY, read_number
 from vieval_plugin.judges.adiee.question import Form, answer_text, form_of, question_text
 from vieval_plugin.judges.expected_value import mean_bounds
 from vieval_plugin.judges.protocol import (

@@ -23,7 +23,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, FORWARD, PAPER, REVERSE, SECOND, TIE
 from vieval_plugin.judges.pairwise.reading import read_label
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict, worst
-from vieval_plugin.judges.structured_chat import kept
+from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.results.logs import NotNamedError
 from vieval_plugin.results.logs.rows import read_log
 
@@ -96,7 +96,7 @@ def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
         if isinstance(index, bool) or not isinstance(index, (int, str)):
             raise VievalError(f"{path}: row {place}: idx is no whole number and no text; correct the file")
         if (uid := str(index)) in uids:
-            raise VievalError(f"{path}: row {place} repeats idx {kept(uid)}; correct the file")
+            raise VievalError(f"{path}: row {place} repeats idx {excerpt(uid)}; correct the file")
         uids.add(uid)
         yield uid, row
 
@@ -109,8 +109,8 @@ def _labelled(row: Any) -> Verdict:
     # the authors' reading is there where it found nothing too: a missing answer counts as wrong
     votes = {**({FORWARD: ours.value} if ours.value else {}), PAPER: paper}
     status = Status.OK if ours.value or paper else ours.status
-    reason = f"only the authors read a vote in it: {ours.reason}" if paper and not ours.value else kept(ours.reason)
-    step = Step((FORWARD,), status, answer=kept(reply), reason=reason)
+    reason = f"only the authors read a vote in it: {ours.reason}" if paper and not ours.value else excerpt(ours.reason)
+    step = Step((FORWARD,), status, answer=excerpt(reply), reason=reason)
     return Verdict({}, status, trace=(step,), choice=Choice(votes))
 
 
@@ -128,7 +128,7 @@ def _lettered(row: Any) -> Verdict:
             votes[order] = vote
             steps.append(Step((order,), Status.OK, answer=letter))
         else:
-            answer = kept(json.dumps(first, ensure_ascii=False))
+            answer = excerpt(json.dumps(first, ensure_ascii=False))
             steps.append(Step((order,), Status.PARSE_FAILURE, answer=answer, reason="the judgement is neither A nor B"))
     return Verdict({}, worst([step.status for step in steps]), trace=tuple(steps), choice=Choice(votes))
 

@@ -15,7 +15,7 @@ from typing import Any
 from vieval_plugin.judges.parsing import REFUSAL_INSIDE, SCORE, parse_scores, reply_schema
 from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict, worst
 from vieval_plugin.judges.refusals import declines
-from vieval_plugin.judges.structured_chat import kept
+from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.judges.viescore import RUBRIC
 from vieval_plugin.prompts import packs
 from vieval_plugin.results.logs.rows import number, read_rows
@@ -52,19 +52,19 @@ def _step(aspect: str, is_recorded: bool, row: Any, names: Sequence[str]) -> tup
     parsed = parse_scores(json.dumps({SCORE: row["score"]}), reply_schema(count, keys=(SCORE,)), as_shown=True)
     if parsed.status.usable:
         finding = REFUSAL_INSIDE if declines(reasoning) else ""
-        return Step(path, parsed.status, parsed.scores, reason=kept(reasoning)), finding
+        return Step(path, parsed.status, parsed.scores, reason=excerpt(reasoning)), finding
     reason = f"no recorded score that a live reply could have: {parsed.reason}"
-    return Step(path, Status.PARSE_FAILURE, answer=kept(reasoning), reason=reason, recorded=recorded), ""
+    return Step(path, Status.PARSE_FAILURE, answer=excerpt(reasoning), reason=reason, recorded=recorded), ""
 
 
 def _guessed(path: tuple[str, ...], reply: str, recorded: tuple[float, ...], names: Sequence[str]) -> tuple[Step, str]:
     """A reply that the authors could not read, as our reader reads it."""
     parsed = parse_scores(reply, reply_schema(len(names) or 1))
     if parsed.status.usable:
-        step = Step(path, Status.REPAIRED, parsed.scores, kept(reply), kept(parsed.reasoning), recorded=recorded)
+        step = Step(path, Status.REPAIRED, parsed.scores, excerpt(reply), excerpt(parsed.reasoning), recorded=recorded)
     else:
         reason = f"the authors guessed a score where they could not parse ({parsed.reason})"
-        step = Step(path, Status.GUESSED, answer=kept(reply), reason=reason, recorded=recorded)
+        step = Step(path, Status.GUESSED, answer=excerpt(reply), reason=reason, recorded=recorded)
     return step, parsed.finding
 
 
