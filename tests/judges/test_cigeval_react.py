@@ -139,14 +139,6 @@ def test_conversations_of_different_sub_questions_go_on_at_once():
     ]
 
 
-def test_every_call_has_a_step_of_its_label_with_the_reply_word_for_word():
-    game = played("sdig", subject=[use("grounding"), rate(8)])
-    answers = {step.label: step.answer for step in game.verdict.trace}
-    assert len(answers) == len(game.verdict.trace)
-    assert {label for wave in game.labels for label in wave} <= set(answers)
-    assert answers["subject/turn 1"] == use("grounding")
-
-
 def test_the_setting_and_the_limit_come_from_the_options():
     ready = playing.prepared("cigeval", "react", turns=1, removed=("grounding", "ocr"))
     assert ready.provenance.settings == ("react",)

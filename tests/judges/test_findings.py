@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from tests.fake_server import FakeServer
 from tests.playing import play
-from vieval_plugin import Backbone, evaluate
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import tools
@@ -56,12 +54,3 @@ def test_findings_are_of_a_fixed_list(judge, setting, words, reply):
 def test_the_rules_of_a_structure_are_all_listed():
     found = {*structure.violations.__code__.co_consts} - {structure.violations.__doc__}
     assert {one for one in found if isinstance(one, str) and " " in one and not one.startswith("Which")} <= set(RULES)
-
-
-def test_what_a_server_says_is_in_the_trace_and_not_among_the_findings():
-    with FakeServer(reply=lambda body: f"I'm sorry, I can't assist with that. {SAID}") as server:
-        backbone = Backbone(model="fake", base_url=server.base_url)
-        options = Config(store=StoreOptions(use=False))
-        [verdict] = evaluate(vieval_demo.load(None, "tig")[:1], judge="t2i_eval", backbone=backbone, options=options)
-    assert SAID in verdict.trace[0].answer
-    assert verdict.findings == (UNREADABLE,)

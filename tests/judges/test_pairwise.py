@@ -5,7 +5,6 @@ import json
 import random
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -25,11 +24,8 @@ from tests.asked_contests import (
     own_pack,
     reply,
 )
-from tests.fake_server import FakeServer
 from tests.pictures import plain
 from tests.playing import first_asks, images_of, play, prepared, text_of
-from vieval_plugin import Backbone, evaluate
-from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import pairwise
 from vieval_plugin.judges.contests import FIRST, SCHEMES, SECOND, Contest, ranks
 from vieval_plugin.judges.pairwise import preference_of, step_of
@@ -244,31 +240,6 @@ def test_titles_belong_to_the_steps():
     assert {step.path for step in verdict.trace} == set(pairwise.SPEC.titles(verdict.trace))
 
 
-def test_through_a_server_that_enforces_schemas(store):
-    with FakeServer() as server:
-        options = Config(store=StoreOptions(use=False))
-        backbone = Backbone(model="fake", base_url=server.base_url)
-        # the fake's reply is the first that the schema allows, which is a model that always names the first
-        verdicts = evaluate(drawn(), judge="pairwise", backbone=backbone, options=options)
-        expected = options.model_validate({"judges": {"pairwise": {"mode": "expected"}}, "store": {"use": False}})
-        preferred = evaluate(drawn(), judge="pairwise", backbone=backbone, options=expected)
-    for verdict in verdicts:
-        assert dict(verdict.choice.votes) == {"forward": FIRST, "reverse": SECOND}
-        assert verdict.findings == ("inconsistent",)
-    for verdict in preferred:
-        assert verdict.status is Status.OK
-        assert all(-1 <= value <= 1 for value in verdict.choice.preferences.values())
-        assert set(verdict.bounds) == {"forward", "reverse"}
-
-
-def drawn():
-    from vieval_plugin.benchmarks import vieval_demo
-
-    outputs = vieval_demo.load(Path(), "tig")
-    pairs = [next((a, b) for b in outputs if b is not a and b.texts == a.texts) for a in outputs[:2]]
-    return [Contest(SampleId("b", "t", "", str(n)), pair) for n, pair in enumerate(pairs)]
-
-
 # By the probabilities of answers: preferences, and bounds where they are not all known.
 
 
@@ -279,12 +250,9 @@ def test_a_preference_is_the_difference_and_turned_round():
     assert dict(verdict.choice.preferences) == pytest.approx({"forward": 0.4, "reverse": 0.4})
     assert dict(verdict.choice.votes) == {}
     assert (verdict.status, verdict.findings, verdict.scores) == (Status.OK, (), {})
-
-
-def test_a_preference_for_a_position_is_inconsistent():
-    verdict = play(build(mode="expected")(contest()), [known(0.7, 0.1), known(0.6, 0.2)]).verdict
-    assert dict(verdict.choice.preferences) == pytest.approx({"forward": 0.6, "reverse": -0.4})
-    assert verdict.findings == ("inconsistent",)
+    of_position = play(build(mode="expected")(contest()), [known(0.7, 0.1), known(0.6, 0.2)]).verdict
+    assert dict(of_position.choice.preferences) == pytest.approx({"forward": 0.6, "reverse": -0.4})
+    assert of_position.findings == ("inconsistent",)
 
 
 def test_an_answer_that_begins_otherwise_is_counted():

@@ -198,38 +198,29 @@ def test_one_unanswered_question_is_not_the_end_of_a_sample():
     assert "- not answered" in str(summary.messages[0].parts[-1])
 
 
-def test_a_question_that_framework_mode_leaves_unanswered_is_asked_again():
+@pytest.mark.parametrize(
+    ("step", "change", "reason"),
+    [
+        ("answers", {"question_4": None}, "the answer lacks question_4"),
+        ("evaluation", {"overall": {"explanation": "fine", "score": "high"}}, "score: not a number from 0 to 10"),
+    ],
+)
+def test_what_a_call_of_framework_mode_lacks_is_asked_for_again(step, change, reason):
     model = Script((CAT,))
 
     def answer(ask):
         reply = model(ask)
-        assert isinstance(ask, Chat)
-        if label_of(ask) != "answers" or len(ask.messages) > 1:
+        if label_of(ask) != step or len(ask.messages) > 1:
             return reply
-        said = json.loads(reply.text)
-        del said["question_4"]
-        return replace(reply, text=json.dumps(said))
+        document = json.loads(reply.text) | change
+        return replace(reply, text=json.dumps({key: value for key, value in document.items() if value is not None}))
 
-    verdict, waves = outcome(played(CAT.sample, answer, Options(mode="framework")))
-    assert [len(wave) for wave in waves] == [1, 1, 1, 1]
-    assert "the answer lacks question_4" in str(waves[2][0].messages[-1].parts[-1])
+    played_ = played(CAT.sample, answer, Options(mode="framework"))
+    assert [len(wave) for wave in played_.rounds] == [1, 1, 1, 1]
+    [again] = [ask for ask in played_.asks if label_of(ask) == step and len(ask.messages) > 1]
+    assert reason in str(again.messages[-1].parts[-1])
+    verdict = played_.verdict
     assert (verdict.status, verdict.scores["O"], verdict.findings) == (Status.REPAIRED, 0.7, ())
-
-
-def test_an_overall_score_of_framework_mode_that_is_none_is_asked_again():
-    model = Script((CAT,))
-
-    def answer(ask):
-        reply = model(ask)
-        assert isinstance(ask, Chat)
-        if label_of(ask) != "evaluation" or len(ask.messages) > 1:
-            return reply
-        said = json.loads(reply.text)
-        return replace(reply, text=json.dumps(said | {"overall": {"explanation": "fine", "score": "high"}}))
-
-    verdict, waves = outcome(played(CAT.sample, answer, Options(mode="framework")))
-    assert [len(wave) for wave in waves] == [1, 1, 1, 1]
-    assert (verdict.status, verdict.scores["O"]) == (Status.REPAIRED, 0.7)
 
 
 def test_without_an_overall_score_the_sample_failed_and_keeps_its_dimensions():

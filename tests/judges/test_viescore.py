@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.playing import first_asks, play, prepared
+from tests.playing import first_asks, play
 from vieval_plugin.judges import viescore
 from vieval_plugin.judges.protocol import Failure, Image, Sample, SampleId, Status, Text
 from vieval_plugin.prompts import packs
 
+JUDGE = viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))
 ROLES = ("output", "source", "mask", "subject", "control", "concepts")
 ORDER = {
     "tig": ["output"],
@@ -35,9 +36,8 @@ def answer(*scores, reasoning="because"):
 
 @pytest.mark.parametrize("task", ORDER)
 def test_each_task_asks_once_with_its_own_images_in_order(task):
-    judge = viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))
     scores = [9.0, 4.0, 7.0][: SUB_SCORES[task]]
-    played = play(judge(sample(task)), [answer(*scores), answer(6, 8)])
+    played = play(JUDGE(sample(task)), [answer(*scores), answer(6, 8)])
     verdict, (sc, pq) = played.verdict, played.asks
     assert [part.source.stem for part in sc.messages[0].parts[:-1]] == ORDER[task]
     assert [part.source.stem for part in pq.messages[0].parts[:-1]] == ["output"]
@@ -49,31 +49,16 @@ def test_each_task_asks_once_with_its_own_images_in_order(task):
 
 @pytest.mark.parametrize(("task", "words"), [("tig", 'a "red" {{cat}}'), ("mie", "add a hat"), ("sdie", "dog toy")])
 def test_a_condition_stands_in_the_question_as_it_is(task, words):
-    [sc, pq] = first_asks(viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))(sample(task)))
+    [sc, pq] = first_asks(JUDGE(sample(task)))
     assert words in sc.messages[0].parts[-1]
     assert words not in pq.messages[0].parts[-1]
 
 
 def test_a_failed_reply_leaves_its_aspect_out():
-    judge = viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))
-    verdict = play(judge(sample("tig")), [answer(5), Failure(Status.REFUSAL, "the content filter declined")]).verdict
-    assert verdict.scores == {"SC": 0.5}
-    assert verdict.status is Status.REFUSAL
+    verdict = play(JUDGE(sample("tig")), [answer(5), Failure(Status.REFUSAL, "the content filter declined")]).verdict
+    assert (verdict.scores, verdict.status) == ({"SC": 0.5}, Status.REFUSAL)
     assert [step.status for step in verdict.trace] == [Status.OK, Status.REFUSAL]
-
-
-def test_a_backend_failure_keeps_its_status_and_reason():
-    judge = viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))
-    verdict = play(judge(sample("tig")), [Failure(Status.API_ERROR, "timed out"), answer(5, 5)]).verdict
-    assert verdict.scores == {"PQ": 0.5}
-    assert verdict.trace[0].reason == "timed out"
-
-
-def test_a_sample_without_an_image_that_is_asked_about_is_not_applicable():
-    lacking = Sample(SampleId("own", "tie", "m", "1"), {"output": Image(Path("o.png"))}, {"instruction": "x"})
-    verdict = play(prepared("viescore").program(lacking)).verdict
-    assert (verdict.scores, verdict.status) == ({}, Status.NOT_APPLICABLE)
-    assert verdict.trace[0].reason == "the sample has no image source"
+    assert verdict.trace[1].reason == "the content filter declined"
 
 
 def test_zero_in_one_aspect_makes_the_overall_score_zero():
