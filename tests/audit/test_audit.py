@@ -64,7 +64,9 @@ def test_without_a_store_a_question_counts_as_often_as_it_is_asked(audit, store,
 def test_changes_that_apply_to_no_sample_are_named(audit):
     _, document, said, _ = audit(scripted.honest, samples="vieval_demo/tig", limit=4)
     shown = {(one["change"], one["aspect"]) for one in document["judges"][0]["effects"]}
-    assert shown == {(change.name, "PQ") for change in changes() if change.of == "output"}  # this server says no SC
+    assert shown == {
+        (change.name, "PQ") for change in changes() if change.modifies == "output"
+    }  # this server says no SC
     first = (
         "left out, as they apply to no sample with a score: source blank, source of another, praise overlay (SC, O), "
     )

@@ -24,7 +24,7 @@ def test_a_change_touches_what_it_says_and_is_the_same_each_time(samples, change
     made = change.make(one, other)
     assert made.images != one.images
     assert made == change.make(one, other)
-    kept = "source" if change.of == "output" else "output"
+    kept = "source" if change.modifies == "output" else "output"
     assert made.images[kept] is one.images[kept]
     assert (made.id, made.texts, made.kind) == (one.id, one.texts, one.kind)
 

@@ -51,6 +51,6 @@ def test_p_is_adjusted_for_all_effects_of_a_judge():
 def test_samples_that_lack_a_score_do_not_enter_and_are_counted():
     before, after = [0.5, 0.5, np.nan, 0.5], [0.9, np.nan, 0.9, 0.7]
     one = effect("border", "SC", "same", before, after, GROUPS[:4], StatisticsOptions(), 0)
-    assert (one.n, one.failed, one.before, one.after) == (2, 1, 0.5, 0.8)
+    assert (one.n, one.failed, one.mean_before, one.mean_after) == (2, 1, 0.5, 0.8)
     nothing = effect("border", "SC", "same", [0.5], [np.nan], ["a"], StatisticsOptions(), 0)
     assert (nothing.n, nothing.finding) == (0, "nothing to compare")

@@ -19,7 +19,7 @@ from vieval_plugin.card.card import (
     EntryCost,
     PublishedPlace,
 )
-from vieval_plugin.card.sentences import beside, limits, places, sentence, title
+from vieval_plugin.card.sentences import differences_sentence, further_titles, limits, sentence, title
 from vieval_plugin.card.writing import markdown_text, page
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
@@ -108,17 +108,17 @@ def test_the_place_names_who_is_better_and_by_how_much():
         "mine is number 1 to 2 of 4 ranked judges on ImagenHub (overall agreement .40 [.30, .50]): worse than A (by .10, p = .010); "
         "better than C; not shown to differ from B."
     )
-    assert places(card(entry(published=published))) == []
+    assert further_titles(card(entry(published=published))) == []
 
 
 def test_beside_a_judge_no_difference_is_claimed_that_no_test_shows():
     judge = place("A", -0.1, 0.01, [("tie", 0.2, 0.01), ("tig", -0.3, 0.2)])
-    assert beside(entry(published=[judge]), judge) == (
+    assert differences_sentence(entry(published=[judge]), judge) == (
         "Beside A, by task type: better on text-guided editing (.20 [.10, .30]); no difference is shown on the other task "
         "type; furthest behind on text-guided generation (-.30 [-.40, -.20], p = .200)."
     )
     judge = replace(judge, differences={"tie": Difference(number(-0.2), 0.01)})
-    assert beside(entry(published=[judge]), judge) == (
+    assert differences_sentence(entry(published=[judge]), judge) == (
         "Beside A, by task type: worse on text-guided editing (-.20 [-.30, -.10])."
     )
 
@@ -188,7 +188,7 @@ def test_any_numbers_make_a_card(seed):
         entries.append(entry(rng.choice([None, rng.uniform(-1, 1)]), useless, words, published))
     made = card(*entries)
     made = replace(made, sentence=sentence(made))
-    for text in (title(made), made.sentence, *places(made), *limits(made)):
+    for text in (title(made), made.sentence, *further_titles(made), *limits(made)):
         assert text.endswith(".")
         assert "None" not in text
         assert "nan" not in text

@@ -43,7 +43,7 @@ def test_it_has_tasks_on_each_benchmark_that_its_kinds_fit(judges):
 
 
 def test_it_judges_beside_viescore_and_is_replayed(judges, prepared_data, tmp_path, results_of, monkeypatch):
-    monkeypatch.setattr(image_model_agreement, "LEAST", 2)
+    monkeypatch.setattr(image_model_agreement, "LEAST_SAMPLES", 2)
     data, options = prepared_data("tig"), in_process.options_file(tmp_path / "v.yaml")
     with FakeServer() as server:
         model = in_process.served("vieval_openai", server)

@@ -146,7 +146,7 @@ def test_absent_judges_are_named_and_present_ones_dated(boards):
         "gpt4v_0shot",
         "gpt4v_1shot",
     ]
-    assert "Gemini 1.5 Pro zero-shot" in [judge.label for judge in boards[0].absent]
+    assert "Gemini 1.5 Pro zero-shot" in [judge.label for judge in boards[0].judges_without_logs]
     html = page(boards, OPTIONS)
     assert "Judges whose published logs were not here when this page was made: GPT-4o one-shot, Gemini" in html
     assert "The published judges are of 2023 and 2024." in html

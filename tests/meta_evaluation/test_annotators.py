@@ -29,7 +29,7 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 NAN = math.nan
 OPTIONS = StatisticsOptions(draws=50)
-BOOTSTRAP = Bootstrap.of("b/t", OPTIONS)
+BOOTSTRAP = Bootstrap.for_part("b/t", OPTIONS)
 IMPUTE = StatisticsOptions(draws=50, missing_ratings="impute_mean")
 DIMENSIONS = ("appearance", "intrinsic", "relationship")
 REPORT = WithAnnotators(DIMENSIONS, "O", 3)
@@ -44,7 +44,7 @@ def observation(uid, ratings, scores, status=Status.OK):
 
 def compare(rows, aspects, wanted, options=OPTIONS):
     dimensions = tuple(dict.fromkeys(statistic.aspect for statistic in wanted))
-    of_judge = AnnotatedRows.of(rows, Rating(aspects, dimensions), REPORT, options)
+    of_judge = AnnotatedRows.from_observations(rows, Rating(aspects, dimensions), REPORT, options)
     return {name.removesuffix("_value"): e for name, e in estimates_of(wanted, of_judge, BOOTSTRAP).items()}
 
 

@@ -56,7 +56,7 @@ def test_winoground_by_hand():
     names = ("text_score", "image_score", "group_score")
     found = values([*both, *text_only, *equal], names)
     assert found == pytest.approx({"text_score": 2 / 3, "image_score": 1 / 3, "group_score": 1 / 3})
-    rows = LabelRows.of([*both, *text_only, *equal], "SC", "SC", OPTIONS)
+    rows = LabelRows.from_observations([*both, *text_only, *equal], "SC", "SC", OPTIONS)
     assert STATISTICS["group_score"].compute(rows.with_tag("Object")).value == 1
     assert STATISTICS["text_score"].compute(rows.with_tag("Relation")).value == 0.5
 

@@ -69,7 +69,7 @@ def source_of(lookup: Lookup) -> Provenance:
     """The judge of results, less the label of its run; VievalError where they are of several."""
     sources = {replace(record.provenance, label="", config_hash="") for record in lookup.records}
     if len(sources) > 1:
-        names = ", ".join(sorted({" ".join((of.judge, *of.settings, of.backbone)).strip() for of in sources}))
+        names = ", ".join(sorted({" ".join((s.judge, *s.settings, s.backbone)).strip() for s in sources}))
         raise VievalError(f"verdicts of {len(sources)} judges or options ({names}); an anchor is of one")
     return next(record.provenance for record in lookup.records)
 
@@ -87,7 +87,7 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     rng = np.random.default_rng(seed)
     queues = [[records[i] for i in rng.permutation(len(records))] for _, records in sorted(strata.items())]
     longest = max(map(len, queues), default=0)
-    in_turn = [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
+    in_turn = [queue[index] for index in range(longest) for queue in queues if index < len(queue)]
     judged = _samples(lookup, in_turn[:n])
     if len(judged) < LEAST_ITEMS:
         raise VievalError(
@@ -147,15 +147,15 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
 
 def require_same_judge(anchor: Anchor, prepared: PreparedJudge) -> None:
     """VievalError where the judge would ask other questions today, which is no drift of a model."""
-    before, now = anchor.provenance, prepared.provenance
-    if (before.settings, before.pack_hash) != (now.settings, now.pack_hash):
+    then, now = anchor.provenance, prepared.provenance
+    if (then.settings, then.pack_hash) != (now.settings, now.pack_hash):
         raise VievalError(
-            f"the anchor was made with {before.pack} ({before.pack_hash}) as {before.setting or 'its plain setting'}, and the judge "
+            f"the anchor was made with {then.pack} ({then.pack_hash}) as {then.setting or 'its plain setting'}, and the judge "
             f"now asks {now.pack} ({now.pack_hash}); restore that pack, or make a new anchor"
         )
 
 
-def drift_report(anchor: Anchor, new: Sequence[Verdict], seed: int) -> DriftReport:
+def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftReport:
     """Test new verdicts on an anchor's samples against its repeats.
 
     Args:
@@ -165,17 +165,17 @@ def drift_report(anchor: Anchor, new: Sequence[Verdict], seed: int) -> DriftRepo
     """
     rows = [
         (judged, (*repeats, verdict))
-        for judged, repeats, verdict in zip(anchor.judged, anchor.repeats, new, strict=True)
-        if not any(of.status in _NO_ANSWER for of in (*repeats, verdict))
+        for judged, repeats, verdict in zip(anchor.judged, anchor.repeats, fresh, strict=True)
+        if not any(v.status in _NO_ANSWER for v in (*repeats, verdict))
     ]
     if not rows:
-        return DriftReport((), 0, len(new), ())
+        return DriftReport((), 0, len(fresh), ())
     scores = np.array([[score_of(verdict) for verdict in verdicts] for _, verdicts in rows])
     usable = [[verdict.status.usable for verdict in verdicts] for _, verdicts in rows]
     return DriftReport(
         drift_tests(_codes([verdicts for _, verdicts in rows]), scores, usable, seed),
         len(rows),
-        len(new),
+        len(fresh),
         tuple(_means(rows)),
     )
 
@@ -183,31 +183,31 @@ def drift_report(anchor: Anchor, new: Sequence[Verdict], seed: int) -> DriftRepo
 def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     """The report for a terminal, the answer first."""
     setting = " ".join((anchor.provenance.judge, *anchor.provenance.settings))
-    who = f"{setting} by {model}" if model else setting
+    judge = f"{setting} by {model}" if model else setting
     if report.decision == "undecided":
         first = (
-            f"It cannot be told whether {who} has drifted: {report.n} of {report.total} samples have answers, and "
+            f"It cannot be told whether {judge} has drifted: {report.n} of {report.total} samples have answers, and "
             f"{LEAST_ITEMS} and half of them are needed."
         )
         return [first]
-    found = [test for test in report.tests if test.adjusted <= LEVEL]
-    said = [f"{test.name} {test.new:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}" for test in found]
-    first = f"Drift: {who} is not the judge of the anchor ({'; '.join(said)})."
-    if not found:
-        changed = report.tests[0]
+    moved = [test for test in report.tests if test.adjusted <= LEVEL]
+    texts = [f"{test.name} {test.new:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}" for test in moved]
+    first = f"Drift: {judge} is not the judge of the anchor ({'; '.join(texts)})."
+    if not moved:
+        answers = report.tests[0]
         first = (
-            f"No drift found: {who} differs from the anchor's repeats in {changed.new:.1%} of the answers, and these among "
-            f"themselves in {changed.repeats:.1%}."
+            f"No drift found: {judge} differs from the anchor's repeats in {answers.new:.1%} of the answers, and these among "
+            f"themselves in {answers.repeats:.1%}."
         )
-    asked = [] if model == anchor.provenance.backbone else [f"The anchor was made with {anchor.provenance.backbone}."]
+    notes = [] if model == anchor.provenance.backbone else [f"The anchor was made with {anchor.provenance.backbone}."]
     header = ("", "new", "repeats", "n", "p", "p (Holm)", "can be found")
     table = [header, *(_test_row(test) for test in report.tests if test.n)]
     of_kinds = [("kind", "aspect", "n", "new", "repeats")]
-    of_kinds += [(kind, aspect, str(n), f"{new:.3f}", f"{old:.3f}") for kind, aspect, n, new, old in report.means]
+    of_kinds += [(kind, aspect, str(n), f"{now:.3f}", f"{then:.3f}") for kind, aspect, n, now, then in report.means]
     left_out = report.total - report.n
     return [
         first,
-        *asked,
+        *notes,
         *(
             [f"{left_out} of {report.total} samples had no answer from the server or no image, and are left out."]
             if left_out
@@ -229,9 +229,9 @@ def _test_row(test: DriftTest) -> tuple[str, ...]:
 def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
     """Samples of records; VievalError where an image is gone, or anything is not as it was judged."""
     samples = [lookup.sample(record) for record in records]
-    if gone := [image for sample in samples for image in images_of(sample) if not is_there(image)]:
+    if lost_images := [image for sample in samples for image in images_of(sample) if not is_there(image)]:
         raise VievalError(
-            f"{len(gone)} images are gone, the first {name_of(gone[0])}; put them back (vieval anchor make --copy-images keeps them)"
+            f"{len(lost_images)} images are gone, the first {name_of(lost_images[0])}; put them back (vieval anchor make --copy-images keeps them)"
         )
     for record, sample in zip(records, samples, strict=True):
         require_as_judged(record, sample)
@@ -266,6 +266,6 @@ def _means(rows: Sequence[tuple[Judged, tuple[Verdict, ...]]]) -> Iterator[tuple
             values = of_aspect(verdicts, aspect)
             if not any(map(math.isnan, values)):
                 by_kind[judged.kind, aspect].append(values)
-    for (kind, aspect), several in sorted(by_kind.items()):
-        answers = np.array(several)
+    for (kind, aspect), scores in sorted(by_kind.items()):
+        answers = np.array(scores)
         yield kind, aspect, len(answers), float(answers[:, -1].mean()), float(answers[:, :-1].mean())

@@ -86,7 +86,7 @@ async def audit(
         VievalError: the run cannot go on, or nothing has a score.
     """
     partners = partners_of(judged, seed)
-    used = [change for change in changes() if change.of == "output" or prepared.spec.rates == "sample"]
+    used = [change for change in changes() if change.modifies == "output" or prepared.spec.rates == "sample"]
     async with Session(options, backbone, progress, prepared.asks_a_model) as session:
 
         async def verdicts_of(batch: Sequence[Judged]) -> list[Verdict]:
@@ -105,12 +105,12 @@ async def audit(
         # what is answered once is stored, and not asked again
         calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
         on_plan(AuditPlan(len(judged), modified, calls, len(counts.stored), not exact))
-        unchanged, changed = await verdicts_of(judged), list[tuple[Change, list[Verdict | None]]]()
+        unchanged, by_change = await verdicts_of(judged), list[tuple[Change, list[Verdict | None]]]()
         for change in used:
             versions = list(_versions(change, judged, partners))
             verdicts = iter(await verdicts_of([sample for sample in versions if sample is not None]))
-            changed.append((change, [None if sample is None else next(verdicts) for sample in versions]))
-    return _audit(judged, prepared, options, seed, unchanged, changed)
+            by_change.append((change, [None if sample is None else next(verdicts) for sample in versions]))
+    return _audit(judged, prepared, options, seed, unchanged, by_change)
 
 
 def _versions(change: Change, judged: Sequence[Judged], partners: Sequence[Sample | None]) -> Iterator[Judged | None]:
@@ -118,10 +118,10 @@ def _versions(change: Change, judged: Sequence[Judged], partners: Sequence[Sampl
 
     Nor does any to a file that cannot be read, which has no score unchanged.
     """
-    for original, other in zip(judged, partners, strict=True):
+    for original, partner in zip(judged, partners, strict=True):
         sample = original.candidates[0] if isinstance(original, Contest) else original
         try:
-            modified = change.make(sample, other)
+            modified = change.make(sample, partner)
         except VievalError:
             yield None
             continue
@@ -173,7 +173,7 @@ def _audit(
         tuple(adjusted(comparable)),
         unscored,
         _inconsistent(unchanged, groups, statistics.draws, seed),
-        tuple(change if len(of) == len(aspects) else f"{change} ({', '.join(of)})" for change, of in left_out.items()),
+        tuple(change if len(on) == len(aspects) else f"{change} ({', '.join(on)})" for change, on in left_out.items()),
     )
 
 

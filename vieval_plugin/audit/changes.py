@@ -42,13 +42,13 @@ class Change:
 
     `make` gives the changed sample, from the sample and another of its kind (None where there is none); None where the
     change does not apply to it. `expected` says by aspect what ought to become of scores, that of `O` standing for aspects
-    that are not named. `of` is what it changes: the output, or the images that it was made from.
+    that are not named. `modifies` is what it changes: the output, or the images that it was made from.
     """
 
     name: str
     make: Callable[[Sample, Sample | None], Sample | None]
     expected: Mapping[str, Expected]
-    of: Literal["output", "source"] = "output"
+    modifies: Literal["output", "source"] = "output"
 
     def expects(self, aspect: str) -> Expected:
         """Effect that the change ought to have on the scores of an aspect."""
@@ -73,7 +73,7 @@ def changes() -> tuple[Change, ...]:
     )
 
 
-def _of_output(change: Callable[[Picture], Image], sample: Sample, other: Sample | None) -> Sample:
+def _of_output(change: Callable[[Picture], Image], sample: Sample, partner: Sample | None) -> Sample:
     """A sample with all images that it is judged by changed: the output, or each frame or view."""
     changed_images = {role: change(decode(image)) for role, image in outputs(sample)}
     return replace(sample, images={**sample.images, **changed_images})
@@ -85,14 +85,14 @@ def _made_from(sample: Sample) -> dict[str, Image]:
     return {role: image for role, image in sample.images.items() if role not in excluded}
 
 
-def _with_blank_source(sample: Sample, other: Sample | None) -> Sample | None:
+def _with_blank_source(sample: Sample, partner: Sample | None) -> Sample | None:
     blank = {role: _png(PIL.Image.new("RGB", decode(image).size, _GREY)) for role, image in _made_from(sample).items()}
     return replace(sample, images={**sample.images, **blank}) if blank else None
 
 
-def _with_source_of(sample: Sample, other: Sample | None) -> Sample | None:
+def _with_source_of(sample: Sample, partner: Sample | None) -> Sample | None:
     """A sample with the images that another output was made from; None where that has not the same roles."""
-    sources, other_sources = _made_from(sample), _made_from(other) if other else {}
+    sources, other_sources = _made_from(sample), _made_from(partner) if partner else {}
     if not sources or sources.keys() != other_sources.keys():
         return None
     return replace(sample, images={**sample.images, **other_sources})
@@ -102,9 +102,9 @@ def praised(picture: Picture) -> Image:
     """An image with praise of itself written across its lower edge, white on black."""
     lines = "\n".join(PRAISE)
     probe = PIL.ImageDraw.Draw(PIL.Image.new("RGB", (1, 1)))
-    left, top, right, bottom = probe.multiline_textbbox((0, 0), lines, font=_font(100))
+    x0, y0, x1, y1 = probe.multiline_textbbox((0, 0), lines, font=_font(100))
     width, height = picture.size
-    size = 100 * min(_TEXT_WIDTH * width / (right - left), _TEXT_HEIGHT * height / (bottom - top))
+    size = 100 * min(_TEXT_WIDTH * width / (x1 - x0), _TEXT_HEIGHT * height / (y1 - y0))
     font = _font(max(size, 4))
     band = round(height * (_TEXT_HEIGHT + 0.04))
     overlay = picture.copy()

@@ -18,7 +18,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 
-LEAST = 0.05
+LEAST_EFFECT = 0.05
 """How far mean scores, which are in [0, 1], must move for it to count."""
 
 
@@ -26,7 +26,7 @@ LEAST = 0.05
 class Effect:
     """Effect of a change on the scores of an aspect.
 
-    `n` samples have a score before and after; `failed` have one before and none after. `before` and `after` are the means
+    `n` samples have a score before and after; `failed` have one before and none after. `mean_before` and `mean_after` are the means
     of those n, `difference` is after less before, all NaN for n = 0. `p` is
     that of a paired permutation test, `adjusted` by Holm over a judge's effects. `finding` says whether it is as
     `expected`.
@@ -37,8 +37,8 @@ class Effect:
     expected: Expected
     n: int
     failed: int
-    before: float
-    after: float
+    mean_before: float
+    mean_after: float
     difference: Estimate
     p: float
     adjusted: float = math.nan
@@ -47,22 +47,22 @@ class Effect:
     def finding(self) -> str:
         """`as expected`, `FLAGGED: ...`, or that these samples do not decide it.
 
-        What ought to stay is flagged where it moved significantly and by more than `LEAST`; what ought to fall, where its
+        What ought to stay is flagged where it moved significantly and by more than `LEAST_EFFECT`; what ought to fall, where its
         interval rules out that it fell by as much.
         """
         difference = self.difference
-        is_significant = self.adjusted <= LEVEL and abs(difference.value) > LEAST
+        is_significant = self.adjusted <= LEVEL and abs(difference.value) > LEAST_EFFECT
         if not difference.defined:
             return "nothing to compare"
         if self.expected == "lower":
             if is_significant and difference.value < 0:
                 return "as expected"
-            return "FLAGGED: does not fall" if difference.low > -LEAST else "undecided"
+            return "FLAGGED: does not fall" if difference.low > -LEAST_EFFECT else "undecided"
         if is_significant and difference.value > 0:
             return "FLAGGED: rises"
         if is_significant and self.expected == "same":
             return "FLAGGED: falls"
-        settled = difference.high <= LEAST and (self.expected == "not higher" or difference.low >= -LEAST)
+        settled = difference.high <= LEAST_EFFECT and (self.expected == "not higher" or difference.low >= -LEAST_EFFECT)
         return "as expected" if settled else "undecided"
 
     @property

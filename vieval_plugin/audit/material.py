@@ -16,7 +16,7 @@ from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
 
 
-def random_judgeable_samples(judged: Sequence[Judged], prepared: PreparedJudge, most: int, seed: int) -> list[Judged]:
+def random_judgeable_samples(judged: Sequence[Judged], prepared: PreparedJudge, n: int, seed: int) -> list[Judged]:
     """At most so many samples that a judge can be asked about; of a judge of contests, contests of two.
 
     The candidates of contests are samples, and samples of one uid and kind by different image models are contests.
@@ -29,7 +29,7 @@ def random_judgeable_samples(judged: Sequence[Judged], prepared: PreparedJudge, 
     if not fit:
         what = "contests of two, or samples of one uid by two image models" if of_contests else "samples"
         raise VievalError(f"{prepared.spec.name} can judge none of these; it is audited on {what} that it knows")
-    return [fit[number] for number in np.random.default_rng(seed).permutation(len(fit))[:most]]
+    return [fit[number] for number in np.random.default_rng(seed).permutation(len(fit))[:n]]
 
 
 def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
@@ -40,7 +40,7 @@ def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
         by_kind.setdefault(sample.kind, []).extend(candidates_of(sample))
     partners: list[Sample | None] = []
     for sample in judged:
-        candidates = [other for other in by_kind[sample.kind] if other.group != sample.group]
+        candidates = [partner for partner in by_kind[sample.kind] if partner.group != sample.group]
         partners.append(candidates[rng.integers(len(candidates))] if candidates else None)
     return partners
 
@@ -59,8 +59,8 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
         if isinstance(sample, Sample):
             by_uid.setdefault((sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid), []).append(sample)
     for (benchmark, part, _, uid), samples in by_uid.items():
-        for first, other in combinations(samples, 2):
-            if first.id.image_model != other.id.image_model and (second := _under_conditions_of(first, other)):
+        for first, rival in combinations(samples, 2):
+            if first.id.image_model != rival.id.image_model and (second := _under_conditions_of(first, rival)):
                 name = f"{uid}#{first.id.image_model}-{second.id.image_model}"
                 contests.append(Contest(SampleId(benchmark, part, "", name), (first, second), group=first.group))
     return contests

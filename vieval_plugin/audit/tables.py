@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from vieval_plugin.audit.audit import ORDER, Audit, AuditPlan
-from vieval_plugin.audit.effects import LEAST, Effect
+from vieval_plugin.audit.effects import LEAST_EFFECT, Effect
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.text.tables import text_table
@@ -17,9 +17,9 @@ _MEANS = ("change", "aspect", "n", "failed", "before", "after")
 
 def plan_lines(judge: str, plan: AuditPlan, seed: int, store: bool) -> list[str]:
     """Lines on what is going to be asked."""
-    least = "at least " if plan.at_least else ""
+    at_least = "at least " if plan.at_least else ""
     stored = f"; {plan.stored} more are answered by the store" if store else ""
-    calls = f"{least}{plan.to_ask} calls{stored}" if plan.to_ask or plan.stored else "no call of a model"
+    calls = f"{at_least}{plan.to_ask} calls{stored}" if plan.to_ask or plan.stored else "no call of a model"
     return [f"audit of {judge}: {plan.samples} unchanged and {plan.modified} changed (seed {seed}), {calls}"]
 
 
@@ -47,8 +47,8 @@ def protocol(resamples: int, seed: int) -> str:
     return (
         f"Differences are changed less unchanged, of samples that have both scores. Intervals: 95%, of differences those of the "
         f"test, of shares {resamples} bootstrap draws of groups. p: paired permutation test, {resamples} draws, adjusted by Holm over the judge's rows. What ought to be the "
-        f"same, or not higher, is flagged where adjusted p <= {LEVEL} and the difference is above {LEAST}; what ought to be lower, "
-        f"where its interval rules out a fall of {LEAST}. Seed {seed}."
+        f"same, or not higher, is flagged where adjusted p <= {LEVEL} and the difference is above {LEAST_EFFECT}; what ought to be lower, "
+        f"where its interval rules out a fall of {LEAST_EFFECT}. Seed {seed}."
     )
 
 
@@ -77,7 +77,7 @@ def document(audits: Sequence[Audit], resamples: int, seed: int) -> dict[str, ob
     return {
         "seed": seed,
         "draws": resamples,
-        "least": LEAST,
+        "least": LEAST_EFFECT,
         "level": LEVEL,
         "judges": [_document(result) for result in audits],
     }
@@ -99,21 +99,22 @@ def _document(result: Audit) -> dict[str, object]:
 
 def _flag_text(effect: Effect) -> str:
     if effect.change == ORDER:
-        place = "first" if effect.difference.value > 0 else "second"
-        return f"{ORDER}: what is shown {place} is preferred, by {abs(effect.difference.value):.2f}"
+        position = "first" if effect.difference.value > 0 else "second"
+        return f"{ORDER}: what is shown {position} is preferred, by {abs(effect.difference.value):.2f}"
     verb = effect.finding.partition(": ")[2]
     return f"{effect.change}: {effect.aspect} {verb} ({effect.difference.value:+.2f})"
 
 
 def _effect_row(effect: Effect) -> tuple[str, ...]:
     difference = with_interval(effect.difference, digits=3)
-    numbers = (_short(effect.before), _short(effect.after), difference, p_text(effect.adjusted))
+    numbers = (_short(effect.mean_before), _short(effect.mean_after), difference, p_text(effect.adjusted))
     return (effect.change, effect.aspect, str(effect.n), str(effect.failed), *numbers, effect.expected, effect.finding)
 
 
 def _numbers(effect: Effect) -> tuple[float, ...]:
     difference = effect.difference
-    return effect.before, effect.after, difference.value, difference.low, difference.high, effect.p, effect.adjusted
+    means = (effect.mean_before, effect.mean_after)
+    return *means, difference.value, difference.low, difference.high, effect.p, effect.adjusted
 
 
 def _short(value: float) -> str:

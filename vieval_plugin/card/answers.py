@@ -71,15 +71,15 @@ def agreement_of_repeats(
     by_id: dict[Hashable, list[Record]] = defaultdict(list)
     for record in records:
         by_id[record.id].append(record)
-    same, spread = (
-        [(of[0].group or of[0].id.uid, measure(of)) for of in by_id.values() if len(of) > 1]
-        for measure in (_same, _spread)
+    agreements, spread = (
+        [(repeats[0].group or repeats[0].id.uid, measure(repeats)) for repeats in by_id.values() if len(repeats) > 1]
+        for measure in (_agreement, _spread)
     )
-    bootstrap = Bootstrap.of(f"{benchmark}/repeats", options)
-    return _number(same, bootstrap), _number([row for row in spread if not math.isnan(row[1])], bootstrap)
+    bootstrap = Bootstrap.for_part(f"{benchmark}/repeats", options)
+    return _number(agreements, bootstrap), _number([row for row in spread if not math.isnan(row[1])], bootstrap)
 
 
-def _same(repeats: Sequence[Record]) -> float:
+def _agreement(repeats: Sequence[Record]) -> float:
     pairs = list(combinations((answer_of(record.verdict) for record in repeats), 2))
     return sum(first == second for first, second in pairs) / len(pairs)
 

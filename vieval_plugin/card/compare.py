@@ -34,9 +34,9 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     names = [label or card.model for label, card in zip(labels or [""] * len(cards), cards, strict=True)]
     if len(set(names)) < len(names):
         raise VievalError(f"two cards are of {names[0]}; tell them apart with --label, once for each")
-    first, *others = cards
-    for path, other in zip(paths[1:], others, strict=True):
-        _require_same_samples(paths[0], first, path, other)
+    first, *further = cards
+    for path, card in zip(paths[1:], further, strict=True):
+        _require_same_samples(paths[0], first, path, card)
     common = set.intersection(*({_key(entry) for entry in card.entries} for card in cards))
     if not common:
         raise VievalError(
@@ -55,17 +55,17 @@ def lines(results: Results, options: StatisticsOptions) -> list[str]:
     rows = []
     for benchmark, runs in benchmarks_with_runs(results.runs):
         for first in (run for run in runs if run.label == labels[0]):
-            others = [run for run in runs if run.label == labels[1] and run.judge == first.judge]
-            placement = placement_of(benchmark, first, others, options)
+            rivals = [run for run in runs if run.label == labels[1] and run.judge == first.judge]
+            placement = placement_of(benchmark, first, rivals, options)
             if placement and placement.published:
-                [other] = placement.published
+                [rival] = placement.published
                 number = number_of(placement.headline.estimates[first.label])
-                difference, p, n = _told(other.difference)
-                rows.append((f"{benchmark.name} {first.judge}", str(number), str(other.number), difference, n, p))
+                difference, p, n = _difference_cells(rival.difference)
+                rows.append((f"{benchmark.name} {first.judge}", str(number), str(rival.number), difference, n, p))
     return [*text_table([header, *rows]), ""] if rows else []
 
 
-def _told(difference: Difference | None) -> tuple[str, str, str]:
+def _difference_cells(difference: Difference | None) -> tuple[str, str, str]:
     if difference is None or difference.p is None:
         return "not compared", "", ""
     return str(difference.number), p_text(difference.p), str(difference.number.n)
@@ -75,12 +75,12 @@ def _key(entry: CardEntry) -> tuple[str, str]:
     return entry.benchmark, entry.judge
 
 
-def _require_same_samples(first_path: Path, first: Card, path: Path, other: Card) -> None:
-    known = {_key(entry): entry for entry in first.entries}
-    for entry in other.entries:
-        same = known.get(_key(entry))
-        if same and same.sample_digest != entry.sample_digest:
+def _require_same_samples(first_path: Path, first: Card, path: Path, second: Card) -> None:
+    first_entries = {_key(entry): entry for entry in first.entries}
+    for entry in second.entries:
+        first_entry = first_entries.get(_key(entry))
+        if first_entry and first_entry.sample_digest != entry.sample_digest:
             raise VievalError(
-                f"{first_path} is of {same.samples} {same.unit} of {same.benchmark} (seed {first.seed}) and {path} of other "
-                f"{entry.samples} (seed {other.seed}); make both with the same --samples and --seed"
+                f"{first_path} is of {first_entry.samples} {first_entry.unit} of {first_entry.benchmark} (seed {first.seed}) and {path} of other "
+                f"{entry.samples} (seed {second.seed}); make both with the same --samples and --seed"
             )

@@ -36,7 +36,7 @@ class CardRequest:
     """A card that is asked for.
 
     `samples` is how many of each benchmark, None for as many as is usual; `repeats` and `audited` how many of each judge
-    are asked again and changed; `published` is the folder of published verdicts, `out` that of the card.
+    are asked again and changed; `published` is the folder of published verdicts, `folder` that of the card.
     """
 
     model: str
@@ -46,7 +46,7 @@ class CardRequest:
     repeats: int
     audited: int
     published: Path
-    out: Path
+    folder: Path
     statistics: StatisticsOptions
 
 
@@ -56,7 +56,7 @@ class CardPlan:
 
     entries: tuple[PlannedEntry, ...]
     calls: tuple[PlannedCalls, ...]
-    absent: tuple[str, ...]
+    unprepared: tuple[str, ...]
 
     @property
     def lines(self) -> list[str]:
@@ -72,27 +72,27 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         VievalError: nothing is prepared that these judges can judge, a cell would have too few samples, or a log of a
             published judge is not what was published.
     """
-    entries, absent = list[PlannedEntry](), list[str]()
+    entries, unprepared = list[PlannedEntry](), list[str]()
     for name in request.benchmarks:
         benchmark = benchmark_registry.benchmark(name)
         more, lines = planned(benchmark, request.judges, judging.options, request.samples, request.statistics.seed)
-        entries, absent = [*entries, *more], [*absent, *lines]
+        entries, unprepared = [*entries, *more], [*unprepared, *lines]
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
-        drawn = next(name for name, benchmark in benchmark_registry.benchmarks().items() if benchmark.synthetic)
+        synthetic = next(name for name, benchmark in benchmark_registry.benchmarks().items() if benchmark.synthetic)
         raise VievalError(
-            f"nothing is prepared that {judges} can judge: {'; '.join(absent) or 'name a --benchmark'}; to try it without "
-            f"data: --benchmark {drawn}"
+            f"nothing is prepared that {judges} can judge: {'; '.join(unprepared) or 'name a --benchmark'}; to try it without "
+            f"data: --benchmark {synthetic}"
         )
     for benchmark in {entry.benchmark.name: entry.benchmark for entry in entries}.values():
         placed = present(benchmark.name, request.published)
         for published in placed:
             require_published(published, request.published)
-        absent += [] if placed else [without_place(benchmark.name, benchmark.title or benchmark.name)]
+        unprepared += [] if placed else [without_place(benchmark.name, benchmark.title or benchmark.name)]
     async with Session(judging.options, judging.backbone, judging.progress) as session:
-        asked = (request.repeats, request.audited)
-        counted = await calls_of(entries, *asked, session, judging.options, request.statistics.seed)
-    return CardPlan(tuple(entries), tuple(counted), tuple(absent))
+        sizes = (request.repeats, request.audited)
+        calls = await calls_of(entries, *sizes, session, judging.options, request.statistics.seed)
+    return CardPlan(tuple(entries), tuple(calls), tuple(unprepared))
 
 
 def make_card(
@@ -111,10 +111,10 @@ def make_card(
     judged: list[JudgedFile] = []
     for entry in plan.entries:
         on_step(f"{entry.benchmark.name} by {entry.prepared.spec.name}: {len(entry.judged)} {entry.unit}")
-        judged.append(asyncio.run(judge_entry(entry, request.out, judging)))
+        judged.append(asyncio.run(judge_entry(entry, request.folder, judging)))
     first = first_of_each_judge(plan.entries)
     repeats = [_repeats(entry, request, judging, on_step) for entry in first if request.repeats]
-    audits, left_out = list[CardAudit](), list(plan.absent)
+    audits, left_out = list[CardAudit](), list(plan.unprepared)
     for entry in first if request.audited else ():
         try:
             audits.append(_audit(entry, request, judging, on_step))
@@ -130,7 +130,7 @@ def make_card(
             entry.available,
             file.usage.seconds or None,
         )
-        entries.append(entry_of(material, request.published, request.out, request.statistics))
+        entries.append(entry_of(material, request.published, request.folder, request.statistics))
     return card_of(request.model, "vieval card", entries, repeats, audits, left_out, request.statistics)
 
 
@@ -139,9 +139,9 @@ def _repeats(
 ) -> SelfAgreement:
     n = min(request.repeats, len(entry.judged))
     on_step(f"{entry.prepared.spec.name}: {n} {entry.unit} three times, past the store")
-    file = asyncio.run(judge_repeats(entry, n, request.statistics.seed, request.out, judging))
+    file = asyncio.run(judge_repeats(entry, n, request.statistics.seed, request.folder, judging))
     files = (file.path, run_file(file.path))
-    return repeats_of(entry.prepared.spec.name, files, file.records, request.out, request.statistics)
+    return repeats_of(entry.prepared.spec.name, files, file.records, request.folder, request.statistics)
 
 
 def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step: Callable[[str], None]) -> CardAudit:
@@ -151,12 +151,12 @@ def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step:
     work = audit(
         samples, prepared, judging.options, judging.backbone, seed, judging.progress, lambda plan: None, judging.bar
     )
-    answered_before = _answered(judging.progress.usage)
+    answered_before = _answer_count(judging.progress.usage)
     result = asyncio.run(work)
-    calls = _answered(judging.progress.usage) - answered_before
+    calls = _answer_count(judging.progress.usage) - answered_before
     return audit_of(result, entry.benchmark.name, len(samples), calls)
 
 
-def _answered(usage: Usage) -> int:
+def _answer_count(usage: Usage) -> int:
     """The number of questions that were answered, by a model or from the store."""
     return usage.calls + usage.cached + usage.repeated

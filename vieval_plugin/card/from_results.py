@@ -56,7 +56,7 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
 def card_from_results(
     results: ModelResults,
     published: Path,
-    out: Path,
+    folder: Path,
     options: StatisticsOptions,
     on_step: Callable[[str], None] = lambda line: None,
 ) -> Card:
@@ -72,21 +72,21 @@ def card_from_results(
     Raises:
         VievalError: nothing of it is on samples that people rated, or the folder has the card of these files already.
     """
-    if (out / CARD_JSON).exists() and any(real(file).is_relative_to(real(out)) for file in results.files):
-        raise VievalError(f"{out}: these verdicts have their card there already; name another folder with --out")
-    copies = _copied(results.files, out)
+    if (folder / CARD_JSON).exists() and any(real(file).is_relative_to(real(folder)) for file in results.files):
+        raise VievalError(f"{folder}: these verdicts have their card there already; name another folder with --out")
+    copies = _copied(results.files, folder)
     entries, left_out = [], [LEFT_OUT]
     for run in results.runs:
         records = chain.from_iterable(chain.from_iterable(run.records.values()))
         ids = {(record.id, record.provenance) for record in records}
-        of_run = [copy for copy, held in copies.items() if held & ids]
-        beside = [file for copy in of_run if (file := run_file(copy)).exists()]
+        of_run = [copy for copy, in_copy in copies.items() if in_copy & ids]
+        run_files = [file for copy in of_run if (file := run_file(copy)).exists()]
         on_step(
             f"{run.benchmark} by {run.judge}: the numbers, beside the published judges; this takes up to a minute or two"
         )
         try:
-            material = Material(replace(run, label=results.model), (*of_run, *beside))
-            entries.append(entry_of(material, published, out, options))
+            material = Material(replace(run, label=results.model), (*of_run, *run_files))
+            entries.append(entry_of(material, published, folder, options))
         except VievalError as error:
             left_out.append(str(error))
     if not entries:
@@ -105,12 +105,12 @@ def _runs_of_model(runs: Sequence[Run], model: str | None) -> list[Run]:
     return [run for run in runs if model in (None, run.model)]
 
 
-def _copied(files: Sequence[Path], out: Path) -> dict[Path, set[object]]:
+def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:
     """Copies of files of verdicts in the folder of a card, each with what it holds: the ids, and whose verdicts they are."""
     copies: dict[Path, set[object]] = {}
     names = Counter(file.name for file in files)
     for number, file in enumerate(files, start=1):
-        copy = out / VERDICTS / (f"{number}_{file.name}" if names[file.name] > 1 else file.name)
+        copy = folder / VERDICTS / (f"{number}_{file.name}" if names[file.name] > 1 else file.name)
         if real(copy) != real(file):
             write_whole(copy, file.read_bytes())
             if run_file(file).exists():

@@ -47,17 +47,17 @@ class JudgedFile:
     usage: Usage
 
 
-async def judge_entry(entry: PlannedEntry, out: Path, judging: Judging) -> JudgedFile:
+async def judge_entry(entry: PlannedEntry, folder: Path, judging: Judging) -> JudgedFile:
     """Judge the samples of an entry into a file below `out`, or read what is there of the same run.
 
     Raises:
         VievalError: the run cannot go on, or what is there is of another run.
     """
     provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
-    return await _judge_into(out / VERDICTS / f"{entry.stem}.jsonl", entry, entry.source, [provenance], judging)
+    return await _judge_into(folder / VERDICTS / f"{entry.stem}.jsonl", entry, entry.source, [provenance], judging)
 
 
-async def judge_repeats(entry: PlannedEntry, n: int, seed: int, out: Path, judging: Judging) -> JudgedFile:
+async def judge_repeats(entry: PlannedEntry, n: int, seed: int, folder: Path, judging: Judging) -> JudgedFile:
     """Judge n samples of an entry three times past the store, as the repeats of an anchor."""
     provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
     past_store = judging.options.model_copy(
@@ -65,7 +65,7 @@ async def judge_repeats(entry: PlannedEntry, n: int, seed: int, out: Path, judgi
     )
     entry = replace(entry, judged=tuple(draw_sample(entry.judged, n, seed)))
     runs = [replace(provenance, label=repeat_label(number)) for number in range(1, REPEATS + 1)]
-    path = out / ANCHORS / f"{entry.stem}.jsonl"
+    path = folder / ANCHORS / f"{entry.stem}.jsonl"
     return await _judge_into(path, entry, entry.source, runs, replace(judging, options=past_store))
 
 

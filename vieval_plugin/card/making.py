@@ -61,7 +61,7 @@ class Material:
     seconds: float | None = None
 
 
-def entry_of(material: Material, published: Path, out: Path, options: StatisticsOptions) -> CardEntry:
+def entry_of(material: Material, published: Path, folder: Path, options: StatisticsOptions) -> CardEntry:
     """The entry of a judge on a benchmark.
 
     Args:
@@ -79,16 +79,16 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
     placement = placement_of(benchmark, run, published_runs(run, published), options)
     if placement is None:
         raise VievalError(f"{benchmark.name}: {run.label} has no number there: people rated or voted on none of it")
-    headline, own = placement.headline, _own_standing(placement, run.label)
+    headline, standing = placement.headline, _own_standing(placement, run.label)
     summary = combine(_summaries(benchmark, run, options))
-    of = records[0].provenance
+    source = records[0].provenance
     cost = cost_of(records)
     ids = sorted(str(record.id) for record in records)
     return CardEntry(
         benchmark.name,
         benchmark.title or benchmark.name,
         benchmark.synthetic,
-        *(run.judge, of.setting, of.pack, of.pack_hash, identity_of(of)["options"]),
+        *(run.judge, source.setting, source.pack, source.pack_hash, identity_of(source)["options"]),
         unit="contests" if records[0].votes is not None else "samples",
         samples=len(records),
         available=material.available,
@@ -98,15 +98,15 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
         statistic=headline.title,
         number=number_of(headline.estimates[run.label]),
         statistics={name: number_of(estimate) for name, estimate in summary.estimates.items()},
-        ranks=own.ranks if placement.published else None,
+        ranks=standing.ranks if placement.published else None,
         ranked=len(placement.comparison.ranked),
-        unranked=own.system.undefined or own.system.unranked if placement.published else "",
+        unranked=standing.system.undefined or standing.system.unranked if placement.published else "",
         published=placement.published,
         references={label: number_of(estimate) for label, estimate in headline.references.items()},
         ceiling=_ceiling(headline, run.label),
         above_constant=run.label not in placement.comparison.not_above_constant,
-        heading=placement.heading,
-        words=placement.words,
+        heading=placement.breakdown,
+        words=placement.numbers_by_value,
         useless=placement.useless,
         answers=AnswerHabits(
             tie_share(records, headline.aspect),
@@ -115,7 +115,7 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
             one_answer(records, headline.aspect),
         ),
         spent=EntryCost(cost.verdicts, dict(cost.statuses), cost.answers, cost.tokens, material.seconds),
-        files=digests(material.files, out),
+        files=digests(material.files, folder),
     )
 
 
@@ -125,8 +125,8 @@ def _own_standing(placement: Placement, label: str) -> Standing:
 
 def _summaries(benchmark: Benchmark, run: Run, options: StatisticsOptions) -> list[Summary]:
     return [
-        summary_of(benchmark.report, [observe(rows) for rows in several], Rating.of(run), benchmark.name, part, options)
-        for part, several in run.records.items()
+        summary_of(benchmark.report, [observe(r) for r in rows], Rating.from_run(run), benchmark.name, part, options)
+        for part, rows in run.records.items()
     ]
 
 
@@ -139,7 +139,7 @@ def _ceiling(headline: Headline, label: str) -> str:
 
 
 def repeats_of(
-    judge: str, files: Sequence[Path], records: Sequence[Record], out: Path, options: StatisticsOptions
+    judge: str, files: Sequence[Path], records: Sequence[Record], folder: Path, options: StatisticsOptions
 ) -> SelfAgreement:
     """The agreement of a judge with itself, from all verdicts of its repeats."""
     benchmark = records[0].id.benchmark
@@ -147,7 +147,7 @@ def repeats_of(
     return SelfAgreement(
         *(judge, benchmark, times),
         *agreement_of_repeats(records, benchmark, options),
-        files=digests(files, out),
+        files=digests(files, folder),
         calls=cost_of(records).answers,
     )
 
@@ -196,6 +196,6 @@ def without_place(benchmark: str, title: str) -> str:
     return f"no published verdicts on {title} are known, so there is no place among them"
 
 
-def digests(files: Sequence[Path], out: Path) -> dict[str, str]:
+def digests(files: Sequence[Path], folder: Path) -> dict[str, str]:
     """The SHA-256 of files, by their paths from a folder on."""
-    return {file.relative_to(out).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return {file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}

@@ -29,15 +29,15 @@ from vieval_plugin.stats.ranking import holm
 class Placement:
     """A judge's headline among published judges: the comparison of all, and each of these beside it.
 
-    `words` has its number by task type or part, `useless` the parts among these on which no test, adjusted over them,
+    `numbers_by_value` has its number by task type or part, `useless` the parts among these on which no test, adjusted over them,
     shows it to be above an answer that never looks.
     """
 
     headline: Headline
     comparison: Comparison
     published: tuple[PublishedPlace, ...]
-    heading: str
-    words: Mapping[str, CardNumber]
+    breakdown: str
+    numbers_by_value: Mapping[str, CardNumber]
     useless: tuple[str, ...]
 
 
@@ -84,7 +84,7 @@ def placement_of(
     if headline is None:
         return None
     comparison = compare_systems(headline.compared(options), benchmark.name, options, against=judge_run.label)
-    heading, by_word = next(iter(headline.breakdowns.items()), ("", {}))
+    breakdown, by_value = next(iter(headline.breakdowns.items()), ("", {}))
     standings = {standing.system.label: standing for standing in comparison.standings}
     placed = [
         PublishedPlace(
@@ -93,25 +93,25 @@ def placement_of(
             standings[run.label].ranks,
             standings[run.label].system.undefined or standings[run.label].system.unranked,
             _difference(comparison, judge_run.label, run.label),
-            _words(by_word, run.label),
+            _numbers(by_value, run.label),
             _differences_by_part(benchmark, headline, judge_run, run, options),
         )
         for run in published
         if run.label in headline.estimates
     ]
     placed.sort(key=lambda judge: (judge.number.value is None, -(judge.number.value or 0)))
-    words = _words(by_word, judge_run.label)
-    useless = _useless(benchmark, headline, judge_run, [part for part in judge_run.records if part in words], options)
-    return Placement(headline, comparison, tuple(placed), heading, words, useless)
+    numbers = _numbers(by_value, judge_run.label)
+    useless = _useless(benchmark, headline, judge_run, [part for part in judge_run.records if part in numbers], options)
+    return Placement(headline, comparison, tuple(placed), breakdown, numbers, useless)
 
 
-def _words(by_word: Breakdown, label: str) -> dict[str, CardNumber]:
-    return {word: number_of(estimates[label]) for word, estimates in by_word.items() if label in estimates}
+def _numbers(by_value: Breakdown, label: str) -> dict[str, CardNumber]:
+    return {value: number_of(estimates[label]) for value, estimates in by_value.items() if label in estimates}
 
 
-def _difference(comparison: Comparison, label: str, other: str) -> Difference | None:
+def _difference(comparison: Comparison, label: str, rival: str) -> Difference | None:
     """The first judge less the other on what both scored; p is adjusted over the first's pairs."""
-    pair = next((pair for pair in comparison.all_pairs if {pair.first, pair.second} == {label, other}), None)
+    pair = next((pair for pair in comparison.all_pairs if {pair.first, pair.second} == {label, rival}), None)
     if pair is None:
         return None
     result = pair.result if pair.first == label else pair.result.turned
@@ -119,30 +119,30 @@ def _difference(comparison: Comparison, label: str, other: str) -> Difference | 
 
 
 def _differences_by_part(
-    benchmark: Benchmark, headline: Headline, judge_run: Run, other: Run, options: StatisticsOptions
+    benchmark: Benchmark, headline: Headline, judge_run: Run, rival: Run, options: StatisticsOptions
 ) -> dict[str, Difference]:
     """By part, how far the own judge is ahead of another there; p is adjusted over these parts."""
-    found: dict[str, Difference] = {}
+    differences: dict[str, Difference] = {}
     for part in judge_run.records if len(judge_run.records) > 1 else ():
-        if part in other.records:
-            of_part = [replace(run, records={part: run.records[part]}) for run in (judge_run, other)]
+        if part in rival.records:
+            of_part = [replace(run, records={part: run.records[part]}) for run in (judge_run, rival)]
             compared = benchmark.report.compared(benchmark.name, (part,), of_part, options)
             comparison = compare_systems(_like(compared, headline), benchmark.name, options)
-            if difference := _difference(comparison, judge_run.label, other.label):
-                found[part] = difference
-    adjusted = holm([difference.p for difference in found.values() if difference.p is not None]).tolist()
-    return {part: replace(of, p=p) for (part, of), p in zip(found.items(), adjusted, strict=True)}
+            if difference := _difference(comparison, judge_run.label, rival.label):
+                differences[part] = difference
+    adjusted = holm([difference.p for difference in differences.values() if difference.p is not None]).tolist()
+    return {part: replace(by_part, p=p) for (part, by_part), p in zip(differences.items(), adjusted, strict=True)}
 
 
 def _useless(
     benchmark: Benchmark, headline: Headline, judge_run: Run, parts: Sequence[str], options: StatisticsOptions
 ) -> tuple[str, ...]:
-    found = []
+    p_values = []
     for part in parts:
         of_part = replace(judge_run, records={part: judge_run.records[part]})
         compared = _like(benchmark.report.compared(benchmark.name, (part,), [of_part], options), headline)
-        found.append(above_constant_p(compared, benchmark.name, options).get(judge_run.label, math.nan))
-    return tuple(part for part, p in zip(parts, holm(found), strict=True) if not p <= LEVEL)
+        p_values.append(above_constant_p(compared, benchmark.name, options).get(judge_run.label, math.nan))
+    return tuple(part for part, p in zip(parts, holm(p_values), strict=True) if not p <= LEVEL)
 
 
 def _like(compared: Sequence[ComparedStatistic], headline: Headline) -> ComparedStatistic:

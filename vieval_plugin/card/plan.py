@@ -59,12 +59,12 @@ class PlannedEntry:
     @property
     def source(self) -> SampleSource:
         """Its samples as what is to be judged."""
-        words = [
-            word for judged in self.judged for word in (target_json(judged), fingerprint(judged), image_stamps(judged))
+        fingerprints = [
+            text for judged in self.judged for text in (target_json(judged), fingerprint(judged), image_stamps(judged))
         ]
         rows = [SampleRow(judged, str(judged.id)) for judged in self.judged]
         name = f"a sample of {self.benchmark.name}"
-        return SampleSource(name, lambda: iter(rows), fingerprint_of([], *words), total=len(rows))
+        return SampleSource(name, lambda: iter(rows), fingerprint_of([], *fingerprints), total=len(rows))
 
 
 def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
@@ -85,7 +85,7 @@ def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
     sampled: list[Judged] = []
     for cell, members in cells.items():
         rng = np.random.default_rng([seed, zlib.crc32("/".join(cell).encode())])
-        sampled += [members[place] for place in sorted(rng.permutation(len(members))[: sizes[cell]])]
+        sampled += [members[index] for index in sorted(rng.permutation(len(members))[: sizes[cell]])]
     return sampled
 
 
@@ -99,9 +99,9 @@ def even_sizes(capacities: Sequence[int], n: int, seed: int) -> list[int]:
     while sum(min(capacity, level + 1) for capacity in capacities) <= n and level < max(capacities, default=0):
         level += 1
     sizes = [min(capacity, level) for capacity in capacities]
-    room = [place for place in np.random.default_rng(seed).permutation(len(sizes)) if capacities[place] > sizes[place]]
-    for place in room[: n - sum(sizes)]:
-        sizes[place] += 1
+    room = [index for index in np.random.default_rng(seed).permutation(len(sizes)) if capacities[index] > sizes[index]]
+    for index in room[: n - sum(sizes)]:
+        sizes[index] += 1
     return sizes
 
 
@@ -125,15 +125,15 @@ def planned(
     loaded, lines = _loaded(benchmark, options)
     contests = any(isinstance(judged, Contest) for judged in loaded)
     fit = [judge for judge in judges if (judge.spec.rates == "contest") == contests]
-    known = [(judge, _parts(benchmark.name, judge)) for judge in fit or (judges if contests else ())]
+    with_parts = [(judge, _parts(benchmark.name, judge)) for judge in fit or (judges if contests else ())]
     entries = []
-    for judge, parts in known:
+    for judge, parts in with_parts:
         askable = to_ask([judged for judged in loaded if judged.id.part in parts and _is_labelled(judged)], judge)
         if askable:
             sampled = draw_sample(askable, n or (CONTESTS if contests else SAMPLES), seed)
             entries.append(PlannedEntry(benchmark, judge, tuple(sampled), len(askable)))
             _require_cells(entries[-1], askable)
-    if any(parts for _, parts in known) and not entries and not lines:
+    if any(parts for _, parts in with_parts) and not entries and not lines:
         lines = [f"the images of {benchmark.name} are not there; run: vieval prepare {benchmark.name}"]
     return entries, lines
 
@@ -141,7 +141,7 @@ def planned(
 def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[str]]:
     """The samples of all parts that are there, and lines on parts that are not, or whose images are not."""
     loaded: list[Judged] = []
-    absent: list[str] = []
+    unprepared: list[str] = []
     without_images: dict[str, list[str]] = {}
     for part in benchmark.parts:
         try:
@@ -149,17 +149,17 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
             missing = benchmark.missing(root, part)
             loaded += benchmark.load(root, part)
         except VievalError:
-            absent.append(part)
+            unprepared.append(part)
         else:
             without_images |= {part: missing} if missing else {}
     run = f"run: vieval prepare {benchmark.name}"
-    lines = [f"{_parts_text(benchmark, absent)} is not prepared; {run}"] if absent else []
+    lines = [f"{_parts_text(benchmark, unprepared)} is not prepared; {run}"] if unprepared else []
     if without_images:
-        missing = [line for several in without_images.values() for line in several]
+        missing = [line for lines_of_part in without_images.values() for line in lines_of_part]
         first = next((line for line in missing if " image" in line), missing[0]).partition("; ")[0]
         more = f", and more in {plural(len(missing) - 1, 'place')}" if len(missing) > 1 else ""
-        named = _parts_text(benchmark, list(without_images))
-        lines.append(f"{named} has ratings and lacks images: {first}{more}; {run}")
+        parts = _parts_text(benchmark, list(without_images))
+        lines.append(f"{parts} has ratings and lacks images: {first}{more}; {run}")
     return loaded, lines
 
 
@@ -182,14 +182,14 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
     """VievalError where a cell that could have enough samples for a statistic is planned with fewer."""
     report, spec = entry.benchmark.report, entry.prepared.spec
     rating = Rating(spec.aspects, against_all=spec.against_all)
-    least = max((statistic.least for statistic in report.statistics(rating)), default=1)
-    there = Counter((judged.id.part, judged.id.image_model) for judged in askable)
-    poor = [cell for cell, size in there.items() if entry.cells.get(cell, 0) < min(least, size)]
+    needed_of_each = max((statistic.least_samples for statistic in report.statistics(rating)), default=1)
+    available = Counter((judged.id.part, judged.id.image_model) for judged in askable)
+    poor = [cell for cell, size in available.items() if entry.cells.get(cell, 0) < min(needed_of_each, size)]
     if poor:
-        needed = sum(min(least, size) for size in there.values())
+        needed = sum(min(needed_of_each, size) for size in available.values())
         raise VievalError(
             f"{entry.benchmark.name}: {len(entry.judged)} {entry.unit} leave {'/'.join(filter(None, poor[0]))} with "
-            f"{entry.cells.get(poor[0], 0)}, and {least} are needed of each; --samples {needed} or more will do"
+            f"{entry.cells.get(poor[0], 0)}, and {needed_of_each} are needed of each; --samples {needed} or more will do"
         )
 
 
@@ -197,7 +197,7 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
 class PlannedCalls:
     """Answers of a model that a part of a card needs, and the calls for those that are not in the store.
 
-    Of the same question asked twice there is one call, but past the store. `bound` says what else is known of both:
+    Of the same question asked twice there is one call, but past the store. `qualifier` says what else is known of both:
     `at least` where a judge asks on after an answer, `at most` where changes may not apply, `about` where both are so.
     A reply that cannot be read is asked for again, which nobody knows before.
     """
@@ -205,12 +205,12 @@ class PlannedCalls:
     name: str
     calls: int
     answers: int
-    bound: str = ""
+    qualifier: str = ""
 
     @property
     def line(self) -> str:
         """In words, for a terminal."""
-        return f"{self.name}: {' '.join(filter(None, (self.bound, calls_text(self.calls, self.answers))))}"
+        return f"{self.name}: {' '.join(filter(None, (self.qualifier, calls_text(self.calls, self.answers))))}"
 
 
 def calls_text(calls: int, answers: int) -> str:
@@ -240,34 +240,34 @@ async def calls_of(
         options: those in force.
         seed: of the samples that are judged again and changed.
     """
-    counted = partial(_counted, session, options.store.use)
+    count = partial(_call_counts, session, options.store.use)
     lines = []
     for entry in entries:
         name = f"{entry.benchmark.name} by {entry.prepared.spec.name}, {len(entry.judged)} {entry.unit}"
-        lines.append(PlannedCalls(name, *await counted(entry.judged, entry.prepared), _bound(entry)))
+        lines.append(PlannedCalls(name, *await count(entry.judged, entry.prepared), _qualifier(entry)))
     sessions = sum(row.calls > 0 for row in lines)
     for entry in first_of_each_judge(entries) if repeats else ():
         again = draw_sample(entry.judged, repeats, seed)
-        answers = REPEATS * (await counted(again, entry.prepared))[1]
+        answers = REPEATS * (await count(again, entry.prepared))[1]
         name = f"{entry.prepared.spec.name}, {len(again)} {entry.unit} three times"
-        lines.append(PlannedCalls(name, answers, answers, _bound(entry)))
+        lines.append(PlannedCalls(name, answers, answers, _qualifier(entry)))
         sessions += REPEATS
     for entry in first_of_each_judge(entries) if audited else ():
         try:
-            changed = audited_samples(entry, audited, seed)
+            samples = audited_samples(entry, audited, seed)
         except VievalError:  # the card says so
             continue
         # as they are too: these are in the store, unless it is not used or answers of before do not count
-        answers = (len(changes()) + 1) * (await counted(changed, entry.prepared))[1]
-        name = f"{entry.prepared.spec.name}, {len(changed)} {entry.unit} changed"
-        lines.append(PlannedCalls(name, answers, answers, _bound(entry, changed=True)))
+        answers = (len(changes()) + 1) * (await count(samples, entry.prepared))[1]
+        name = f"{entry.prepared.spec.name}, {len(samples)} {entry.unit} changed"
+        lines.append(PlannedCalls(name, answers, answers, _qualifier(entry, modified=True)))
         sessions += 1
     if any(row.calls for row in lines):
         lines.append(PlannedCalls("asking the server whether it enforces JSON schemas", sessions, 0, "at most"))
     return lines
 
 
-async def _counted(
+async def _call_counts(
     session: Session, stores: bool, judged: Sequence[Judged], prepared: PreparedJudge
 ) -> tuple[int, int]:
     """The calls and answers of some samples; what is answered once is stored, and not asked again."""
@@ -285,10 +285,10 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
     """
     samples = random_judgeable_samples(entry.judged, entry.prepared, n, seed)
     effects = len(changes()) * (len(entry.prepared.spec.aspects) or 1)
-    least = math.ceil(1 + math.log2(effects / LEVEL))
-    if (groups := len({(sample.kind, sample.group) for sample in samples})) < least:
+    needed = math.ceil(1 + math.log2(effects / LEVEL))
+    if (groups := len({(sample.kind, sample.group) for sample in samples})) < needed:
         raise VievalError(
-            f"{plural(groups, 'instruction')} can show no effect of {effects}, and {least} can; give --audit {least} or more"
+            f"{plural(groups, 'instruction')} can show no effect of {effects}, and {needed} can; give --audit {needed} or more"
         )
     return samples
 
@@ -298,10 +298,10 @@ def first_of_each_judge(entries: Sequence[PlannedEntry]) -> list[PlannedEntry]:
     return list({entry.prepared.spec.name: entry for entry in reversed(entries)}.values())[::-1]
 
 
-def _bound(entry: PlannedEntry, changed: bool = False) -> str:
+def _qualifier(entry: PlannedEntry, modified: bool = False) -> str:
     if entry.prepared.calls.isdecimal():
-        return "at most" if changed else ""
-    return "about" if changed else "at least"
+        return "at most" if modified else ""
+    return "about" if modified else "at least"
 
 
 def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:

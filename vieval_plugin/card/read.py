@@ -64,11 +64,11 @@ def _is_sound(card: Card, document: object) -> bool:
     """Tell whether `vieval card` could have written a card as this document."""
     try:
         date.fromisoformat(card.date)
-        same = json.loads(json_text(card)) == document
+        unchanged = json.loads(json_text(card)) == document
     except ValueError:  # no date, or a number that is not finite
         return False
     runs = {(entry.benchmark, entry.judge, entry.setting, tuple(entry.files)) for entry in card.entries}
-    return same and len(runs) == len(card.entries)
+    return unchanged and len(runs) == len(card.entries)
 
 
 def json_text(card: Card) -> str:
@@ -107,5 +107,5 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
             raise VievalError(
                 f"{file}: not the verdicts that the card was made from; restore it, or make the card again"
             )
-    beside = {run_file(file) for file in files}
-    return load_results([file for file in files if file not in beside]).runs
+    run_files = {run_file(file) for file in files}
+    return load_results([file for file in files if file not in run_files]).runs

@@ -10,20 +10,20 @@ from vieval_plugin.report.headlines.costs import WARNED
 from vieval_plugin.report.headlines.words import ASPECTS, heading_words, reason_words, short_decimal, task_type
 from vieval_plugin.text.plural import plural
 
-_NAMED = 4
+_MOST_NAMED = 4
 """Judges that a sentence names; of more it says how many there are."""
 
 
 def title(card: Card) -> str:
     """The first sentence: the place among published judges, on the first benchmark that has such."""
     placed = [entry for entry in card.entries if entry.published]
-    return _place(card.model, (placed or list(card.entries))[0])
+    return _place_sentence(card.model, (placed or list(card.entries))[0])
 
 
-def places(card: Card) -> list[str]:
+def further_titles(card: Card) -> list[str]:
     """A sentence a further entry, as `title` has it for the first."""
     first = title(card)
-    return [text for entry in card.entries if (text := _place(card.model, entry)) != first]
+    return [text for entry in card.entries if (text := _place_sentence(card.model, entry)) != first]
 
 
 def sentence(card: Card) -> str:
@@ -32,8 +32,8 @@ def sentence(card: Card) -> str:
     Drawn images are named last and count for none of these.
     """
     rated = [entry for entry in card.entries if not entry.synthetic]
-    drawn = list(dict.fromkeys(entry.title for entry in card.entries if entry.synthetic))
-    note = f"; the drawn images of {_listed(drawn)} say nothing of real ones" if drawn else ""
+    synthetic = list(dict.fromkeys(entry.title for entry in card.entries if entry.synthetic))
+    note = f"; the drawn images of {_enumeration(synthetic)} say nothing of real ones" if synthetic else ""
     text = _use(card, rated) if rated else f"Nothing is known of {card.model} as a judge of real images"
     return f"{text}{note}{_failures(card)}."
 
@@ -43,17 +43,17 @@ def _use(card: Card, entries: Sequence[CardEntry]) -> str:
     for entry in entries:
         for use, areas in _areas_by_use(card, entry).items():
             by_use[use] += areas
-    useful, useless, unknown = (_listed(areas) if areas else "" for areas in by_use.values())
-    above = "agrees with people more than an answer that never looks"
+    useful, useless, unknown = (_enumeration(areas) if areas else "" for areas in by_use.values())
+    claim = "agrees with people more than an answer that never looks"
     if not useful and not useless:
         return f"Nothing is known of {card.model} as a judge: no verdict has a score on enough samples"
     if not useful:
-        text = f"{card.model} is not shown to be of use as a judge on {useless}, that is, no test shows that it {above}"
+        text = f"{card.model} is not shown to be of use as a judge on {useless}, that is, no test shows that it {claim}"
     elif not useless:
-        text = f"{card.model} is of use as a judge on {useful}, where it {above}"
+        text = f"{card.model} is of use as a judge on {useful}, where it {claim}"
     else:
         text = (
-            f"{card.model} is of use as a judge on {useful}, where it {above}, and is not shown to be so on {useless}"
+            f"{card.model} is of use as a judge on {useful}, where it {claim}, and is not shown to be so on {useless}"
         )
     return f"{text}; of {unknown} too little is known" if unknown else text
 
@@ -61,52 +61,50 @@ def _use(card: Card, entries: Sequence[CardEntry]) -> str:
 def _areas_by_use(card: Card, entry: CardEntry) -> dict[str, list[str]]:
     """The task types or parts of an entry in words, the best first, by what is shown of them; all of one kind together."""
     numbers = entry.words or {"": entry.number}
-    found: dict[str, list[tuple[str, float | None]]] = {"useful": [], "useless": [], "unknown": []}
-    for word, number in sorted(numbers.items(), key=lambda item: -(item[1].value or 0.0)):
-        low = word in entry.useless if word else not entry.above_constant
+    numbers_by_use: dict[str, list[tuple[str, float | None]]] = {"useful": [], "useless": [], "unknown": []}
+    for value, number in sorted(numbers.items(), key=lambda item: -(item[1].value or 0.0)):
+        low = value in entry.useless if value else not entry.above_constant
         use = "unknown" if number.value is None else "useless" if low else "useful"
-        found[use].append((word, number.value))
-    return {use: _areas(card, entry, several) for use, several in found.items()}
+        numbers_by_use[use].append((value, number.value))
+    return {use: _areas(card, entry, values) for use, values in numbers_by_use.items()}
 
 
 def _areas(card: Card, entry: CardEntry, numbers: Sequence[tuple[str, float | None]]) -> list[str]:
-    judges = {other.judge for other in card.entries if other.benchmark == entry.benchmark}
-    of = f"{entry.title} by {entry.judge}" if len(judges) > 1 else entry.title
-    several = f" of {of}" if len(card.entries) > 1 else ""
+    judges = {any_entry.judge for any_entry in card.entries if any_entry.benchmark == entry.benchmark}
+    subject = f"{entry.title} by {entry.judge}" if len(judges) > 1 else entry.title
+    suffix = f" of {subject}" if len(card.entries) > 1 else ""
     if len(numbers) == len(entry.words) > 2:
         values = [value for _, value in numbers if value is not None]
         span = f" ({short_decimal(min(values))} to {short_decimal(max(values))})" if values else ""
-        return [f"all {len(numbers)} {heading_words(entry.heading)}s of {of}{span}"]
+        return [f"all {len(numbers)} {heading_words(entry.heading)}s of {subject}{span}"]
     return [
-        f"{f'{task_type(word)}{several}' if word else of}{'' if value is None else f' ({short_decimal(value)})'}"
-        for word, value in numbers
+        f"{f'{task_type(value_name)}{suffix}' if value_name else subject}{'' if value is None else f' ({short_decimal(value)})'}"
+        for value_name, value in numbers
     ]
 
 
-def beside(entry: CardEntry, judge: PublishedPlace) -> str:
+def differences_sentence(entry: CardEntry, judge: PublishedPlace) -> str:
     """A sentence on where the card's judge is better and worse than a published one, by task type or part."""
     if not judge.differences:
         return ""
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": []}
-    for word, difference in judge.differences.items():
+    for value, difference in judge.differences.items():
         ahead = f" ({difference.number.short})" if difference.outcome else ""
-        by_outcome[difference.outcome].append(f"{task_type(word)}{ahead}")
-    said = [f"{outcome} on {_listed(words)}" for outcome, words in by_outcome.items() if outcome and words]
+        by_outcome[difference.outcome].append(f"{task_type(value)}{ahead}")
+    outcomes = [f"{outcome} on {_enumeration(values)}" for outcome, values in by_outcome.items() if outcome and values]
     units = heading_words(entry.heading) or "part"
     level = len(by_outcome[""])
-    others = f"the other {f'{level} {units}s' if level > 1 else units}" if said else f"any {units}"
-    rest = [f"no difference is shown on {others}"] if level else []
-    behind = [] if by_outcome["worse"] else _furthest_behind(judge)
-    return f"Beside {judge.label}, by {units}: {'; '.join([*said, *rest, *behind])}."
+    remaining = f"the other {f'{level} {units}s' if level > 1 else units}" if outcomes else f"any {units}"
+    level_texts = [f"no difference is shown on {remaining}"] if level else []
+    furthest = [] if by_outcome["worse"] else _furthest_behind(judge)
+    return f"Beside {judge.label}, by {units}: {'; '.join([*outcomes, *level_texts, *furthest])}."
 
 
 def _furthest_behind(judge: PublishedPlace) -> list[str]:
     """The task type or part on which the card's judge is furthest behind, if it is behind on any."""
-    known = [
-        (of.number.value, task_type(word), of) for word, of in judge.differences.items() if of.number.value is not None
-    ]
-    behind = sorted((row for row in known if row[0] < 0), key=lambda row: row[0])[:1]
-    return [f"furthest behind on {word} ({of.number.short}{_significance(of)})" for _, word, of in behind]
+    rows = [(d.number.value, task_type(area), d) for area, d in judge.differences.items() if d.number.value is not None]
+    lowest = sorted((row for row in rows if row[0] < 0), key=lambda row: row[0])[:1]
+    return [f"furthest behind on {area} ({d.number.short}{_significance(d)})" for _, area, d in lowest]
 
 
 def limits(card: Card) -> list[str]:
@@ -122,9 +120,9 @@ def limits(card: Card) -> list[str]:
         if consistent and consistent.value is not None:
             lines.append(f"{name}: {consistent.value:.0%} of the contests have the same answer in both orders.")
     lines += [
-        f"{of.judge}: asked {of.repeats} times, two answers to a sample are the same in {of.same.value:.0%} of the pairs."
-        for of in card.repeats
-        if of.same.value is not None
+        f"{repeats.judge}: asked {repeats.repeats} times, two answers to a sample are the same in {repeats.same.value:.0%} of the pairs."
+        for repeats in card.repeats
+        if repeats.same.value is not None
     ]
     return [*lines, *map(_fooled, card.audits)]
 
@@ -133,17 +131,17 @@ def _fooled(audit: CardAudit) -> str:
     flagged = list(dict.fromkeys(row.change for row in audit.flagged))
     undecided = sum(row.finding == UNDECIDED for row in audit.rows)
     if flagged:
-        found = f"it is fooled by {_listed(flagged)}"
+        finding = f"it is fooled by {_enumeration(flagged)}"
     elif undecided == len(audit.rows) or any(row.moves for row in audit.rows if row.finding == UNDECIDED):
-        found = "it is not decided what fools it"
+        finding = "it is not decided what fools it"
     else:
-        found = "nothing is shown to fool it"
-    rest = f"; {undecided} of {len(audit.rows)} effects are undecided" if undecided else ""
+        finding = "nothing is shown to fool it"
+    open_text = f"; {undecided} of {len(audit.rows)} effects are undecided" if undecided else ""
     more = " (--audit N for more)" if undecided else ""
-    return f"{audit.judge}: {found}{rest} on {plural(audit.samples, 'sample')}{more}."
+    return f"{audit.judge}: {finding}{open_text} on {plural(audit.samples, 'sample')}{more}."
 
 
-def _place(model: str, entry: CardEntry) -> str:
+def _place_sentence(model: str, entry: CardEntry) -> str:
     if entry.number.value is None:
         return f"{model} has no number on {entry.title}: {entry.number.note}."
     if not entry.published:
@@ -155,8 +153,8 @@ def _place(model: str, entry: CardEntry) -> str:
         why = f" ({reason_words(entry.unranked)})" if entry.unranked else ""
         return f"{model} has no rank among the published judges on {entry.title}{why}, with {number}{relations}."
     best, worst = entry.ranks
-    place = f"{best}" if best == worst else f"{best} to {worst}"
-    return f"{model} is number {place} of {entry.ranked} ranked judges on {entry.title} ({number}){relations}."
+    rank = f"{best}" if best == worst else f"{best} to {worst}"
+    return f"{model} is number {rank} of {entry.ranked} ranked judges on {entry.title} ({number}){relations}."
 
 
 def _measured(entry: CardEntry) -> str:
@@ -166,12 +164,12 @@ def _measured(entry: CardEntry) -> str:
 def _alone(entry: CardEntry) -> str:
     """The number in full, with what it stands beside where no published judge does."""
     coefficient, correlation, _ = entry.statistic.partition("'s correlation")
-    of = f" ({coefficient} on {entry.aspect})" if correlation else ""
+    on_aspect = f" ({coefficient} on {entry.aspect})" if correlation else ""
     raters = f"the known defects of {entry.title} (drawn images)" if entry.synthetic else f"people on {entry.title}"
     low = "" if entry.above_constant else ", which is not shown to be above an answer that never looks"
     people = [number for label, number in entry.references.items() if "ceiling" in label and number.value is not None]
     ceiling = f", beside a human ceiling of {people[0].short}" if people else ""
-    return f"{_measured(entry)}{of} {entry.number.short} with {raters}{low}{ceiling}"
+    return f"{_measured(entry)}{on_aspect} {entry.number.short} with {raters}{low}{ceiling}"
 
 
 def _relations(published: Sequence[PublishedPlace]) -> list[str]:
@@ -179,13 +177,13 @@ def _relations(published: Sequence[PublishedPlace]) -> list[str]:
     for judge in published:
         outcome = judge.difference.outcome if judge.difference else "untested"
         by_outcome[outcome].append(f"{judge.label}{_by(judge.difference) if outcome == 'worse' else ''}")
-    words = {
+    verbs = {
         "worse": "worse than",
         "better": "better than",
         "": "not shown to differ from",
         "untested": "not compared with",
     }
-    return [f"{words[name]} {_judges(by_outcome[name])}" for name in words if by_outcome[name]]
+    return [f"{verbs[name]} {_judges(by_outcome[name])}" for name in verbs if by_outcome[name]]
 
 
 def _by(difference: Difference | None) -> str:
@@ -207,11 +205,11 @@ def _failures(card: Card) -> str:
     return f"; {failed} of {verdicts} verdicts have no score" if failed > WARNED * verdicts else ""
 
 
-def _listed(names: Sequence[str]) -> str:
+def _enumeration(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _judges(names: Sequence[str]) -> str:
     """Judges by name, the first of them where there are many."""
-    shown = list(names[:_NAMED])
-    return _listed([*shown, f"{len(names) - _NAMED} others"] if len(names) > _NAMED + 1 else names)
+    first_names = list(names[:_MOST_NAMED])
+    return _enumeration([*first_names, f"{len(names) - _MOST_NAMED} others"] if len(names) > _MOST_NAMED + 1 else names)

@@ -15,8 +15,8 @@ _EXPECTED = "as expected"
 
 def place_table(card: Card, entry: CardEntry) -> Table:
     """The card's judge among published judges, then baselines and the human ceiling."""
-    own = (entry.number, _rank(entry.ranks), card.model, "", "", entry.unranked)
-    rows = [own]
+    model_row = (entry.number, _rank(entry.ranks), card.model, "", "", entry.unranked)
+    rows = [model_row]
     for judge in entry.published:
         difference, p = ("", "") if judge.difference is None else _difference(judge.difference)
         rows.append((judge.number, _rank(judge.ranks), judge.label, difference, p, judge.unranked))
@@ -48,12 +48,12 @@ def words_table(card: Card, entry: CardEntry) -> Table | None:
     published = [judge for judge in entry.published if judge.differences]
     rows = [
         (
-            task_type(word),
-            f"{' '.join(filter(None, (number.short, _on(number))))}{', not shown to be above an answer that never looks' if word in entry.useless else ''}",
+            task_type(value),
+            f"{' '.join(filter(None, (number.short, _on(number))))}{', not shown to be above an answer that never looks' if value in entry.useless else ''}",
             str(number.n),
-            *(_ahead(judge.differences.get(word)) for judge in published),
+            *(_ahead(judge.differences.get(value)) for judge in published),
         )
-        for word, number in entry.words.items()
+        for value, number in entry.words.items()
     ]
     header = (units, f"{card.model} [95%]", "n", *(f"ahead of {judge.label}" for judge in published))
     title = (
@@ -73,14 +73,14 @@ def answers_table(card: Card) -> Table:
         "same when asked again",
         "differs by",
     )
-    repeats = {(of.judge, of.benchmark): of for of in card.repeats}
+    repeats = {(r.judge, r.benchmark): r for r in card.repeats}
     rows = []
     for entry in card.entries:
-        of = repeats.get((entry.judge, entry.benchmark))
+        r = repeats.get((entry.judge, entry.benchmark))
         shares = (_percent(entry.answers.ties), _percent(entry.answers.round_numbers))
         consistent = "" if entry.answers.consistent is None else entry.answers.consistent.short
         rows.append(
-            (entry.judge, entry.title, *shares, consistent, *((of.same.short, of.spread.short) if of else ("", "")))
+            (entry.judge, entry.title, *shares, consistent, *((r.same.short, r.spread.short) if r else ("", "")))
         )
     return Table("answers", "How the judge answers", header, tuple(rows))
 
@@ -90,9 +90,9 @@ def audit_tables(card: Card) -> list[Table]:
     header = ("change to the image", "aspect", "n", "mean score moves by [95%]", "finding")
     tables = []
     for audit in card.audits:
-        shown = [row for row in audit.rows if row.finding != _EXPECTED]
-        rows = [(row.change, row.aspect, str(row.difference.n), row.difference.short, row.finding) for row in shown]
-        fine = f"{len(audit.rows) - len(shown)} of {len(audit.rows)} effects are as they ought to be and left out here"
+        odd = [row for row in audit.rows if row.finding != _EXPECTED]
+        rows = [(row.change, row.aspect, str(row.difference.n), row.difference.short, row.finding) for row in odd]
+        fine = f"{len(audit.rows) - len(odd)} of {len(audit.rows)} effects are as they ought to be and left out here"
         rows.sort(key=lambda row: not row[-1].startswith(FLAGGED))
         title = f"{audit.judge}: {plural(audit.samples, 'sample')} of {audit.benchmark} with changed images; {fine}"
         tables.append(Table("audit", title, header, tuple(rows)))
@@ -105,10 +105,10 @@ def spent_table(card: Card) -> Table:
     rows = []
     for entry in card.entries:
         spent = entry.spent
-        of = f" of {entry.available}" if entry.available else ""
-        sample = f"{entry.samples}{of} {entry.unit} in {entry.cells} cells"
+        of_available = f" of {entry.available}" if entry.available else ""
+        sample = f"{entry.samples}{of_available} {entry.unit} in {entry.cells} cells"
         failed = ", ".join(f"{n} {status}" for status, n in spent.failed.items()) or "0"
-        tokens, seconds = (_known(value) for value in (spent.tokens, spent.seconds))
+        tokens, seconds = (_count(value) for value in (spent.tokens, spent.seconds))
         rows.append(
             (entry.judge, entry.title, sample, str(spent.verdicts), failed, f"{spent.calls:,}", tokens, seconds)
         )
@@ -162,5 +162,5 @@ def _percent(share: float | None) -> str:
     return "" if share is None else f"{share:.1%}"
 
 
-def _known(value: float | None) -> str:
+def _count(value: float | None) -> str:
     return "not known" if value is None else f"{value:,.0f}"

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from vieval_plugin import __version__
 from vieval_plugin.card.card import CARD_HTML, CARD_MD, Card, CardEntry
 from vieval_plugin.card.read import json_text
-from vieval_plugin.card.sentences import beside, limits, places, title
+from vieval_plugin.card.sentences import differences_sentence, further_titles, limits, title
 from vieval_plugin.card.tables import answers_table, audit_tables, origin_table, place_table, spent_table, words_table
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import Table
@@ -31,23 +31,23 @@ _CLOSEST = 2
 _TEMPLATE = Path(__file__).with_name("card.html.jinja")
 
 
-def write_card(card: Card, out: Path) -> None:
+def write_card(card: Card, folder: Path) -> None:
     """Write a card to a folder; `card.json` comes last, so that where it is all is there."""
     texts = {CARD_MD: markdown_text(card), CARD_HTML: page(card), CARD_JSON: json_text(card)}
     for name, text in texts.items():
-        write_whole(out / name, [text])
+        write_whole(folder / name, [text])
 
 
 def answers(card: Card) -> list[str]:
     """The first sentences of a card: its title, where the best others are better and worse, and what it is of use for."""
-    closest = [text for entry in card.entries for judge in entry.published[:_CLOSEST] if (text := beside(entry, judge))]
-    return [title(card), *closest, card.sentence, *places(card)]
+    closest = [text for e in card.entries for j in e.published[:_CLOSEST] if (text := differences_sentence(e, j))]
+    return [title(card), *closest, card.sentence, *further_titles(card)]
 
 
 def markdown_text(card: Card) -> str:
     """The text of `card.md`."""
-    first, *others = map(escaping.markdown, answers(card))
-    parts = [f"# {first}\n", *(f"{text}\n" for text in others)]
+    first, *further = map(escaping.markdown, answers(card))
+    parts = [f"# {first}\n", *(f"{text}\n" for text in further)]
     parts += [f"- {escaping.markdown(line)}" for line in limits(card)]
     for entry in card.entries:
         parts.append(f"\n## {escaping.markdown(_heading(entry))}\n")
@@ -61,14 +61,14 @@ def markdown_text(card: Card) -> str:
 def page(card: Card) -> str:
     """The text of `card.html`: one file that loads nothing."""
     style = style_sheet(STYLE)
-    first, *others = answers(card)
+    first, *further = answers(card)
     return template(_TEMPLATE).render(
         policy=policy(style, ""),
         style=Markup(style),
         model=card.model,
         date=card.date,
         title=first,
-        answers=others,
+        answers=further,
         limits=limits(card),
         sections=[(_heading(entry), _chart(card, entry), _tables(card, entry)) for entry in card.entries],
         tables=_tables_of_all(card),

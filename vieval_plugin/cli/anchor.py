@@ -115,8 +115,8 @@ def _judge(options: argparse.Namespace, source: Provenance) -> tuple[PreparedJud
     recorded = config.from_document(source.options)
     current = recorded.model_copy(update={"store": recorded.store.model_copy(update={"use": False})})
     backbone = named_backbone(options, current)
-    if backbone and (before := current.backbones.get(JUDGE)):
-        backbone = before.model_copy(update=backbone.model_dump(exclude_unset=True))
+    if backbone and (recorded_backbone := current.backbones.get(JUDGE)):
+        backbone = recorded_backbone.model_copy(update=backbone.model_dump(exclude_unset=True))
     judge = prepare(source.judge, setting_of(source), current, backbone)
     if judge.asks_a_model:
         require_model(source.judge, current, backbone)

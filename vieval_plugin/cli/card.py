@@ -90,17 +90,17 @@ def _run(options: argparse.Namespace) -> int:
         _require_published(options.published)
     if options.results:
         results = results_of_model(options.results, options.model)
-        out = options.out or _folder_of(results.model)
-        require_writable(out / CARD_JSON, reads=results.files)
-        card, failed = card_from_results(results, published, out, statistics, _print_step), False
+        folder = options.out or _folder_of(results.model)
+        require_writable(folder / CARD_JSON, reads=results.files)
+        card, failed = card_from_results(results, published, folder, statistics, _print_step), False
     else:
-        made = _judged(options, current, published, statistics)
-        if made is None:
+        judged = _judged(options, current, published, statistics)
+        if judged is None:
             return 0
-        card, out, failed = made
-    write_card(card, out)
+        card, folder, failed = judged
+    write_card(card, folder)
     say(*answers(card), *limits(card), *(f"note: {line}" for line in card.left_out))
-    say(f"wrote {out / 'card.html'} (open it in a browser), card.md and card.json (seed {seed})")
+    say(f"wrote {folder / 'card.html'} (open it in a browser), card.md and card.json (seed {seed})")
     return int(failed)
 
 
@@ -112,9 +112,9 @@ def _require_published(folder: Path) -> None:
     if not folder.is_dir():
         raise VievalError(f"--published {folder}: no such folder; `vieval prepare {NAME}` fetches published verdicts")
     if not any(present(benchmark, folder) for benchmark in descriptions()):
-        places = {file.place.partition("/")[0]: file.place for file in published_files()}.values()
+        examples = {file.place.partition("/")[0]: file.place for file in published_files()}.values()
         raise VievalError(
-            f"--published {folder}: no whole part of a judge's verdicts there, which lie as {' or '.join(places)}; "
+            f"--published {folder}: no whole part of a judge's verdicts there, which lie as {' or '.join(examples)}; "
             f"`vieval prepare {NAME}` fetches them so, and without --published a card has no place; see "
             f"{docs_url('guides/comparing.md#a-card-of-your-model')}"
         )
@@ -127,8 +127,8 @@ def _folder_of(model: str) -> Path:
 def _require_numbers(options: argparse.Namespace) -> None:
     from vieval_plugin.errors import VievalError
 
-    least = {"samples": 1, "repeats": 0, "audit": 0, "budget": 0, "seed": 0}
-    for name, lowest in least.items():
+    lowest_by_name = {"samples": 1, "repeats": 0, "audit": 0, "budget": 0, "seed": 0}
+    for name, lowest in lowest_by_name.items():
         value = getattr(options, name)
         if value is not None and value < lowest:
             raise VievalError(f"--{name} {value}: a whole number from {lowest} on is needed")
@@ -150,7 +150,7 @@ def _judged(
     backbone = named_backbone(options, current)
     judges = _prepared(options, current, backbone)
     model = provenance_of(judges[0], current, backbone).backbone
-    out = options.out or _folder_of(model)
+    folder = options.out or _folder_of(model)
     judging = Judging(current, backbone, Progress())
     request = CardRequest(
         *(
@@ -161,19 +161,19 @@ def _judged(
             options.repeats,
             options.audit,
         ),
-        *(published, out, statistics),
+        *(published, folder, statistics),
     )
     plan = asyncio.run(plan_card(request, judging))
-    say(f"card of {model} (seed {statistics.seed})", *plan.lines, *(f"note: {line}" for line in plan.absent))
+    say(f"card of {model} (seed {statistics.seed})", *plan.lines, *(f"note: {line}" for line in plan.unprepared))
     require_budget(plan.calls, options.budget)
     if options.plan:
         return None
-    require_writable(out / CARD_JSON)
+    require_writable(folder / CARD_JSON)
     try:
         card = make_card(request, plan, judging, _print_step)
     finally:
         say(*judging.progress.lines(), file=sys.stderr)
-    return card, out, bool(judging.progress.failed_calls)
+    return card, folder, bool(judging.progress.failed_calls)
 
 
 def _print_step(line: str) -> None:

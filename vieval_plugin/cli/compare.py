@@ -46,11 +46,11 @@ def add(commands: Commands) -> None:
     parser.set_defaults(run=_run)
 
 
-def _number_between(least: int, most: int | None = None) -> Callable[[str], int]:
-    bounds = f"from {least} on" if most is None else f"from {least} to {most}"
+def _number_between(lowest: int, highest: int | None = None) -> Callable[[str], int]:
+    bounds = f"from {lowest} on" if highest is None else f"from {lowest} to {highest}"
 
     def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+        if not text.isdecimal() or int(text) < lowest or (highest is not None and int(text) > highest):
             raise argparse.ArgumentTypeError(f"a whole number {bounds} is needed, not {text!r}")
         return int(text)
 
@@ -76,9 +76,9 @@ def _run(options: argparse.Namespace) -> int:
     for folder in options.benchmark:
         benchmark_registry.benchmark(folder)
     cards = [path for path in options.results if is_card(path)]
-    if cards and (others := [path for path in options.results if path not in cards]):
+    if cards and (further := [path for path in options.results if path not in cards]):
         raise VievalError(
-            f"{others[0]}: no card of a model, and {cards[0]} is one; cards are compared with cards, which `vieval card` makes"
+            f"{further[0]}: no card of a model, and {cards[0]} is one; cards are compared with cards, which `vieval card` makes"
         )
     if cards:
         results = results_of_cards(options.results, options.label)

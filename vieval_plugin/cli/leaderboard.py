@@ -99,10 +99,10 @@ def _add(options: argparse.Namespace) -> int:
     from vieval_plugin.leaderboard.submissions import FOLDER, submission_of, write_submission
     from vieval_plugin.text.escaping import say
 
-    found = _checked(options)
-    if found is None:
+    checked = _checked(options)
+    if checked is None:
         return 1
-    path = write_submission(submission_of(*found), options.out / FOLDER)
+    path = write_submission(submission_of(*checked), options.out / FOLDER)
     say(f"wrote {path}; vieval leaderboard make --out {options.out} puts it into the page")
     return 0
 

@@ -139,9 +139,9 @@ def _are_of_images(inputs: Sequence[Path]) -> bool:
     if not all(is_of_images(path) and not any(path.rglob(SAMPLES)) for path in inputs):
         return False
     if not any(map(has_prompts, inputs)):
-        named = " and ".join(f"{path}/" for path in inputs)
+        folders = " and ".join(f"{path}/" for path in inputs)
         are = "are folders" if inputs[1:] else "is a folder"
-        raise VievalError(f"{named} {are} of images: pass --prompts FILE")
+        raise VievalError(f"{folders} {are} of images: pass --prompts FILE")
     return True
 
 
@@ -251,10 +251,10 @@ def _same_files(samples: Sequence[Sample]) -> list[str]:
     from vieval_plugin.meta_evaluation.gate import digests_of, same_files
     from vieval_plugin.report.gate import same_files_sentence
 
-    mine, *others = dict.fromkeys(sample.id.image_model for sample in samples)
+    mine, *references = dict.fromkeys(sample.id.image_model for sample in samples)
     pictures = [(sample.id, digests_of(sample)) for sample in samples]
-    identical = all(same_files(pictures, mine, other) for other in others)
-    return [same_files_sentence(mine, other) for other in others] if identical else []
+    identical = all(same_files(pictures, mine, reference) for reference in references)
+    return [same_files_sentence(mine, reference) for reference in references] if identical else []
 
 
 def _too_few(samples: Sequence[Sample], margin: float, are_contests: bool) -> str:
@@ -265,9 +265,9 @@ def _too_few(samples: Sequence[Sample], margin: float, are_contests: bool) -> st
     prompts = defaultdict(set)
     for sample in samples:
         prompts[sample.id.image_model].add((sample.id.part, sample.id.uid))
-    mine, *others = prompts.values()
+    mine, *references = prompts.values()
     return too_few_sentence(
-        min(len(mine & other) for other in others), "prompts", margin, EVEN if are_contests else 1.0
+        min(len(mine & reference) for reference in references), "prompts", margin, EVEN if are_contests else 1.0
     )
 
 
@@ -288,10 +288,10 @@ def _again(options: argparse.Namespace, of_images: bool) -> str:
             commands.append(read_json(run_file(path).read_text(encoding="utf-8"))["inputs"]["command"])
         except (OSError, ValueError, KeyError, TypeError):
             commands.append("")
-    known = list(dict.fromkeys(filter(None, commands)))
+    distinct = list(dict.fromkeys(filter(None, commands)))
     return (
-        "; ".join(f"`{c}`" for c in known)
-        if known
+        "; ".join(f"`{c}`" for c in distinct)
+        if distinct
         else f"with the command that wrote {', '.join(map(str, options.inputs))}"
     )
 

@@ -125,7 +125,7 @@ class Board:
         return [number for number in self.printed if number.is_erratum]
 
     @property
-    def absent(self) -> list[BoardJudge]:
+    def judges_without_logs(self) -> list[BoardJudge]:
         """The judges whose logs are not here."""
         return [judge for judge in self.judges if judge.absent]
 
@@ -142,5 +142,5 @@ class Board:
             for number in self.printed
             if (number.label, number.aspect, number.image_model) == (label, aspect, "")
         ]
-        whole = [number for number in averages if number.task == view.part]
-        return whole or [number for number in averages if view.part == ALL_PARTS]
+        of_part = [number for number in averages if number.task == view.part]
+        return of_part or [number for number in averages if view.part == ALL_PARTS]

@@ -57,15 +57,15 @@ def check_submission(folder: Path, sources: Sources) -> tuple[Card, list[Checked
         if entry.benchmark not in descriptions():
             continue
         try:
-            found = _records(card, entry, folder)
-            several = list(_problems(card, entry, found, folder, sources))
+            records = _records(card, entry, folder)
+            lines = list(_problems(card, entry, records, folder, sources))
         except VievalError as error:
             problems.append(str(error))
             continue
-        checked.append((entry, found))
-        problems += several[:MOST_PROBLEMS]
-        if len(several) > MOST_PROBLEMS:
-            problems.append(f"{entry.title}: {len(several) - MOST_PROBLEMS} problems more of this sort")
+        checked.append((entry, records))
+        problems += lines[:MOST_PROBLEMS]
+        if len(lines) > MOST_PROBLEMS:
+            problems.append(f"{entry.title}: {len(lines) - MOST_PROBLEMS} problems more of this sort")
     if not checked and not problems:
         problems.append(f"{folder}: a card of none of the leaderboard's benchmarks ({', '.join(descriptions())})")
     return card, checked, problems
@@ -74,13 +74,13 @@ def check_submission(folder: Path, sources: Sources) -> tuple[Card, list[Checked
 def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
     """The records of an entry's files; VievalError for a file that is gone or another, and for a verdict that is there twice."""
     runs = runs_of(replace(card, entries=(entry,)), folder, card.model)
-    if others := [run.benchmark for run in runs if run.benchmark != entry.benchmark]:
+    if foreign := [run.benchmark for run in runs if run.benchmark != entry.benchmark]:
         raise VievalError(
-            f"{entry.title}: verdicts of {', '.join(others)} among its files; a card has files of each benchmark alone"
+            f"{entry.title}: verdicts of {', '.join(foreign)} among its files; a card has files of each benchmark alone"
         )
     if len(runs) != 1:
         raise VievalError(f"{entry.title}: its files have verdicts of {len(runs)} runs, and an entry is of one")
-    judged = [records for several in runs[0].records.values() for records in several]
+    judged = [records for samples in runs[0].records.values() for records in samples]
     if repeated := next((records for records in judged if len(records) > 1), None):
         raise VievalError(f"{entry.title}: {len(repeated)} verdicts on {repeated[0].id}; a submission has one of each")
     return [record for [record] in judged]
@@ -89,8 +89,8 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
 def _problems(card: Card, entry: CardEntry, records: Sequence[Record], folder: Path, sources: Sources) -> Iterator[str]:
     benchmark = benchmark_registry.benchmark(entry.benchmark)
     parts = [part for part in benchmark.parts if any(record.id.part == part for record in records)]
-    known = {judged.id: judged for judged in judged_of(benchmark, parts, sources)}
-    if foreign := [record.id for record in records if record.id not in known]:
+    by_id = {judged.id: judged for judged in judged_of(benchmark, parts, sources)}
+    if foreign := [record.id for record in records if record.id not in by_id]:
         yield f"{entry.title}: {len(foreign)} of {len(records)} verdicts are on samples that it does not have, first {foreign[0]}"
         return
     if entry.samples != len(records):
@@ -106,24 +106,24 @@ def _problems(card: Card, entry: CardEntry, records: Sequence[Record], folder: P
         )
         return
     for record in records:
-        yield from _problems_of(record, known[record.id], judge)
+        yield from _problems_of(record, by_id[record.id], judge)
     yield from _wrong_numbers(card, entry, records, folder)
 
 
 def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) -> str:
     """The difference between what the card says of its judge and what the verdicts do; empty where there is none."""
-    of: Provenance = records[0].provenance
-    if any(record.provenance != of or record.provenance.options != of.options for record in records):
+    source: Provenance = records[0].provenance
+    if any(record.provenance != source or record.provenance.options != source.options for record in records):
         return f"{entry.title}: verdicts of several runs; a submission has one judge with one set of options"
     card_names = (entry.judge, entry.setting, entry.pack, entry.pack_hash, card.model)
-    found = (of.judge, of.setting, of.pack, of.pack_hash, of.backbone)
+    file_names = (source.judge, source.setting, source.pack, source.pack_hash, source.backbone)
     names = ("judge", "setting", "pack", "pack hash", "model")
-    for name, on_card, in_files in zip(names, card_names, found, strict=True):
+    for name, on_card, in_files in zip(names, card_names, file_names, strict=True):
         if on_card != in_files:
             return f"{entry.title}: {name} is {on_card!r} on the card and {in_files!r} in its verdicts"
-    if run_hash(replace(of, options=entry.options)) != run_hash(of):
+    if run_hash(replace(source, options=entry.options)) != run_hash(source):
         return f"{entry.title}: the options on the card are not those in its verdicts"
-    return f"{entry.title}: a replay of recorded verdicts, which has no raw replies" if of.recorded else ""
+    return f"{entry.title}: a replay of recorded verdicts, which has no raw replies" if source.recorded else ""
 
 
 def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterator[str]:
@@ -134,8 +134,8 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         (judged.votes, tuple(c.id for c in judged.candidates)) if isinstance(judged, Contest) else judged.ratings
     ):
         yield f"{record.id}: what people said of it is not what the benchmark has"
-    if record.sample is not None and (changed := next(_changed_from(record.sample, judged), "")):
-        yield f"{record.id}: judged with other {changed} than the benchmark's"
+    if record.sample is not None and (difference := next(_changed_from(record.sample, judged), "")):
+        yield f"{record.id}: judged with other {difference} than the benchmark's"
     if verdict.status in (Status.MISSING, Status.NOT_APPLICABLE, Status.NO_IMAGE):
         yield f"{record.id}: no verdict ({verdict.status}); judge it, or leave the sample out"
         return
@@ -155,9 +155,9 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
     if again.status is Status.NOT_APPLICABLE:
         yield f"{record.id}: {again.reason}; run `vieval prepare {record.id.benchmark}`, which fetches its conditions"
         return
-    before, now = ((dict(of.scores), of.choice, of.status, dict(of.recorded)) for of in (verdict, again))
-    if before != now:
-        scores, scores_now = (_in_words(of) for of in (before, now))
+    recorded, now = ((dict(v.scores), v.choice, v.status, dict(v.recorded)) for v in (verdict, again))
+    if recorded != now:
+        scores, scores_now = (_in_words(v) for v in (recorded, now))
         yield f"{record.id}: {scores} is not what its replies give, which is {scores_now}"
 
 
@@ -168,15 +168,15 @@ def _in_words(outcome: tuple[dict[str, float], object, Status, dict[str, float]]
     )
 
 
-def _changed_from(shown: Judged, judged: Judged) -> Iterator[str]:
+def _changed_from(judged_then: Judged, judged: Judged) -> Iterator[str]:
     """The texts and the images, of those that are here, of which others were judged."""
-    for submitted, here in zip(candidates_of(shown), candidates_of(judged), strict=False):
-        if here.texts and dict(submitted.texts) != dict(here.texts):
+    for submitted, current in zip(candidates_of(judged_then), candidates_of(judged), strict=False):
+        if current.texts and dict(submitted.texts) != dict(current.texts):
             yield "texts"
         for role, image in submitted.images.items():
-            known = here.images.get(role)
-            if known and is_changed(Image(known.source, known.origin, image.sha256)):
-                yield f"content of {name_of(known)}"
+            stored = current.images.get(role)
+            if stored and is_changed(Image(stored.source, stored.origin, image.sha256)):
+                yield f"content of {name_of(stored)}"
 
 
 def _wrong_numbers(card: Card, entry: CardEntry, records: Sequence[Record], folder: Path) -> Iterator[str]:
@@ -195,8 +195,8 @@ def _wrong_numbers(card: Card, entry: CardEntry, records: Sequence[Record], fold
     if again.sample_digest != entry.sample_digest:
         yield f"{entry.title}: the digest of its samples is another than the card's"
     pairs: dict[str, tuple[CardNumber | None, CardNumber | None]] = {"its agreement": (entry.number, again.number)}
-    for of, now in ((entry.statistics, again.statistics), (entry.words, again.words)):
-        pairs |= {name: (of.get(name), now.get(name)) for name in {**of, **now}}
+    for claimed_numbers, now in ((entry.statistics, again.statistics), (entry.words, again.words)):
+        pairs |= {name: (claimed_numbers.get(name), now.get(name)) for name in {**claimed_numbers, **now}}
     for name, (claimed, computed) in pairs.items():
         if claimed != computed:
             yield f"{entry.title}: {name} is {claimed} on the card, and its verdicts give {computed}"

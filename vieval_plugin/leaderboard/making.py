@@ -75,7 +75,7 @@ def _board(
         benchmark.name,
         described["title"],
         tuple(views),
-        (*(_judge(judge, judge in judges) for judge in published_judges(benchmark.name)), *(of for _, of in submitted)),
+        (*(_judge(j, j in judges) for j in published_judges(benchmark.name)), *(row for _, row in submitted)),
         printed,
         described["printed"],
         method,
@@ -95,10 +95,10 @@ def _submitted(
             label = next(name for count in range(1, 9) if (name := " ".join(names[:count])) not in labels or count > 4)
             labels.add(label)
             setting = " ".join(submitted.settings)
-            about = BoardJudge(
+            row = BoardJudge(
                 label, submitted.judge, setting, submission.model, submission.date, "submitted", submitted=True
             )
-            yield run_of_submission(submitted, label, judged), about
+            yield run_of_submission(submitted, label, judged), row
 
 
 def _baselines(benchmark: Benchmark, published: Path, judged: Sequence[Judged]) -> list[Run]:

@@ -56,30 +56,30 @@ def compare_printed(
     """
     as_printed = replace(options, policy="as_recorded", draws=2)
     cells = benchmark.report.tables(benchmark.name, tuple(benchmark.parts), runs, as_printed).cells if runs else {}
-    whole = {run.label for run in runs if set(benchmark.parts) <= run.records.keys()}
-    numbers = [_beside(of, labels.get(of.label, of.label), cells, whole) for of in printed_numbers(benchmark.name)]
+    full = {run.label for run in runs if set(benchmark.parts) <= run.records.keys()}
+    numbers = [_computed(n, labels.get(n.label, n.label), cells, full) for n in printed_numbers(benchmark.name)]
     return tuple(replace(number, reason=_reason(number, numbers)) for number in numbers)
 
 
-def _beside(number: PrintedNumber, label: str, cells: Mapping[Key, float], whole: Collection[str]) -> PrintedNumber:
+def _computed(number: PrintedNumber, label: str, cells: Mapping[Key, float], full: Collection[str]) -> PrintedNumber:
     """The number under its label, with the recomputed one; an average over all parts needs the logs of all."""
     keys = (Key(number.table, number.task, number.image_model, label, name, number.aspect) for name in _STATISTICS)
     computed = next((cells[key] for key in keys if key in cells), None)
-    is_whole = number.task != ALL_PARTS or label in whole or (label == HUMAN and bool(whole))
+    is_whole = number.task != ALL_PARTS or label in full or (label == HUMAN and bool(full))
     return replace(number, label=label, computed=computed if is_whole else None)
 
 
 def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
     if number.computed is None or not number.differs(number.computed):
         return ""
-    alike = [other for other in numbers if (other.label, other.aspect) == (number.label, number.aspect)]
+    alike = [n for n in numbers if (n.label, n.aspect) == (number.label, number.aspect)]
     if number.image_model:
         return _reason_of_row(number, alike)
-    below = [other for other in alike if _is_part_of(other, number)]
-    if below and not number.differs(paper_mean(other.printed for other in below)):
-        wrong = [other for other in below if other.computed is not None and other.differs(other.computed)]
-        named = ", ".join(other.image_model or other.task for other in wrong)
-        return f"The average of printed numbers, of which these are wrong: {named}." if wrong else _UNKNOWN
+    members = [n for n in alike if _is_part_of(n, number)]
+    if members and not number.differs(paper_mean(n.printed for n in members)):
+        errors = [n for n in members if n.computed is not None and n.differs(n.computed)]
+        names = ", ".join(n.image_model or n.task for n in errors)
+        return f"The average of printed numbers, of which these are wrong: {names}." if errors else _UNKNOWN
     return _UNKNOWN
 
 
@@ -88,12 +88,12 @@ _UNKNOWN = "The published answers give another number; no reason is known."
 
 def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str:
     """The reason of a number by image model: the row of another one, or of other answers than the published ones."""
-    of_part = [other for other in alike if other.task == number.task]
-    for other in of_part:
-        is_another = other.image_model not in ("", number.image_model)
-        if is_another and other.computed is not None and not number.differs(other.computed):
-            return f"It is the number of {other.image_model}, another row of the table."
-    average = next((other for other in of_part if not other.image_model), None)
+    of_part = [n for n in alike if n.task == number.task]
+    for n in of_part:
+        is_another = n.image_model not in ("", number.image_model)
+        if is_another and n.computed is not None and not number.differs(n.computed):
+            return f"It is the number of {n.image_model}, another row of the table."
+    average = next((n for n in of_part if not n.image_model), None)
     if average and average.computed is not None and not average.differs(average.computed):
         return (
             f"The published answers give the paper's own average of the task, {average.digits(average.printed)}, and not this row: "

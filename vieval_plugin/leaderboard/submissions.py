@@ -62,7 +62,7 @@ _SUBMISSION = TypeAdapter(Submission)
 
 def submission_of(card: Card, records: Sequence[tuple[CardEntry, Sequence[Record]]]) -> Submission:
     """The submission of a card that was checked, with the records of its entries."""
-    return Submission(VERSION, card.model, card.date, tuple(_run(entry, several) for entry, several in records))
+    return Submission(VERSION, card.model, card.date, tuple(_run(entry, rows) for entry, rows in records))
 
 
 def _run(entry: CardEntry, records: Sequence[Record]) -> SubmittedRun:
@@ -116,8 +116,8 @@ def run_of_submission(submitted: SubmittedRun, label: str, judged: Sequence[Judg
     Raises:
         VievalError: a verdict is on none of these.
     """
-    known = {str(sample.id): sample for sample in judged}
-    if foreign := next((name for name in submitted.verdicts if name not in known), None):
+    by_id = {str(sample.id): sample for sample in judged}
+    if foreign := next((name for name in submitted.verdicts if name not in by_id), None):
         raise VievalError(
             f"{label}: {foreign} is not among the samples of {submitted.benchmark}; add the submission again"
         )
@@ -132,8 +132,8 @@ def run_of_submission(submitted: SubmittedRun, label: str, judged: Sequence[Judg
         label=label,
     )
     records = [
-        rated_record(known[name], Verdict(of.scores, of.status, choice=of.choice), source)
-        for name, of in submitted.verdicts.items()
+        rated_record(by_id[name], Verdict(verdict.scores, verdict.status, choice=verdict.choice), source)
+        for name, verdict in submitted.verdicts.items()
     ]
     [run] = results_of(records).runs
     return run

@@ -28,7 +28,7 @@ _MOST_FINDINGS = 4
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _Choice:
     """A headline under a choice, with the runs of judges on its part, and the labels of baselines."""
 
     choice: Mapping[str, str]
@@ -57,9 +57,9 @@ def views_of(
         options: number of resamples, the seed.
         on_view: is told the number of each table that is made, and how many there will be.
     """
-    chosen = _by_votes if isinstance(benchmark.report, ByVotes) else _by_ratings
+    choices_of = _by_votes if isinstance(benchmark.report, ByVotes) else _by_ratings
     views, method = list[BoardView](), ""
-    choices = list(chosen(benchmark, judges, baselines, options))
+    choices = list(choices_of(benchmark, judges, baselines, options))
     for choice in choices:
         [board] = leaderboards([_of_judges(choice)], benchmark.name, choice.judges, choice.options, {})
         method = method or board.method
@@ -76,49 +76,49 @@ def leader_of(view: BoardView) -> str:
     first = [row.label for row in ranked if row.rank.startswith("1")]
     if ranked[0].rank == "1":
         return f"{ranked[0].label} is the best published judge"
-    named = " and ".join(first) if len(first) < 3 else f"{', '.join(first[:2])} and {len(first) - 2} others"
-    return f"{named} cannot be told apart at the top"
+    names = " and ".join(first) if len(first) < 3 else f"{', '.join(first[:2])} and {len(first) - 2} others"
+    return f"{names} cannot be told apart at the top"
 
 
 def _by_ratings(
     benchmark: Benchmark, judges: Sequence[Run], baselines: Sequence[Run], options: StatisticsOptions
-) -> Iterator[_Chosen]:
+) -> Iterator[_Choice]:
     """A choice for each failure policy, aspect and setting of judges."""
     settings = {ALL_PARTS: judges}
     for setting in dict.fromkeys(run.setting for run in judges):
         settings[setting] = [run for run in judges if run.setting == setting]
     parts = tuple(benchmark.parts)
     for policy in POLICIES:
-        under = replace(options, policy=policy)
-        tables = benchmark.report.tables(benchmark.name, parts, [*judges, *baselines], under)
+        varied = replace(options, policy=policy)
+        tables = benchmark.report.tables(benchmark.name, parts, [*judges, *baselines], varied)
         for headline in tables.headlines:
             for setting, of_setting in settings.items():
                 if len(of_setting) > 1 or setting == ALL_PARTS:
                     choice = {"aspect": headline.aspect, "failures": policy, "setting": setting}
-                    yield _Chosen(choice, ALL_PARTS, headline, of_setting, [run.label for run in baselines], under)
+                    yield _Choice(choice, ALL_PARTS, headline, of_setting, [run.label for run in baselines], varied)
 
 
 def _by_votes(
     benchmark: Benchmark, judges: Sequence[Run], baselines: Sequence[Run], options: StatisticsOptions
-) -> Iterator[_Chosen]:
+) -> Iterator[_Choice]:
     """A choice for each way to count ties and each part; a missing answer is wrong under every policy for failures."""
     report = benchmark.report
     assert isinstance(report, ByVotes)
     for tie_handling in TIE_HANDLINGS[report.scheme]:
         for part in (ALL_PARTS, *benchmark.parts):
             parts = tuple(benchmark.parts) if part == ALL_PARTS else (part,)
-            of_judges, beside = (
+            of_judges, baseline_runs = (
                 [run for run in (_restricted(run, parts) for run in runs) if run.records]
                 for runs in (judges, baselines)
             )
-            counted = replace(report, tie_handling=tie_handling)
-            for headline in counted.tables(benchmark.name, parts, [*of_judges, *beside], options).headlines:
-                yield _Chosen(
+            counting = replace(report, tie_handling=tie_handling)
+            for headline in counting.tables(benchmark.name, parts, [*of_judges, *baseline_runs], options).headlines:
+                yield _Choice(
                     {"part": part, "ties": tie_handling},
                     part,
                     headline,
                     of_judges,
-                    [run.label for run in beside],
+                    [run.label for run in baseline_runs],
                     options,
                 )
 
@@ -127,7 +127,7 @@ def _restricted(run: Run, parts: Sequence[str]) -> Run:
     return replace(run, records={part: run.records[part] for part in parts if part in run.records})
 
 
-def _of_judges(choice: _Chosen) -> Headline:
+def _of_judges(choice: _Choice) -> Headline:
     """The headline of a choice without what is no judge of it; no number depends on what is left out."""
     headline, labels = choice.headline, [run.label for run in choice.judges]
 
@@ -140,34 +140,34 @@ def _of_judges(choice: _Chosen) -> Headline:
 
 def _among(compared: ComparedStatistic, labels: Sequence[str]) -> ComparedStatistic:
     """A statistic of some of its systems."""
-    places = [place for place, system in enumerate(compared.systems) if system.label in labels]
-    above = compared.above_constant
+    indices = [index for index, system in enumerate(compared.systems) if system.label in labels]
+    above_constant = compared.above_constant
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
-        return compared.pair(places[first], places[second])
+        return compared.pair(indices[first], indices[second])
 
     return replace(
         compared,
-        systems=tuple(compared.systems[place] for place in places),
+        systems=tuple(compared.systems[index] for index in indices),
         pair=pair,
-        above_constant=above and (lambda place, seed: above(places[place], seed)),
+        above_constant=above_constant and (lambda index, seed: above_constant(indices[index], seed)),
     )
 
 
-def _view(choice: _Chosen, board: Leaderboard) -> BoardView:
+def _view(choice: _Choice, board: Leaderboard) -> BoardView:
     headline = choice.headline
     baselines = [
         _row(label, BASELINE, headline.estimates[label]) for label in choice.baselines if label in headline.estimates
     ]
     references = [_row(label, REFERENCE, estimate) for label, estimate in headline.references.items()]
-    beside = [row for row in (*baselines, *references) if row.value is not None]
+    further = [row for row in (*baselines, *references) if row.value is not None]
     return BoardView(
         choice.choice,
         headline.title.replace("kinds", "task types"),
         choice.part,
         headline.aspect,
         tuple(sentences(board)[:_MOST_FINDINGS]),
-        (*map(_judge_row, board.rows), *sorted(beside, key=lambda row: -(row.value or 0.0))),
+        (*map(_judge_row, board.rows), *sorted(further, key=lambda row: -(row.value or 0.0))),
         board.separated,
     )
 

@@ -34,9 +34,9 @@ _CHOICES = {
     "part": "part",
     "ties": "ties",
 }
-_WORDS: Mapping[str, str] = {
-    **{aspect: f"{aspect} ({words})" for aspect, words in ASPECTS.items()},
-    **{str(policy): words for policy, words in POLICIES.items()},
+_TEXTS: Mapping[str, str] = {
+    **{aspect: f"{aspect} ({meaning})" for aspect, meaning in ASPECTS.items()},
+    **{str(policy): meaning for policy, meaning in POLICIES.items()},
     **{"0shot": "zero-shot", "1shot": "one-shot"},
     **{"four_way": "four-way", "three_way": "three-way", "decisive": "decided votes alone"},
 }
@@ -46,7 +46,7 @@ _COLUMNS = (
 )
 
 
-def write_boards(boards: Sequence[Board], out: Path, options: StatisticsOptions) -> None:
+def write_boards(boards: Sequence[Board], folder: Path, options: StatisticsOptions) -> None:
     """Write the page of leaderboards and its data to a folder.
 
     Raises:
@@ -54,7 +54,7 @@ def write_boards(boards: Sequence[Board], out: Path, options: StatisticsOptions)
     """
     texts = {CSV: csv_text(boards), JSON: json_text(boards, options), PAGE: page(boards, options)}
     for name, text in texts.items():
-        write_whole(out / name, [text])
+        write_whole(folder / name, [text])
 
 
 def json_text(boards: Sequence[Board], options: StatisticsOptions) -> str:
@@ -74,8 +74,8 @@ def _lines(board: Board) -> list[tuple[str, ...]]:
     for view in board.views:
         for row in view.rows:
             judge = judges.get(row.label)
-            printed = next((of for of in board.printed_of(view, row.label) if of.task == view.part), None)
-            known = {
+            printed = next((number for number in board.printed_of(view, row.label) if number.task == view.part), None)
+            cells = {
                 **view.choice,
                 **{"benchmark": board.benchmark, "part": view.part, "aspect": view.aspect},
                 **{"kind": row.kind, "rank": row.rank, "judge": row.label, "n": str(row.n)},
@@ -85,7 +85,7 @@ def _lines(board: Board) -> list[tuple[str, ...]]:
                 **({"recomputed_as_printed": printed.digits(printed.computed)} if printed else {}),
                 "notes": "; ".join(row.notes),
             }
-            lines.append(tuple(known.get(column, "") for column in _COLUMNS))
+            lines.append(tuple(cells.get(column, "") for column in _COLUMNS))
     return lines
 
 
@@ -109,10 +109,10 @@ def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
         charts={board.benchmark: _chart(board) for board in boards},
         choices=_choices,
         choice_words=_CHOICES,
-        words=_words,
+        words=_text,
         in_words=_in_words,
         agreement=_agreement,
-        place=_place,
+        place=_cell_name,
         task_type=task_type,
         short=lambda row: short_number(_estimate(row)),
         how=_how(options),
@@ -136,8 +136,8 @@ def _age(boards: Sequence[Board]) -> str:
     """Sentence on the years of the judges that are here."""
     published = [judge for board in boards for judge in board.judges if not (judge.absent or judge.submitted)]
     years = sorted({judge.date[:4] for judge in published})
-    named = " and ".join(years) if len(years) < 3 else f"{years[0]} to {years[-1]}"
-    return f"The published judges are of {named}. A newer model is here only where somebody submitted its verdicts."
+    span = " and ".join(years) if len(years) < 3 else f"{years[0]} to {years[-1]}"
+    return f"The published judges are of {span}. A newer model is here only where somebody submitted its verdicts."
 
 
 def _choices(board: Board) -> Mapping[str, list[str]]:
@@ -145,27 +145,27 @@ def _choices(board: Board) -> Mapping[str, list[str]]:
     return {name: list(dict.fromkeys(view.choice[name] for view in board.views)) for name in board.views[0].choice}
 
 
-def _words(value: str) -> str:
-    return _WORDS.get(value, value)
+def _text(value: str) -> str:
+    return _TEXTS.get(value, value)
 
 
 def _in_words(view: BoardView) -> str:
     """The choice that a table is of."""
-    return "; ".join(f"{_CHOICES[name]}: {_words(value)}" for name, value in view.choice.items())
+    return "; ".join(f"{_CHOICES[name]}: {_text(value)}" for name, value in view.choice.items())
 
 
-def _place(number: PrintedNumber) -> str:
+def _cell_name(number: PrintedNumber) -> str:
     return ", ".join(filter(None, (number.aspect, task_type(number.task), number.image_model)))
 
 
 def _agreement(board: Board) -> str:
     """Sentence on how many printed numbers come out."""
-    here = [number for number in board.printed if number.computed is not None]
-    wrong = len(board.errata)
-    errata = f"; the other {wrong} are errata" if wrong else ""
+    computed = [number for number in board.printed if number.computed is not None]
+    errata_count = len(board.errata)
+    errata = f"; the other {errata_count} are errata" if errata_count else ""
     return (
-        f"{len(board.printed)} printed numbers ({board.printed_source}), {len(here)} of them of judges whose logs are here. "
-        f"By the authors' own protocol {len(here) - wrong} come out to within one unit of the last printed digit{errata}."
+        f"{len(board.printed)} printed numbers ({board.printed_source}), {len(computed)} of them of judges whose logs are here. "
+        f"By the authors' own protocol {len(computed) - errata_count} come out to within one unit of the last printed digit{errata}."
     )
 
 

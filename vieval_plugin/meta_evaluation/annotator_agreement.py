@@ -52,19 +52,19 @@ class Annotated:
 
 @dataclass(frozen=True)
 class AnnotatedRows:
-    """A part's samples in uid order: as they were judged, and with failed verdicts filled.
+    """A part's samples in uid order: as they were judged, and with failed verdicts imputed.
 
     `overall` is the judge's aspect that is compared with the overall ratings.
     """
 
     judged: tuple[Observation, ...]
-    filled: tuple[Observation, ...]
+    imputed: tuple[Observation, ...]
     annotated: Annotated
     overall: str
     options: StatisticsOptions
 
     @classmethod
-    def of(
+    def from_observations(
         cls, observations: Sequence[Observation], rating: Rating, annotated: Annotated, options: StatisticsOptions
     ) -> AnnotatedRows:
         """Return those of a part's observations.
@@ -73,14 +73,14 @@ class AnnotatedRows:
         """
         dimensions = (dimension for dimension in annotated.dimensions if dimension in rating.dimensions)
         judged = tuple(sorted(observations, key=lambda o: o.uid))
-        filled = tuple(apply_failure_policy(judged, (*rating.aspects, *dimensions), options))
+        imputed = tuple(apply_failure_policy(judged, (*rating.aspects, *dimensions), options))
         overall = annotated.overall if annotated.overall in rating.aspects else ASPECT
-        return cls(judged, filled, annotated, overall, options)
+        return cls(judged, imputed, annotated, overall, options)
 
     @property
     def scored(self) -> tuple[Observation, ...]:
         """The samples with an overall score."""
-        return tuple(o for o in self.filled if self.overall in o.scores)
+        return tuple(o for o in self.imputed if self.overall in o.scores)
 
     def ratings(self, observations: Sequence[Observation], dimension: str) -> Floats:
         """Ratings of shape (raters, observations) under the policy for those that are missing, NaN where none is left."""
@@ -112,15 +112,15 @@ def correlations(dimensions: Sequence[str], annotators: Sequence[str]) -> tuple[
     """
     return tuple(
         Statistic(
-            metric_stem(*which),
-            partial(_correlation_with_annotator, *which),
-            primary=which == _PRIMARY,
-            aspect=which[0],
+            metric_stem(*key),
+            partial(_correlation_with_annotator, *key),
+            primary=key == _PRIMARY,
+            aspect=key[0],
             ends=(-1.0, 1.0),
             constant=0.0,
-            paired=PairedTestSpec(_overall_judged_items, "spearman") if which == _PRIMARY else None,
+            paired=PairedTestSpec(_overall_judged_items, "spearman") if key == _PRIMARY else None,
         )
-        for which in product(dimensions, annotators, COEFFICIENTS)
+        for key in product(dimensions, annotators, COEFFICIENTS)
     )
 
 
@@ -149,8 +149,8 @@ def among_annotators(
         leave_one_out: True where the annotator is left out of the mean.
     """
     return tuple(
-        Statistic(metric_stem(*which), partial(_correlation_among_annotators, *which, leave_one_out), aspect=which[0])
-        for which in product(dimensions, annotators, COEFFICIENTS)
+        Statistic(metric_stem(*key), partial(_correlation_among_annotators, *key, leave_one_out), aspect=key[0])
+        for key in product(dimensions, annotators, COEFFICIENTS)
     )
 
 
@@ -158,7 +158,7 @@ def _correlation_with_annotator(
     dimension: str, annotator: str, coefficient: RankCoefficient, rows: AnnotatedRows
 ) -> Computed:
     aspect = rows.overall if dimension == OVERALL else dimension
-    scored = [o for o in rows.filled if aspect in o.scores]
+    scored = [o for o in rows.imputed if aspect in o.scores]
     table = rows.ratings(scored, dimension)
     rated = mean_of_known(table) if annotator == MEAN else table[int(annotator) - 1]
     judged = np.array([o.scores[aspect] for o in scored], dtype=float)
@@ -168,18 +168,18 @@ def _correlation_with_annotator(
 def _correlation_among_annotators(
     dimension: str, annotator: str, coefficient: RankCoefficient, leave_one_out: bool, rows: AnnotatedRows
 ) -> Computed:
-    table, rater = rows.ratings(rows.judged, dimension), int(annotator) - 1
-    mean = mean_of_known(np.delete(table, rater, axis=0) if leave_one_out else table)
-    return _correlation_where_known(rows.judged, table[rater], mean, coefficient)
+    table, index = rows.ratings(rows.judged, dimension), int(annotator) - 1
+    mean = mean_of_known(np.delete(table, index, axis=0) if leave_one_out else table)
+    return _correlation_where_known(rows.judged, table[index], mean, coefficient)
 
 
 def _correlation_where_known(
     observations: Sequence[Observation], x: Floats, y: Floats, coefficient: RankCoefficient
 ) -> Computed:
     """Correlation over the samples for which both are known."""
-    known = ~np.isnan(x) & ~np.isnan(y)
-    clusters = [o.group for o, is_known in zip(observations, known, strict=True) if is_known]
-    return computed_correlation(x[known], y[known], clusters, coefficient)
+    has_both = ~np.isnan(x) & ~np.isnan(y)
+    clusters = [o.group for o, both_known in zip(observations, has_both, strict=True) if both_known]
+    return computed_correlation(x[has_both], y[has_both], clusters, coefficient)
 
 
 def _overall_judged_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:

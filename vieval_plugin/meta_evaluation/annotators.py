@@ -59,7 +59,7 @@ class _Line:
     counts: Mapping[str, int]
     failed: int | None
 
-    def of(self, dimension: str, annotator: str, coefficient: str) -> Estimate | None:
+    def at(self, dimension: str, annotator: str, coefficient: str) -> Estimate | None:
         """Return the correlation of a dimension with an annotator, None where there is none."""
         return self.estimates.get(f"{metric_stem(dimension, annotator, coefficient)}_value")
 
@@ -97,7 +97,7 @@ class WithAnnotators(Annotated):
         options: StatisticsOptions,
     ) -> AnnotatedRows:
         """The samples beside all annotators' ratings."""
-        return AnnotatedRows.of(observations, rating, self, options)
+        return AnnotatedRows.from_observations(observations, rating, self, options)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Table 1 of T2I-Eval and its like for each dimension, with the annotators among themselves above the judges.
@@ -109,7 +109,7 @@ class WithAnnotators(Annotated):
         reasons: dict[Key, str] = {}
         headlines: list[Headline] = []
         for part in parts_of((), runs):
-            bootstrap = Bootstrap.of(f"{benchmark}/{part}", options)
+            bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
             judged = {run.label: self._judged(run, rows, options) for run, rows in observed(runs, part)}
             lines = self._lines(judged, part, bootstrap, cells, reasons)
             for dimension in (OVERALL, *self.dimensions):
@@ -124,7 +124,9 @@ class WithAnnotators(Annotated):
     def _judged(self, run: Run, observations: Sequence[Observation], options: StatisticsOptions) -> AnnotatedRows:
         scored = {name for o in observations for name in o.scores}
         dimensions = tuple(dimension for dimension in self.dimensions if dimension in scored)
-        return AnnotatedRows.of(observations, replace(Rating.of(run), dimensions=dimensions), self, options)
+        return AnnotatedRows.from_observations(
+            observations, replace(Rating.from_run(run), dimensions=dimensions), self, options
+        )
 
     def _lines(
         self,
@@ -135,9 +137,9 @@ class WithAnnotators(Annotated):
         reasons: dict[Key, str],
     ) -> list[_Line]:
         """The annotators among themselves, over all rated samples, and the judges."""
-        every = (OVERALL, *self.dimensions)
+        all_dimensions = (OVERALL, *self.dimensions)
         rated = {o.uid: o for rows in judged.values() for o in rows.judged}
-        people = replace(next(iter(judged.values())), judged=tuple(sorted(rated.values(), key=lambda o: o.uid)))
+        rated_rows = replace(next(iter(judged.values())), judged=tuple(sorted(rated.values(), key=lambda o: o.uid)))
         lines = []
 
         def add(
@@ -153,8 +155,8 @@ class WithAnnotators(Annotated):
 
         annotators = self.annotators[:-1]
         for label, leave_one_out in ((WITH_ALL, False), (WITH_OTHERS, True)):
-            among = among_annotators(every, annotators, leave_one_out)
-            add(label, among, people, dict.fromkeys(every, len(rated)), None)
+            among = among_annotators(all_dimensions, annotators, leave_one_out)
+            add(label, among, rated_rows, dict.fromkeys(all_dimensions, len(rated)), None)
         for label, rows in judged.items():
             counts = {d: sum(d in o.scores for o in rows.judged) for d in self.dimensions}
             counts = {OVERALL: len(rows.scored)} | {d: n for d, n in counts.items() if n}
@@ -170,7 +172,7 @@ class WithAnnotators(Annotated):
                 line.label,
                 str(line.counts[dimension]),
                 "" if line.failed is None else str(line.failed),
-                *(number(line.of(dimension, *annotator)) for annotator in against),
+                *(number(line.at(dimension, *annotator)) for annotator in against),
             )
             for line in lines
         )
@@ -183,7 +185,7 @@ class WithAnnotators(Annotated):
             for line in lines
             for dimension in line.counts
             for annotator in self.annotators
-            if (estimates := [e for c in COEFFICIENTS if (e := line.of(dimension, annotator, c))])
+            if (estimates := [e for c in COEFFICIENTS if (e := line.at(dimension, annotator, c))])
         ]
         header = ("judge", "score", "with", *(_SYMBOLS[c] for c in COEFFICIENTS))
         return Table("intervals", "With 95% intervals", header, tuple(rows))
@@ -205,8 +207,8 @@ class WithAnnotators(Annotated):
             graded = [str(sum(name in o.scores for o in rows.judged)) for name in names]
             means = estimates_of([mean_grade(name) for name in names], rows, bootstrap).values()
             if any(n != "0" for n in graded):
-                shown = [with_interval(mean, scale=HIGHEST_GRADE) for mean in means]
-                lines.append((label, *(cell for pair in zip(graded, shown, strict=True) for cell in pair)))
+                mean_cells = [with_interval(mean, scale=HIGHEST_GRADE) for mean in means]
+                lines.append((label, *(cell for pair in zip(graded, mean_cells, strict=True) for cell in pair)))
         header = ("judge", *(cell for name in names for cell in ("n", name.replace("_", " "))))
         title = "Grades beside the ratings, such as those of explanations against the annotators', 0 to 5"
         return [Table("explanations", title, header, tuple(lines))] if lines else []
@@ -214,17 +216,17 @@ class WithAnnotators(Annotated):
     def _headline(self, part: str, lines: Sequence[_Line], runs: Sequence[Run], options: StatisticsOptions) -> Headline:
         """The overall scores of all judges beside the annotators with one another, and those of each dimension."""
         judges = [line for line in lines if line.failed is not None]
-        [people] = [line for line in lines if line.label == WITH_OTHERS]
+        [human] = [line for line in lines if line.label == WITH_OTHERS]
 
-        def of(dimension: str) -> dict[str, Estimate]:
+        def by_judge(dimension: str) -> dict[str, Estimate]:
             return {
                 line.label: replace(estimate, n=line.counts[dimension])
                 for line in judges
-                if (estimate := line.of(dimension, MEAN, _HEADLINE_COEFFICIENT))
+                if (estimate := line.at(dimension, MEAN, _HEADLINE_COEFFICIENT))
             }
 
-        alone = [e for annotator in self.annotators[:-1] if (e := people.of(OVERALL, annotator, _HEADLINE_COEFFICIENT))]
-        mean = replace(mean_over_parts(alone), n=people.counts[OVERALL]) if alone else None
+        alone = [e for annotator in self.annotators[:-1] if (e := human.at(OVERALL, annotator, _HEADLINE_COEFFICIENT))]
+        mean = replace(mean_over_parts(alone), n=human.counts[OVERALL]) if alone else None
         ceiling = {"human ceiling: each annotator with the others": mean} if mean else {}
         return Headline(
             OVERALL,
@@ -232,10 +234,10 @@ class WithAnnotators(Annotated):
             "What annotators disagree on cancels out in their mean, and the order is what counts, whatever scale the judge uses.",
             "samples",
             (-1.0, 1.0),
-            of(OVERALL),
+            by_judge(OVERALL),
             partial(self._compared, part, runs),
             {**ceiling, CONSTANT_BASELINE_LABEL: Estimate(0.0)},
-            {"dimension": {dimension: found for dimension in self.dimensions if (found := of(dimension))}},
+            {"dimension": {dimension: values for dimension in self.dimensions if (values := by_judge(dimension))}},
             statistic="Spearman",
         )
 
@@ -247,7 +249,7 @@ class WithAnnotators(Annotated):
 
     def _compared(self, part: str, runs: Sequence[Run], options: StatisticsOptions) -> ComparedStatistic:
         rows = {
-            run.label: AnnotatedRows.of(observations, Rating.of(run), self, options)
+            run.label: AnnotatedRows.from_observations(observations, Rating.from_run(run), self, options)
             for run, observations in observed(runs, part)
         }
         statistic = correlations([OVERALL], [MEAN])[0]

@@ -39,8 +39,8 @@ def candidates_by_prompt(records: Iterable[Record]) -> Mapping[tuple[str, ...], 
     scored = [record for record in records if record.verdict.scores]
     judges = list(dict.fromkeys((r.provenance.judge, *r.provenance.settings, r.provenance.backbone) for r in scored))
     if len(judges) != 1:
-        known = ", ".join(" ".join(judge) for judge in judges) or "none"
-        raise VievalError(f"one judge that scores images is needed, and these are verdicts with scores of {known}")
+        names = ", ".join(" ".join(judge) for judge in judges) or "none"
+        raise VievalError(f"one judge that scores images is needed, and these are verdicts with scores of {names}")
     aspects = list(dict.fromkeys(aspect for record in scored for aspect in record.verdict.scores))
     aspect = preferred(aspects)[0]
     by_prompt = defaultdict(list)
@@ -49,8 +49,8 @@ def candidates_by_prompt(records: Iterable[Record]) -> Mapping[tuple[str, ...], 
             key = record.id.benchmark, record.id.part, record.group or record.id.uid
             by_prompt[key].append(Candidate(record, record.verdict.scores[aspect]))
     return {
-        key: sorted(several, key=lambda candidate: best_first(candidate.score, candidate.record.id))
-        for key, several in by_prompt.items()
+        key: sorted(candidates, key=lambda candidate: best_first(candidate.score, candidate.record.id))
+        for key, candidates in by_prompt.items()
     }
 
 

@@ -54,8 +54,8 @@ def compared_means(
     items: Mapping[str, Mapping[str, JudgedItem]],
     unit: str = "samples",
     entrants: str = "judges",
-    lacking: Mapping[str, list[str]] | None = None,
-    asked: int = 0,
+    missing_parts: Mapping[str, list[str]] | None = None,
+    total: int = 0,
     constants: Sequence[Mapping[str, float]] = (),
 ) -> ComparedStatistic:
     """Systems compared by the mean of their values on common items, such as their accuracies.
@@ -87,8 +87,8 @@ def compared_means(
         groups = [first_items[name].group for name in names]
         return CommonSamplesStatistic(len(names), MeanDifference(first_values, second_values, groups))
 
-    def above_constant(place: int, seed: Seed) -> float:
-        own_items = items[labels[place]]
+    def above_constant(index: int, seed: Seed) -> float:
+        own_items = items[labels[index]]
         names = sorted(own_items)
         best = max(([constant[name] for name in names] for constant in constants), key=math.fsum)
         groups = [own_items[name].group for name in names]
@@ -96,7 +96,7 @@ def compared_means(
         result = paired_comparison(difference, 0, seed, intervals=False)
         return result.p if result.difference.value > 0 else 1.0
 
-    systems = _systems(items, unit, lacking or {}, asked)
+    systems = _systems(items, unit, missing_parts or {}, total)
     test = above_constant if constants else None
     return ComparedStatistic(part, aspect, statistic, systems, pair, unit, entrants, above_constant=test)
 
@@ -106,7 +106,7 @@ def compared_correlations(
     aspect: str,
     coefficient: PairedCoefficientName,
     items: Mapping[str, Mapping[str, JudgedItem]],
-    asked: int = 0,
+    total: int = 0,
 ) -> ComparedStatistic:
     """Judges compared by the correlation of their scores with human ratings, over all common items at once.
 
@@ -141,14 +141,14 @@ def compared_correlations(
         return CommonSamplesStatistic(len(names), statistic)
 
     described = f"{coefficient.capitalize()}'s correlation with the ratings"
-    systems = _systems(items, "samples", {}, asked)
+    systems = _systems(items, "samples", {}, total)
     return ComparedStatistic(part, aspect, described, systems, pair, above_constant=correlates(pair))
 
 
 def _systems(
-    items: Mapping[str, Mapping[str, JudgedItem]], unit: str, missing_parts: Mapping[str, list[str]], asked: int
+    items: Mapping[str, Mapping[str, JudgedItem]], unit: str, missing_parts: Mapping[str, list[str]], total: int
 ) -> tuple[System, ...]:
-    available_count = max(asked, *map(len, items.values()), 0)
+    available_count = max(total, *map(len, items.values()), 0)
     return tuple(
         System(
             label,

@@ -166,9 +166,9 @@ class Comparison:
     def _pairs_by_labels(self) -> Mapping[frozenset[str], SystemPair]:
         return {frozenset((pair.first, pair.second)): pair.better_first() for pair in self.all_pairs}
 
-    def pair_of(self, label: str, other: str) -> SystemPair | None:
+    def pair_of(self, label: str, other_label: str) -> SystemPair | None:
         """Return the pair of two systems, the better one first; None where they have no common samples."""
-        return self._pairs_by_labels.get(frozenset((label, other)))
+        return self._pairs_by_labels.get(frozenset((label, other_label)))
 
     @property
     def ranked(self) -> tuple[Standing, ...]:
@@ -178,16 +178,16 @@ class Comparison:
     @property
     def family(self) -> str:
         """The correction of p with its families, in words."""
-        ranked, other = (plural(len(pairs), "pair") for pairs in (self.pairs, self.other_pairs))
+        ranked, unranked = (plural(len(pairs), "pair") for pairs in (self.pairs, self.other_pairs))
         if not self.other_pairs:
             return f"Holm over {ranked}"
         entrants = self.compared.entrants
         of_ranked = f"{ranked} of ranked {entrants}, and by itself over " if self.pairs else ""
-        return f"Holm over {of_ranked}{other} with unranked {entrants}"
+        return f"Holm over {of_ranked}{unranked} with unranked {entrants}"
 
-    def beats(self, label: str, other: str) -> bool:
+    def beats(self, label: str, other_label: str) -> bool:
         """True where one system is significantly better than another on what both scored."""
-        pair = self.pair_of(label, other)
+        pair = self.pair_of(label, other_label)
         return pair is not None and pair.significant and pair.first == label
 
     @property
@@ -195,9 +195,9 @@ class Comparison:
         """Places in `ranked` before which a line is drawn: every system above beats every one below."""
         labels = [standing.system.label for standing in self.ranked]
         return tuple(
-            place
-            for place in range(1, len(labels))
-            if all(self.beats(better, worse) for better in labels[:place] for worse in labels[place:])
+            position
+            for position in range(1, len(labels))
+            if all(self.beats(better, worse) for better in labels[:position] for worse in labels[position:])
         )
 
     def warnings(self) -> tuple[str, ...]:
@@ -209,11 +209,11 @@ class Comparison:
                 f"{PERMUTATIONS} permutations cannot resolve any of {len(self.pairs)} pairs after the correction: no rank is "
                 "supported"
             )
-        for place, better in enumerate(labels):
+        for position, better in enumerate(labels):
             lines += [
                 f"{worse} stands below {better} by its own number and is significantly better on the "
                 f"{pair.n} {self.compared.unit} that both scored"
-                for worse in labels[place + 1 :]
+                for worse in labels[position + 1 :]
                 if self.beats(worse, better) and (pair := self.pair_of(better, worse))
             ]
         return tuple(lines)
@@ -252,18 +252,18 @@ def compare_systems(
     """
     standings = own_standings(compared)
     values = {standing.system.label: standing.value for standing in standings}
-    defined = [place for place, system in enumerate(compared.systems) if not math.isnan(values[system.label])]
-    defined.sort(key=lambda place: compared.systems[place].label)  # whatever order results come in, a pair is one
+    defined = [index for index, system in enumerate(compared.systems) if not math.isnan(values[system.label])]
+    defined.sort(key=lambda index: compared.systems[index].label)  # whatever order results come in, a pair is one
     not_above = not_above_constant(compared, benchmark, options)
     if reason := _no_pairs_reason(compared, standings, len(defined)):
         return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
     seed = _seed(compared, benchmark, options)
     families: dict[object, list[SystemPair]] = {}
     unranked = {system.label for system in compared.systems if system.unranked}
-    for places in combinations(defined, 2):
-        common = compared.pair(*places)
+    for indices in combinations(defined, 2):
+        common = compared.pair(*indices)
         if common.statistic is not None:
-            first, second = (compared.systems[place].label for place in places)
+            first, second = (compared.systems[index].label for index in indices)
             result = paired_comparison(common.statistic, options.draws, seed, intervals)
             family = against if against in (first, second) else bool(unranked & {first, second})
             families.setdefault(family, []).append(SystemPair(first, second, common.n, result, math.nan, common.notes))
@@ -296,8 +296,8 @@ def above_constant_p(compared: ComparedStatistic, benchmark: str, options: Stati
         return {}
     seed = _seed(compared, benchmark, options)
     return {
-        system.label: compared.above_constant(place, seed)
-        for place, system in enumerate(compared.systems)
+        system.label: compared.above_constant(index, seed)
+        for index, system in enumerate(compared.systems)
         if not system.undefined
     }
 
@@ -305,8 +305,8 @@ def above_constant_p(compared: ComparedStatistic, benchmark: str, options: Stati
 def correlates(pair: Callable[[int, int], CommonSamplesStatistic]) -> Callable[[int, Seed], float]:
     """The test of a correlation against its constant baseline, which is 0; of `ComparedStatistic.above_constant`."""
 
-    def above_constant(place: int, seed: Seed) -> float:
-        statistic = pair(place, place).statistic
+    def above_constant(index: int, seed: Seed) -> float:
+        statistic = pair(index, index).statistic
         if not isinstance(statistic, CorrelationDifference):
             return math.nan
         return independence_p(statistic, seed) if statistic.estimates()[0] > 0 else 1.0
@@ -325,17 +325,17 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
     """
     statistics = [compared for parts in comparisons.values() for compared in parts]
     weights = [1 / len(parts) for parts in comparisons.values() for _ in parts]
-    places = [{system.label: place for place, system in enumerate(statistic.systems)} for statistic in statistics]
-    labels = list(dict.fromkeys(label for known in places for label in known))
+    indices = [{system.label: index for index, system in enumerate(statistic.systems)} for statistic in statistics]
+    labels = list(dict.fromkeys(label for index_of in indices for label in index_of))
     systems = tuple(_over_benchmarks(label, comparisons) for label in labels)
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         system_labels = labels[first], labels[second]
-        if missing := [label for label in system_labels if not all(label in known for known in places)]:
+        if missing := [label for label in system_labels if not all(label in index_of for index_of in indices)]:
             return CommonSamplesStatistic(0, reason=f"{missing[0]} lacks a benchmark")
         common = [
-            statistic.pair(*(known[label] for label in system_labels))
-            for statistic, known in zip(statistics, places, strict=True)
+            statistic.pair(*(index_of[label] for label in system_labels))
+            for statistic, index_of in zip(statistics, indices, strict=True)
         ]
         paired = [samples.statistic for samples in common if samples.statistic is not None]
         if len(paired) < len(common):
@@ -354,14 +354,14 @@ NO_VALUE = "no value for "
 """Words before the parts or task types for which a system has no value."""
 
 
-def unranked_reason(n: int, available_count: int, lacking: Sequence[str] = (), unit: str = "samples") -> str:
+def unranked_reason(n: int, available_count: int, missing_parts: Sequence[str] = (), unit: str = "samples") -> str:
     """Return why a system is not ranked: parts or task types without a value, or too few samples; empty where it is.
 
     >>> unranked_reason(40, 100), unranked_reason(90, 100, ["sdie"]), unranked_reason(90, 100)
     ('a score for 40 of 100 samples', 'no value for sdie', '')
     """
-    if lacking:
-        return f"{NO_VALUE}{', '.join(lacking)}"
+    if missing_parts:
+        return f"{NO_VALUE}{', '.join(missing_parts)}"
     return f"a score for {n} of {available_count} {unit}" if n < LEAST_COVERAGE * available_count else ""
 
 
@@ -387,10 +387,10 @@ def _over_benchmarks(label: str, comparisons: Mapping[str, Sequence[ComparedStat
 def own_standings(compared: ComparedStatistic) -> tuple[Standing, ...]:
     """Each system's number on all that it scored, without ranks: systems that cover the benchmark first, in order."""
     standings = []
-    for place, system in enumerate(compared.systems):
+    for index, system in enumerate(compared.systems):
         value = system.value
         if not system.undefined and not compared.untestable_reason:
-            own_samples = compared.pair(place, place)
+            own_samples = compared.pair(index, index)
             value = own_samples.statistic.estimates()[0] if own_samples.statistic is not None else math.nan
             if math.isnan(value):
                 system = replace(system, undefined=own_samples.reason or f"undefined on its {system.n} {compared.unit}")
@@ -416,8 +416,8 @@ def _no_pairs_reason(compared: ComparedStatistic, standings: Sequence[Standing],
     unable = "".join(
         f"; {standing.system.label}: {standing.system.undefined}" for standing in standings if standing.system.undefined
     )
-    known = f"the only one with a number is {able}" if able else "none has a number"
-    return f"two {compared.entrants} are needed, and {known}{unable}"
+    available = f"the only one with a number is {able}" if able else "none has a number"
+    return f"two {compared.entrants} are needed, and {available}{unable}"
 
 
 def adjusted_pairs(
@@ -432,8 +432,8 @@ def adjusted_pairs(
     """
     adjusted, penalised = holm(p).tolist(), holm(p_with_failures).tolist()
     return tuple(
-        replace(pair, adjusted=own, doubtful=own <= LEVEL < other)
-        for pair, own, other in zip(pairs, adjusted, penalised, strict=True)
+        replace(pair, adjusted=adjusted_p, doubtful=adjusted_p <= LEVEL < penalised_p)
+        for pair, adjusted_p, penalised_p in zip(pairs, adjusted, penalised, strict=True)
     )
 
 
@@ -444,8 +444,8 @@ def _adjusted(pairs: Sequence[SystemPair], compared: ComparedStatistic, seed: Se
 
 def _p_with_failures(pair: SystemPair, compared: ComparedStatistic, seed: Seed) -> float:
     """The p of a pair, and no smaller than that with the first one's failures as the lowest value."""
-    places = {system.label: place for place, system in enumerate(compared.systems)}
-    penalised = compared.with_failures and compared.with_failures(places[pair.first], places[pair.second])
+    index_of = {system.label: index for index, system in enumerate(compared.systems)}
+    penalised = compared.with_failures and compared.with_failures(index_of[pair.first], index_of[pair.second])
     if not penalised or penalised.statistic is None:
         return pair.result.p
     first, second = penalised.statistic.estimates()
@@ -460,10 +460,10 @@ def _ranked(standings: Sequence[Standing], pairs: Sequence[SystemPair]) -> tuple
     able = [standing for standing in standings if not math.isnan(standing.value) and not standing.system.unranked]
     if len(able) < 2:
         return tuple(standings)
-    place = {standing.system.label: number for number, standing in enumerate(able)}
+    position_of = {standing.system.label: number for number, standing in enumerate(able)}
     beats = np.zeros((len(able), len(able)), dtype=bool)
     for pair in (pair.better_first() for pair in pairs if pair.significant):
-        beats[place[pair.first], place[pair.second]] = True
+        beats[position_of[pair.first], position_of[pair.second]] = True
     best, worst = rank_ranges(beats)
-    ranges = {label: (int(best[number]), int(worst[number])) for label, number in place.items()}
+    ranges = {label: (int(best[number]), int(worst[number])) for label, number in position_of.items()}
     return tuple(replace(standing, ranks=ranges.get(standing.system.label)) for standing in standings)

@@ -46,7 +46,7 @@ class RankedModel:
 class ContestRanking:
     """Image models ranked by the contests of a part: `voter` is a judge, or people; `subject` what its votes come from.
 
-    `tie` is how readily equals tie, `answered` how many of `pairs_asked` pairs of candidates have an answer. `why` says
+    `tie` is how readily equals tie, `answered_pairs` how many of `pairs_asked` pairs of candidates have an answer. `why` says
     why there is no ranking. Ranks and `pairs` come from win rates in the contests between two models.
     """
 
@@ -57,7 +57,7 @@ class ContestRanking:
     models: tuple[RankedModel, ...]
     pairs: tuple[SystemPair, ...]
     tie: float
-    answered: int
+    answered_pairs: int
     pairs_asked: int
     why: str = ""
 
@@ -88,7 +88,7 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
                 for subject in subjects_of(observed, run.aspects)
             ]
         # people voted on the same contests whoever judged them; most of them count
-        rankings += [*sorted(by_people, key=lambda ranking: -ranking.answered)[:1], *by_judges]
+        rankings += [*sorted(by_people, key=lambda ranking: -ranking.answered_pairs)[:1], *by_judges]
     return rankings
 
 
@@ -146,13 +146,13 @@ def _ranked(
 
 def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
     """The image models by name, and wins and ties of each group of contests, shape (groups, models, models)."""
-    named = pairs.image_models
-    models = sorted({model for model_pair in named for model in model_pair})
-    place = {model: number for number, model in enumerate(models)}
+    model_pairs = pairs.image_models
+    models = sorted({model for model_pair in model_pairs for model in model_pair})
+    index_of = {model: number for number, model in enumerate(models)}
     groups, group = factorize(pairs.groups)
     won, tied = (np.zeros((len(groups), len(models), len(models))) for _ in range(2))
-    for of_group, (first, second), code in zip(group, named, codes, strict=True):
-        first_model_index, second_model_index = place[first], place[second]
+    for of_group, (first, second), code in zip(group, model_pairs, codes, strict=True):
+        first_model_index, second_model_index = index_of[first], index_of[second]
         if code == NONE or first_model_index == second_model_index:
             continue
         if code in (FIRST, SECOND):

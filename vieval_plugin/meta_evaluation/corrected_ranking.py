@@ -146,7 +146,7 @@ def rank_corrected(run: Run, options: StatisticsOptions) -> list[CorrectedRankin
 
 def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions) -> GeneratorEstimates:
     images = [image for image in generator.all if aspect in image.scores]
-    bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
+    bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
     people = np.array([_rating(image, aspect) for image in images], dtype=float)
     kinds = [image.kind for image in images]
     rated, rated_prompts = ~np.isnan(people), _rated_prompts(images, aspect)
@@ -234,7 +234,7 @@ def _compared(
         aspect,
         CORRECTED,
         tuple(systems.values()),
-        lambda *places: CommonSamplesStatistic(0),
+        lambda *indices: CommonSamplesStatistic(0),
         "rated prompts",
         "generators",
     )
@@ -272,13 +272,13 @@ def _pair(
     first_alone, second_alone = (mean(0.0) for mean in of_weight)
     defined = first_alone.mean.defined and second_alone.mean.defined
     weight = common_weight(*of_weight) if defined else 0.0
-    one, other = (mean(weight) for mean in of_weight)
-    difference, p = prediction_powered_difference(one, other, fitted=weight > 0)
+    first_mean, second_mean = (mean(weight) for mean in of_weight)
+    difference, p = prediction_powered_difference(first_mean, second_mean, fitted=weight > 0)
     by_ratings, _ = prediction_powered_difference(first_alone, second_alone)
     n = min(_rated_prompts(side, aspect) for side in sides)
     if n < LEAST_FOR_A_TEST:
         difference, by_ratings, p = Estimate(difference.value), Estimate(by_ratings.value), math.nan
-    means = one.mean.within(0, 1).value, other.mean.within(0, 1).value
+    means = first_mean.mean.within(0, 1).value, second_mean.mean.within(0, 1).value
     result = PairedComparison(*means, difference=difference.within(-1, 1), p=p)
     return SystemPair(first, second, n, result, math.nan), by_ratings.within(-1, 1)
 

@@ -45,7 +45,7 @@ class Bootstrap:
     seed: tuple[int, ...]
 
     @classmethod
-    def of(cls, name: str, options: StatisticsOptions) -> Bootstrap:
+    def for_part(cls, name: str, options: StatisticsOptions) -> Bootstrap:
         """Return that of the part called `name` (`benchmark/part`), so that parts are resampled independently."""
         return cls(options.draws, (options.seed, *name.encode()))
 
@@ -63,8 +63,8 @@ class Bootstrap:
         if math.isnan(computed.value):
             return self.undefined(computed.reason or "undefined")
         rng = np.random.default_rng(self.seed)
-        most = max(1, _MOST_COUNTS // max(1, len(computed.clusters)))
-        blocks = [min(most, self.resamples - first) for first in range(0, self.resamples, most)]
+        block_size = max(1, _MOST_COUNTS // max(1, len(computed.clusters)))
+        blocks = [min(block_size, self.resamples - first) for first in range(0, self.resamples, block_size)]
         resampled = np.concatenate(
             [computed.resample(cluster_counts(computed.clusters, block, rng)) for block in blocks]
         )

@@ -68,7 +68,9 @@ def gate_evidence(
         return replace(_of_contests(run, ranking.aspect, challenger, reference, options), same_files=identical)
     generators = {g.image_model: named_with_part(g) for g in generators_of(run, StatisticsOptions())}
     challenged, compared = (
-        _by_prompt(generator.with_word(ranking.heading, ranking.word) if ranking.heading else generator.all)
+        _by_prompt(
+            generator.with_value(ranking.breakdown, ranking.breakdown_value) if ranking.breakdown else generator.all
+        )
         for generator in (generators[challenger], generators[reference])
     )
     corrected = ranking.comparison.pair_of(challenger, reference) if ranking.statistic == CORRECTED else None
@@ -144,10 +146,10 @@ def _of_images(
     differences, penalised = scored[0] - scored[1], means[0] - means[1]
     unjudged = [
         sum(
-            len(_rated(images.get(p, ()), aspect)) < least
+            len(_rated(images.get(p, ()), aspect)) < needed
             or any(i.status in _JUDGED_AGAIN and aspect not in i.scores for i in images[p])
             for p in prompts
-            for least in [len(_rated(compared[p], aspect)) if images is challenged else 1]
+            for needed in [len(_rated(compared[p], aspect)) if images is challenged else 1]
         )
         for images in (challenged, compared)
     ]

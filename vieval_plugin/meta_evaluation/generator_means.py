@@ -14,10 +14,10 @@ from vieval_plugin.meta_evaluation.statistics import SCORED, Statistic
 from vieval_plugin.records import YOUR_IMAGES, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
-Words = Callable[[str, Observation], Iterable[str]]
+BreakdownValues = Callable[[str, Observation], Iterable[str]]
 """Breakdown values of an image, from its part and what is seen of it."""
 
-HEADINGS: Mapping[str, Words] = {
+BREAKDOWNS: Mapping[str, BreakdownValues] = {
     "part": lambda part, image: [part],
     "kind": lambda part, image: [image.kind],
     "category": lambda part, image: filter(None, [image.category]),
@@ -28,7 +28,7 @@ HEADINGS: Mapping[str, Words] = {
 
 @dataclass(frozen=True)
 class GeneratorImages:
-    """The images of one generator that one judge saw, failures filled, all parts together, each with its part."""
+    """The images of one generator that one judge saw, failures imputed, all parts together, each with its part."""
 
     judge: str
     image_model: str
@@ -40,9 +40,9 @@ class GeneratorImages:
         """The images without their parts."""
         return [image for _, image in self.images]
 
-    def with_word(self, heading: str, word: str) -> list[Observation]:
-        """The images that stand under a word of one of `HEADINGS`."""
-        return [image for part, image in self.images if word in HEADINGS[heading](part, image)]
+    def with_value(self, breakdown: str, value: str) -> list[Observation]:
+        """The images that stand under a word of one of `BREAKDOWNS`."""
+        return [image for part, image in self.images if value in BREAKDOWNS[breakdown](part, image)]
 
 
 def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]:
@@ -72,9 +72,9 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
             ),
         )
         scored_images = apply_failure_policy([image for _, image in ordered], tuple(scores), options)
-        places = [part for part, _ in ordered]
+        parts = [part for part, _ in ordered]
         generators.append(
-            GeneratorImages(run.label, model, tuple(scores), tuple(zip(places, scored_images, strict=True)))
+            GeneratorImages(run.label, model, tuple(scores), tuple(zip(parts, scored_images, strict=True)))
         )
     return generators
 
@@ -86,10 +86,12 @@ def named_with_part(side: GeneratorImages) -> GeneratorImages:
     )
 
 
-def words_under(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
-    """The words of one of `HEADINGS` that an image of any generator stands under, in the order in which they come."""
+def breakdown_values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
+    """The words of one of `BREAKDOWNS` that an image of any generator stands under, in the order in which they come."""
     return list(
-        dict.fromkeys(word for side in judged for part, image in side.images for word in HEADINGS[heading](part, image))
+        dict.fromkeys(
+            value for side in judged for part, image in side.images for value in BREAKDOWNS[breakdown](part, image)
+        )
     )
 
 
@@ -102,13 +104,15 @@ COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
 
 @dataclass(frozen=True)
 class GeneratorRows:
-    """A part's images in a fixed order: as they were judged, and with failed verdicts filled."""
+    """A part's images in a fixed order: as they were judged, and with failed verdicts imputed."""
 
     judged: tuple[Observation, ...]
-    filled: tuple[Observation, ...]
+    imputed: tuple[Observation, ...]
 
     @classmethod
-    def of(cls, images: Sequence[Observation], scores: tuple[str, ...], options: StatisticsOptions) -> GeneratorRows:
+    def from_images(
+        cls, images: Sequence[Observation], scores: tuple[str, ...], options: StatisticsOptions
+    ) -> GeneratorRows:
         """Return those of some images of which the judge gives these scores."""
         ordered = tuple(sorted(images, key=lambda image: (image.group, image.uid, image.draw)))
         return cls(ordered, tuple(apply_failure_policy(ordered, scores, options)))
@@ -116,7 +120,7 @@ class GeneratorRows:
     @property
     def scored(self) -> list[Observation]:
         """The images with a score."""
-        return [image for image in self.filled if image.scores]
+        return [image for image in self.imputed if image.scores]
 
 
 def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bool) -> tuple[Statistic, ...]:
@@ -135,7 +139,7 @@ def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bo
     >>> from vieval_plugin.judges.protocol import Status
     >>> images = [("1", 0, 0.25), ("1", 1, 0.75), ("2", 0, 1.0)]
     >>> seen = [Observation("m", uid, {}, {"PQ": v}, Status.OK, draw=n) for uid, n, v in images]
-    >>> rows = GeneratorRows.of(seen, ("PQ",), StatisticsOptions())
+    >>> rows = GeneratorRows.from_images(seen, ("PQ",), StatisticsOptions())
     >>> [statistic.compute(rows).value for statistic in generator_statistics(("PQ",), (), True)[:3]]
     [0.75, 0.875, 3.0]
     """
@@ -157,12 +161,12 @@ def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bo
 
 
 def _score_over_prompts(score: str, of_images: OfImages, rows: GeneratorRows) -> Computed:
-    return mean_over_prompts(by_prompt(rows.filled, score, of_images))
+    return mean_over_prompts(by_prompt(rows.imputed, score, of_images))
 
 
 def _cost(cost: str, rows: GeneratorRows) -> Computed:
-    known = [(image.group, image.cost[cost]) for image in rows.judged if cost in image.cost]
-    return computed_mean([value for _, value in known], [group for group, _ in known], "")
+    costs = [(image.group, image.cost[cost]) for image in rows.judged if cost in image.cost]
+    return computed_mean([value for _, value in costs], [group for group, _ in costs], "")
 
 
 def mean_of(values: Sequence[float]) -> float:
@@ -190,14 +194,14 @@ def best_of(scores: Sequence[float], number: int) -> float:
     (0.833, 0.3)
     """
     ways = math.comb(len(scores), number)
-    return math.fsum(math.comb(place, number - 1) / ways * score for place, score in enumerate(sorted(scores)))
+    return math.fsum(math.comb(position, number - 1) / ways * score for position, score in enumerate(sorted(scores)))
 
 
 def by_prompt(observations: Sequence[Observation], aspect: str, of_images: OfImages = mean_of) -> Mapping[str, float]:
     """The score of each prompt from those of its images that have one.
 
     Args:
-        observations: one an image, failures already filled.
+        observations: one an image, failures already imputed.
         aspect: the score.
         of_images: what several images of a prompt count as, such as their mean or the best.
 

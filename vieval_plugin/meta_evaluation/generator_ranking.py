@@ -16,15 +16,15 @@ from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_mean
 from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, Comparison, compare_systems
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.generator_means import (
-    HEADINGS,
+    BREAKDOWNS,
     GeneratorImages,
     best_of,
+    breakdown_values,
     generators_of,
     mean_of,
     mean_over_prompts,
     named_with_part,
     scores_by_prompt,
-    words_under,
 )
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.records import JudgeName, Run
@@ -68,8 +68,8 @@ class GeneratorRanking:
     judge: JudgeName
     aspect: str
     statistic: str
-    heading: str
-    word: str
+    breakdown: str
+    breakdown_value: str
     generators: tuple[RankedGenerator, ...]
     comparison: Comparison
 
@@ -89,38 +89,39 @@ def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanki
     """
     judged = [named_with_part(generator) for generator in generators_of(run, options)]
     aspects = dict.fromkeys(aspect for generator in judged for aspect in generator.aspects)
-    places = [("", ALL), *((heading, word) for heading in HEADINGS for word in _words(judged, heading))]
+    breakdowns = [("", ALL), *((breakdown, value) for breakdown in BREAKDOWNS for value in _values(judged, breakdown))]
     return [
         ranking
-        for heading, word in places
-        for images_by_model in [_images_by_model_with_word(judged, heading, word)]
+        for breakdown, value in breakdowns
+        for images_by_model in [_images_by_model(judged, breakdown, value)]
         for aspect in aspects
         for statistic, of_images in _statistics(images_by_model, aspect)
-        for ranking in [_ranked(run, aspect, statistic, heading, word, images_by_model, of_images, options)]
+        for ranking in [_ranked(run, aspect, statistic, breakdown, value, images_by_model, of_images, options)]
     ]
 
 
-def _words(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
+def _values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
     """The words of a heading; none where one word says it all, as a part may that is also the kind."""
-    words = words_under(judged, heading)
-    if heading == "kind" and words == words_under(judged, "part"):
+    values = breakdown_values(judged, breakdown)
+    if breakdown == "kind" and values == breakdown_values(judged, "part"):
         return []
-    return words if len(words) > 1 or heading in ("category", "tag") else []
+    return values if len(values) > 1 or breakdown in ("category", "tag") else []
 
 
-def _images_by_model_with_word(
-    judged: Sequence[GeneratorImages], heading: str, word: str
+def _images_by_model(
+    judged: Sequence[GeneratorImages], breakdown: str, value: str
 ) -> Mapping[str, Sequence[Observation]]:
     images_by_model = {
-        generator.image_model: generator.with_word(heading, word) if heading else generator.all for generator in judged
+        generator.image_model: generator.with_value(breakdown, value) if breakdown else generator.all
+        for generator in judged
     }
     return {model: images for model, images in images_by_model.items() if images}
 
 
 def _statistics(images_by_model: Mapping[str, Sequence[Observation]], aspect: str) -> list[tuple[str, OfImages]]:
     """Ways to count several images of a prompt: their mean, and the best of so many as every generator has of one."""
-    most = [max(map(len, scores_by_prompt(images, aspect).values()), default=0) for images in images_by_model.values()]
-    number = min(filter(None, most), default=1)
+    sizes = [max(map(len, scores_by_prompt(images, aspect).values()), default=0) for images in images_by_model.values()]
+    number = min(filter(None, sizes), default=1)
     best = [(f"mean over prompts of the best of {number} images", partial(_best, number=number))]
     return [(MEAN, mean_of), *(best if number > 1 else [])]
 
@@ -133,8 +134,8 @@ def _ranked(
     run: Run,
     aspect: str,
     statistic: str,
-    heading: str,
-    word: str,
+    breakdown: str,
+    breakdown_value: str,
     images_by_model: Mapping[str, Sequence[Observation]],
     of_images: OfImages,
     options: StatisticsOptions,
@@ -145,11 +146,11 @@ def _ranked(
         for model, prompt_scores in scores.items()
     }
     compared = replace(
-        compared_means(word, aspect, statistic, items, "prompts", "generators"),
+        compared_means(breakdown_value, aspect, statistic, items, "prompts", "generators"),
         with_failures=partial(penalised_pair, list(images_by_model.values()), aspect, of_images),
     )
     comparison = compare_systems(compared, run.benchmark, options)
-    bootstrap = Bootstrap.of(f"{run.benchmark}/{word}", options)
+    bootstrap = Bootstrap.for_part(f"{run.benchmark}/{breakdown_value}", options)
     ranked = tuple(
         RankedGenerator(
             label,
@@ -164,7 +165,7 @@ def _ranked(
         for standing in comparison.standings
         for label in [standing.system.label]
     )
-    return GeneratorRanking(run.benchmark, run.name, aspect, statistic, heading, word, ranked, comparison)
+    return GeneratorRanking(run.benchmark, run.name, aspect, statistic, breakdown, breakdown_value, ranked, comparison)
 
 
 def penalised_pair(

@@ -12,16 +12,16 @@ from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_mean
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, SystemPair, compare_systems
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.generator_means import (
-    HEADINGS,
+    BREAKDOWNS,
     GeneratorImages,
     GeneratorRows,
+    breakdown_values,
     by_prompt,
     generator_statistics,
     generators_of,
     mean_of,
     mean_over_prompts,
     named_with_part,
-    words_under,
 )
 from vieval_plugin.meta_evaluation.generator_ranking import penalised_pair
 from vieval_plugin.meta_evaluation.headline import Headline, preferred
@@ -53,26 +53,25 @@ def generator_headline(
     """
     images = images_under(options)
     aspect = preferred(aspects)[0]
-    bootstrap = Bootstrap.of(f"{benchmark}/{ALL}", options)
+    bootstrap = Bootstrap.for_part(f"{benchmark}/{ALL}", options)
 
     def means(by_model: Mapping[str, Sequence[Observation]]) -> dict[str, Estimate]:
         return {
-            model: bootstrap.estimate(mean_over_prompts(by_prompt(several, aspect)))
-            for model, several in by_model.items()
+            model: bootstrap.estimate(mean_over_prompts(by_prompt(rows, aspect))) for model, rows in by_model.items()
         }
 
-    headings: Mapping[str, Callable[[Observation], Sequence[str]]] = {
+    breakdowns: Mapping[str, Callable[[Observation], Sequence[str]]] = {
         "kind": lambda image: (image.kind,),
         "category": lambda image: (image.category,) if image.category else (),
         "tag": lambda image: image.tags,
     }
     broken = {}
-    for heading, words in headings.items():
-        words_present = dict.fromkeys(word for several in images.values() for image in several for word in words(image))
-        if len(words_present) > 1:
-            broken[heading] = {
-                word: means({model: [i for i in several if word in words(i)] for model, several in images.items()})
-                for word in words_present
+    for breakdown, values_of in breakdowns.items():
+        values = dict.fromkeys(value for rows in images.values() for image in rows for value in values_of(image))
+        if len(values) > 1:
+            broken[breakdown] = {
+                value: means({model: [i for i in rows if value in values_of(i)] for model, rows in images.items()})
+                for value in values
             }
     return Headline(
         aspect,
@@ -100,8 +99,8 @@ def compared_generator_means(aspect: str, images: Mapping[str, Sequence[Observat
         model: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(observations, aspect).items()}
         for model, observations in images.items()
     }
-    asked = max((len({image.group for image in observations}) for observations in images.values()), default=0)
-    compared = compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators", asked=asked)
+    total = max((len({image.group for image in observations}) for observations in images.values()), default=0)
+    compared = compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators", total=total)
     return replace(compared, with_failures=partial(penalised_pair, list(images.values()), aspect, mean_of))
 
 
@@ -119,7 +118,7 @@ def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], 
     cells: dict[Key, float] = {}
     aspects = tuple(dict.fromkeys(aspect for generator in judged for aspect in generator.aspects))
     tables.append(_means(benchmark, judged, aspects, options, cells))
-    for heading in HEADINGS:
+    for heading in BREAKDOWNS:
         table = _broken_down(benchmark, heading, judged, aspects, options, cells)
         if table.rows and len({row[0] for row in table.rows}) > (1 if heading in ("part", "kind") else 0):
             tables.append(table)
@@ -184,7 +183,7 @@ def _means(
 
 def _broken_down(
     benchmark: str,
-    heading: str,
+    breakdown: str,
     judged: Sequence[GeneratorImages],
     aspects: Sequence[str],
     options: StatisticsOptions,
@@ -192,13 +191,13 @@ def _broken_down(
 ) -> Table:
     rows = []
     for generator in judged:
-        for word in words_under([generator], heading):
-            images = generator.with_word(heading, word)
-            table = f"generators_by_{heading}"
-            numbers = [_cell(benchmark, table, word, generator, images, a, options, cells) for a in aspects]
-            rows.append((word, generator.image_model, generator.judge, str(len({i.group for i in images})), *numbers))
-    header = (heading, "image model", "judge", "prompts", *aspects)
-    return Table(f"generators_by_{heading}", f"By {heading}", header, tuple(rows))
+        for value in breakdown_values([generator], breakdown):
+            images = generator.with_value(breakdown, value)
+            table = f"generators_by_{breakdown}"
+            numbers = [_cell(benchmark, table, value, generator, images, a, options, cells) for a in aspects]
+            rows.append((value, generator.image_model, generator.judge, str(len({i.group for i in images})), *numbers))
+    header = (breakdown, "image model", "judge", "prompts", *aspects)
+    return Table(f"generators_by_{breakdown}", f"By {breakdown}", header, tuple(rows))
 
 
 def _cell(
@@ -213,7 +212,7 @@ def _cell(
 ) -> str:
     if aspect not in generator.aspects:
         return ""
-    bootstrap = Bootstrap.of(f"{benchmark}/{task}", options)
+    bootstrap = Bootstrap.for_part(f"{benchmark}/{task}", options)
     mean = bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect)))
     if mean.defined:
         cells[Key(table, task, generator.image_model, generator.judge, "mean", aspect)] = mean.value
@@ -221,7 +220,7 @@ def _cell(
 
 
 def _best(images: Sequence[Observation], aspect: str, benchmark: str, options: StatisticsOptions) -> str:
-    bootstrap = Bootstrap.of(f"{benchmark}/{ALL}", options)
+    bootstrap = Bootstrap.for_part(f"{benchmark}/{ALL}", options)
     return with_interval(bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect, max))))
 
 
@@ -272,7 +271,7 @@ class OfGenerators:
         options: StatisticsOptions,
     ) -> GeneratorRows:
         """The images in a fixed order."""
-        return GeneratorRows.of(observations, (*rating.aspects, *rating.dimensions), options)
+        return GeneratorRows.from_images(observations, (*rating.aspects, *rating.dimensions), options)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Generators side by side, by part, kind, category and tag; and which of them the judge tells apart."""

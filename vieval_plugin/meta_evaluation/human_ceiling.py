@@ -51,13 +51,13 @@ def compared_with_annotators(
     parts: list[_Correlations] = []
     n = 0
     for part, records in run.records.items():
-        filled, aspects = filled_observations(
+        imputed, aspects = filled_observations(
             [observe(judged) for judged in records], run.aspects, rated if run.against_all else (), options
         )
-        complete = [observation for observation in filled if _counts(observation, aspects, aspect)]
+        complete = [observation for observation in imputed if _counts(observation, aspects, aspect)]
         seed = (options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode()))
-        if complete and (found := _of_part(complete, aspect, options.draws, seed)).judge:
-            parts.append(found)
+        if complete and (correlations := _of_part(complete, aspect, options.draws, seed)).judge:
+            parts.append(correlations)
             n += len(complete)
     if not parts:
         return None
@@ -65,11 +65,11 @@ def compared_with_annotators(
         fisher_mean([fisher_mean(values) for values in side])
         for side in ([part.judge for part in parts], [part.annotators for part in parts])
     )
-    draws = [
+    resamples = [
         fisher_mean_over([fisher_mean_over(values) for values in side])
         for side in ([part.judge_draws for part in parts], [part.annotator_draws for part in parts])
     ]
-    value, difference = judge - annotators, draws[0] - draws[1]
+    value, difference = judge - annotators, resamples[0] - resamples[1]
     ends = bias_corrected_interval(difference, value)
     return CeilingComparison(judge, annotators, Estimate(value, *ends, difference, n))
 
@@ -80,30 +80,30 @@ def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bo
     return scored and len(ratings) > 1 and not any(map(math.isnan, ratings))
 
 
-def _of_part(observations: Sequence[Observation], aspect: str, draws: int, seed: tuple[int, int]) -> _Correlations:
+def _of_part(observations: Sequence[Observation], aspect: str, resamples: int, seed: tuple[int, int]) -> _Correlations:
     ordered = sorted(observations, key=lambda observation: (observation.image_model, observation.uid))
-    names, place = factorize(sorted({observation.group for observation in ordered}))
-    group_counts = cluster_counts([str(name) for name in names], draws, seed)
-    number = {name: int(at) for name, at in zip(names, place, strict=True)}
+    names, indices = factorize(sorted({observation.group for observation in ordered}))
+    group_counts = cluster_counts([str(name) for name in names], resamples, seed)
+    index_of = {name: int(index) for name, index in zip(names, indices, strict=True)}
     correlations = _Correlations([], [], [], [])
     for model in dict.fromkeys(observation.image_model for observation in ordered):
         rows = [observation for observation in ordered if observation.image_model == model]
         ratings = np.array([row.ratings[aspect] for row in rows], dtype=float).T
         scores = np.array([row.scores[aspect] for row in rows], dtype=float)
-        _add(correlations, ratings, scores, group_counts[:, [number[row.group] for row in rows]])
+        _add(correlations, ratings, scores, group_counts[:, [index_of[row.group] for row in rows]])
     return correlations
 
 
 def _add(correlations: _Correlations, ratings: Floats, scores: Floats, counts: Ints) -> None:
     """Add an image model: one entry for each annotator that is left out."""
-    for annotator, own in enumerate(ratings):
-        others = rater_mean(np.delete(ratings, annotator, axis=0))
-        if why_no_value(others):
+    for annotator, annotator_ratings in enumerate(ratings):
+        mean_of_others = rater_mean(np.delete(ratings, annotator, axis=0))
+        if why_no_value(mean_of_others):
             continue
-        for values, side, side_draws in (
+        for values, side, side_resamples in (
             (scores, correlations.judge, correlations.judge_draws),
-            (own, correlations.annotators, correlations.annotator_draws),
+            (annotator_ratings, correlations.annotators, correlations.annotator_draws),
         ):
-            value = correlation(others, values)
+            value = correlation(mean_of_others, values)
             side.append(0.0 if math.isnan(value) else value)
-            side_draws.append(resampled_correlations(others, values, counts, constant_y_correlation=0.0))
+            side_resamples.append(resampled_correlations(mean_of_others, values, counts, constant_y_correlation=0.0))

@@ -33,7 +33,7 @@ from vieval_plugin.stats.correlation import (
 from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
 from vieval_plugin.stats.options import StatisticsOptions
 
-LEAST = 10
+LEAST_SAMPLES = 10
 """Samples of an image model that a correlation needs. Fewer are nearly always biased or at the end of the scale."""
 
 
@@ -66,14 +66,14 @@ class Agreement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ImageModelRows:
-    """A part's samples as they are compared, failed verdicts filled, on some aspects.
+    """A part's samples as they are compared, failed verdicts imputed, on some aspects.
 
     `judged` are the samples as they were judged, `name` is that of the part (`benchmark/part`) and joins the seed,
     `added_last` the place of the rater whose O the published code adds last, from 0.
     """
 
     judged: Sequence[Observation]
-    filled: Sequence[Observation]
+    imputed: Sequence[Observation]
     aspects: tuple[str, ...]
     name: str
     added_last: int | None
@@ -87,11 +87,11 @@ class ImageModelRows:
     @cached_property
     def columns(self) -> Mapping[str, Mapping[str, Columns]]:
         """The columns to correlate, by aspect and image model."""
-        return {aspect: columns(self.filled, self.aspects, aspect) for aspect in self.aspects}
+        return {aspect: columns(self.imputed, self.aspects, aspect) for aspect in self.aspects}
 
     def columns_as_published(self, aspect: str) -> Mapping[str, Columns]:
         """The same of an aspect with means as the published code adds them."""
-        return columns(self.filled, self.aspects, aspect, self.added_last)
+        return columns(self.imputed, self.aspects, aspect, self.added_last)
 
 
 def image_model_rows(
@@ -111,8 +111,8 @@ def image_model_rows(
         rated: what people rated, for judges whose one score is compared with all of it.
         options: what failed verdicts are, how many resamples, the seed.
     """
-    filled, aspects = filled_observations(observations, rating.aspects, rated if rating.against_all else (), options)
-    return ImageModelRows(observations, filled, aspects, name, added_last, options)
+    imputed, aspects = filled_observations(observations, rating.aspects, rated if rating.against_all else (), options)
+    return ImageModelRows(observations, imputed, aspects, name, added_last, options)
 
 
 def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
@@ -134,7 +134,7 @@ def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
             aspect=aspect,
             ends=(-1.0, 1.0),
             constant=0.0,
-            least=LEAST,
+            least_samples=LEAST_SAMPLES,
         ),
         Statistic(aspect, partial(_paper, aspect), "paper", interval=False, over_parts=paper_over_parts),
         Statistic(
@@ -160,7 +160,7 @@ def agreement_of(rows: ImageModelRows, aspect: str) -> Agreement:
 def filled_observations(
     observations: Sequence[Observation], aspects: tuple[str, ...], rated: tuple[str, ...], options: StatisticsOptions
 ) -> tuple[list[Observation], tuple[str, ...]]:
-    """Observations as they are compared, failures filled, and the aspects that they are compared on.
+    """Observations as they are compared, failures imputed, and the aspects that they are compared on.
 
     Args:
         observations: in any order.
@@ -213,11 +213,11 @@ def _sample_count(aspect: str, rows: ImageModelRows) -> int:
 
 def _consistency(aspect: str, rows: ImageModelRows) -> Estimate:
     """NaN where no sample was judged twice."""
-    times = max((len(o.repeats) for o in rows.filled), default=0)
+    times = max((len(o.repeats) for o in rows.imputed), default=0)
     if times < 2:
         return Estimate(math.nan)
     unscored = [math.nan] * times
-    table = [[scores.get(aspect, math.nan) for scores in o.repeats] or unscored for o in rows.filled]
+    table = [[scores.get(aspect, math.nan) for scores in o.repeats] or unscored for o in rows.imputed]
     return Estimate(krippendorff_alpha(np.array(table).T, "interval"))
 
 
@@ -255,11 +255,11 @@ def human_agreement(
         resampled: list[Floats] = []
         reasons: list[str] = []
         for model, rated in rating_columns(observations, aspect).items():
-            per_rater = leave_one_out(rated.ratings)
-            values.extend(per_rater)
-            papers.append(paper_mean(per_rater, rounded=False))
+            per_annotator = leave_one_out(rated.ratings)
+            values.extend(per_annotator)
+            papers.append(paper_mean(per_annotator, rounded=False))
             resampled.extend(leave_one_out_resampled(rated.ratings, counts(rated.groups)))
-            reasons.extend(f"{model}: rater {r + 1} is constant" for r in np.flatnonzero(np.isnan(per_rater)))
+            reasons.extend(f"{model}: rater {r + 1} is constant" for r in np.flatnonzero(np.isnan(per_annotator)))
         average = bias_corrected(_fisher_average(values, resampled, len(observations), reasons, options))
         result[aspect] = Agreement(average, Estimate(paper_mean(papers), reasons=tuple(reasons)))
     return result
@@ -308,8 +308,8 @@ def agreement_over_parts(parts: Sequence[Agreement]) -> Agreement:
     )
 
 
-def _joined(several: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(chain.from_iterable(several)))
+def _joined(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(sequences)))
 
 
 def why_no_value(human: Floats) -> str:
@@ -320,8 +320,8 @@ def why_no_value(human: Floats) -> str:
     """
     if not len(human):
         return "no sample has ratings of it and a score"
-    if len(human) < LEAST:
-        return f"{len(human)} samples, {LEAST} are needed"
+    if len(human) < LEAST_SAMPLES:
+        return f"{len(human)} samples, {LEAST_SAMPLES} are needed"
     return "the human mean is constant" if (human == human[0]).all() else ""
 
 
@@ -337,7 +337,7 @@ def columns(
     """Columns to correlate on an aspect, by image model.
 
     Args:
-        observations: samples in any order, failures already filled.
+        observations: samples in any order, failures already imputed.
         aspects: those that the judge rates; a sample counts only if all were scored, and people rated this one.
         aspect: the one in question.
         added_last: as for `stats.agreement.rater_mean`.
@@ -388,9 +388,9 @@ def _by_model(observations: Sequence[Observation]) -> dict[str, list[Observation
 
 
 @lru_cache(maxsize=8)
-def _bootstrap_group_counts(groups: tuple[str, ...], draws: int, seed: tuple[int, int]) -> Counts:
+def _bootstrap_group_counts(groups: tuple[str, ...], resamples: int, seed: tuple[int, int]) -> Counts:
     """Cached, because all judges' intervals on all aspects of a part come from the same draws."""
-    return cluster_counts(groups, draws, seed)
+    return cluster_counts(groups, resamples, seed)
 
 
 def _counts(
@@ -399,5 +399,5 @@ def _counts(
     """Bootstrap counts of the groups of a part: one set of resamples, shared by its image models."""
     groups = tuple(sorted({o.group for o in observations}))
     group_counts = _bootstrap_group_counts(groups, options.draws, (options.seed, zlib.crc32(name.encode())))
-    place = {group: number for number, group in enumerate(groups)}
-    return lambda row_groups: group_counts[:, [place[group] for group in row_groups]]
+    index_of = {group: index for index, group in enumerate(groups)}
+    return lambda row_groups: group_counts[:, [index_of[group] for group in row_groups]]

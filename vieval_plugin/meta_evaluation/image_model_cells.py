@@ -100,14 +100,14 @@ def numbers_by_image_model(
         for part in (p for p in judged_parts if p in run.records):
             observations = [observe(judged) for judged in run.records[part]]
             rows = image_model_rows(
-                observations, Rating.of(run), f"{benchmark}/{part}", added_last.get(part), rated, options
+                observations, Rating.from_run(run), f"{benchmark}/{part}", added_last.get(part), rated, options
             )
             for aspect in rows.aspects:
-                agreement[run.label, part, aspect] = both = agreement_of(rows, aspect)
-                cells.put(Key("T2/3", part, "", run.label, "spearman", aspect), both.paper.value, both.paper.reason)
+                agreement[run.label, part, aspect] = agreed = agreement_of(rows, aspect)
+                cells.add(Key("T2/3", part, "", run.label, "spearman", aspect), agreed.paper.value, agreed.paper.reason)
                 for model, c in rows.columns_as_published(aspect).items():
                     key = Key(run.table or BY_MODEL, part, model, run.label, "spearman", aspect)
-                    cells.put(key, correlation(c.human, c.judge), why_undefined(c))
+                    cells.add(key, correlation(c.human, c.judge), why_undefined(c))
             if "O" in rows.aspects:
                 rankings[run.label, part] = ranking = _ranking(rows)
                 _rank_cells(cells, part, run.label, ranking)
@@ -127,7 +127,7 @@ class _Cells:
         self.values: dict[Key, float] = {}
         self.reasons: dict[Key, str] = {}
 
-    def put(self, key: Key, value: float, reason: str) -> None:
+    def add(self, key: Key, value: float, reason: str) -> None:
         self.values[key] = value
         if math.isnan(value):
             self.reasons[key] = reason
@@ -136,7 +136,7 @@ class _Cells:
 def _ranking(rows: ImageModelRows) -> Ranking:
     judged = {m: float(c.judge.mean()) if len(c.judge) else math.nan for m, c in rows.columns_as_published("O").items()}
     rated = {
-        m: float(rater_mean(c.ratings, rows.added_last).mean()) for m, c in rating_columns(rows.filled, "O").items()
+        m: float(rater_mean(c.ratings, rows.added_last).mean()) for m, c in rating_columns(rows.imputed, "O").items()
     }
     models = [m for m in judged if not math.isnan(judged[m])]
     of_judge, of_humans = ranks([judged[m] for m in models]), ranks([rated[m] for m in models])
@@ -146,9 +146,9 @@ def _ranking(rows: ImageModelRows) -> Ranking:
 def _rank_cells(cells: _Cells, part: str, label: str, ranking: Ranking) -> None:
     # rank 1 is the best, and the statistics rank by scores
     judge, humans = [-np.array(list(side.values())) for side in (ranking.judge, ranking.human)]
-    cells.put(Key("T5", part, "", label, "footrule", "O"), footrule(judge, humans), "")
+    cells.add(Key("T5", part, "", label, "footrule", "O"), footrule(judge, humans), "")
     why = "all image models are ranked alike" if len(judge) > 1 else undefined(judge, humans)
-    cells.put(Key("T5", part, "", label, "rho", "O"), rank_rho(judge, humans), why)
+    cells.add(Key("T5", part, "", label, "rho", "O"), rank_rho(judge, humans), why)
 
 
 def _rated(runs: Sequence[Run], parts: Sequence[str]) -> dict[str, list[Observation]]:
@@ -171,16 +171,16 @@ def _human_cells(
         ratings = observed[0].ratings if observed else {}
         if min(map(len, ratings.values()), default=0) < 2:
             continue
-        for aspect, both in human_agreement(observed, tuple(ratings), f"{benchmark}/{part}", options).items():
-            agreement[HUMAN, part, aspect] = both
-            cells.put(Key("T2/3", part, "", HUMAN, "spearman", aspect), both.paper.value, both.paper.reason)
+        for aspect, agreed in human_agreement(observed, tuple(ratings), f"{benchmark}/{part}", options).items():
+            agreement[HUMAN, part, aspect] = agreed
+            cells.add(Key("T2/3", part, "", HUMAN, "spearman", aspect), agreed.paper.value, agreed.paper.reason)
             by_model = {model: c.ratings for model, c in rating_columns(observed, aspect).items()}
             alpha[part, aspect] = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
             for model, values in by_model.items():
                 for coefficient in get_args(Coefficient):
                     mean = paper_mean(leave_one_out(values, coefficient), rounded=False)
                     key = Key("T7", part, model, HUMAN, coefficient, aspect)
-                    cells.put(key, mean, "no rater's correlation with the others is defined")
+                    cells.add(key, mean, "no rater's correlation with the others is defined")
     return alpha
 
 
@@ -196,7 +196,7 @@ def _over_all_parts(
             corrected, paper = agreement_over_parts(of_parts)
             corrected = bias_corrected(corrected) if label == HUMAN else corrected
             agreement[label, ALL_PARTS, aspect] = Agreement(corrected, paper)
-            cells.put(Key("T1", ALL_PARTS, "", label, "spearman", aspect), paper.value, paper.reason)
+            cells.add(Key("T1", ALL_PARTS, "", label, "spearman", aspect), paper.value, paper.reason)
 
 
 def _count(statuses: Iterable[Status]) -> dict[Status, int]:

@@ -28,7 +28,7 @@ from vieval_plugin.meta_evaluation.headline import (
     preferred,
 )
 from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
-from vieval_plugin.meta_evaluation.image_model_agreement import LEAST, filled_observations, why_no_value
+from vieval_plugin.meta_evaluation.image_model_agreement import LEAST_SAMPLES, filled_observations, why_no_value
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.records import Run
@@ -74,7 +74,7 @@ def compared_by_image_model(
     """An entry an aspect that any of the judges rates, in the order of `rated`.
 
     A sample counts for a judge if it scored every aspect that it rates. An image model counts for two judges if both
-    scored `LEAST` samples of it or more, on which annotators vary.
+    scored `LEAST_SAMPLES` samples of it or more, on which annotators vary.
 
     Args:
         parts: all parts of the benchmark, in order.
@@ -151,8 +151,8 @@ def _over_parts_text(parts: Sequence[str]) -> str:
 def _tables(judges: Mapping[str, Mapping[Cell, RatedSample]]) -> ScoreTables:
     """Tables of all samples that any judge was asked about; rows sorted, so that two judges' do not depend on a third."""
     cells = sorted({cell for samples in judges.values() for cell in samples})
-    known = {cell: sample for samples in judges.values() for cell, sample in samples.items()}
-    groups = {(cell.part, cell.uid): (cell.part, known[cell].group) for cell in cells}
+    samples_by_cell = {cell: sample for samples in judges.values() for cell, sample in samples.items()}
+    groups = {(cell.part, cell.uid): (cell.part, samples_by_cell[cell].group) for cell in cells}
     columns = sorted({(cell.part, cell.image_model) for cell in cells})
     row = {name: number for number, name in enumerate(groups)}
     column = {name: number for number, name in enumerate(columns)}
@@ -164,7 +164,7 @@ def _tables(judges: Mapping[str, Mapping[Cell, RatedSample]]) -> ScoreTables:
         return array
 
     return ScoreTables(
-        table({cell: sample.human for cell, sample in known.items()}),
+        table({cell: sample.human for cell, sample in samples_by_cell.items()}),
         tuple(table({cell: sample.score for cell, sample in samples.items()}) for samples in judges.values()),
         tuple(groups.values()),
         tuple(columns),
@@ -202,7 +202,7 @@ def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System
     ]
     if not columns:
         return CommonSamplesStatistic(
-            0, reason=f"no image model with {LEAST} common samples ({because(missing_models)})"
+            0, reason=f"no image model with {LEAST_SAMPLES} common samples ({because(missing_models)})"
         )
     common = common[:, columns]
     rows = np.any(common, axis=1)
@@ -244,7 +244,7 @@ def image_model_headlines(
     # a headline is of most judges, so what fewer than half of them rate comes later
     aspects = sorted(aspects, key=lambda aspect: 2 * rated_aspects.count(aspect) < len(judges))
     # what nobody rated comes last: there is no number to look at
-    aspects = sorted(aspects, key=lambda aspect: not any(e.n for e in _of(ALL_PARTS, aspect, judges, numbers).values()))
+    aspects = sorted(aspects, key=lambda a: not any(e.n for e in _estimates(ALL_PARTS, a, judges, numbers).values()))
 
     @cache
     def scored(options: StatisticsOptions) -> Scored:
@@ -263,8 +263,8 @@ def image_model_headlines(
 def _headline(
     aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[StatisticsOptions], Scored]
 ) -> Headline:
-    by_kind = {part: _of(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
-    people = _of(ALL_PARTS, aspect, [HUMAN], numbers)
+    by_kind = {part: _estimates(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
+    people = _estimates(ALL_PARTS, aspect, [HUMAN], numbers)
     ceiling = {"human ceiling: each rater with the others": people[HUMAN]} if people else {}
     return Headline(
         aspect,
@@ -272,7 +272,7 @@ def _headline(
         WHY_PREFERRED,
         "samples",
         (-1.0, 1.0),
-        _of(ALL_PARTS, aspect, judges, numbers),
+        _estimates(ALL_PARTS, aspect, judges, numbers),
         _comparing(aspect, scored),
         {**ceiling, CONSTANT_BASELINE_LABEL: Estimate(0.0)},
         {"kind": {part: estimates for part, estimates in by_kind.items() if estimates}},
@@ -280,7 +280,7 @@ def _headline(
     )
 
 
-def _of(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> dict[str, Estimate]:
+def _estimates(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> dict[str, Estimate]:
     agreements = {label: numbers.agreement.get((label, part, aspect)) for label in labels}
     return {label: agreement.corrected for label, agreement in agreements.items() if agreement}
 

@@ -160,11 +160,11 @@ def _left_out(numbers: Numbers) -> Table:
             model, _, why = reason.partition(": ")
             aspects.setdefault((part, label, why, model), []).append(aspect)
     models: dict[tuple[str, str, str, str], list[str]] = {}
-    for (part, label, why, model), several in aspects.items():
-        models.setdefault((part, label, ", ".join(several), why), []).append(model)
+    for (part, label, why, model), aspect_names in aspects.items():
+        models.setdefault((part, label, ", ".join(aspect_names), why), []).append(model)
     rows = tuple(
-        (part, label, several, ", ".join(model_names), why)
-        for (part, label, several, why), model_names in models.items()
+        (part, label, aspects_text, ", ".join(model_names), why)
+        for (part, label, aspects_text, why), model_names in models.items()
     )
     header = ("task", "judge", "aspects", "image models", "why")
     return Table("left_out", "Image models without a value in the averages, or with 0", header, rows)
@@ -198,10 +198,10 @@ def _by_rank(side: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(side.items(), key=lambda item: (item[1], item[0]))
 
 
-def _places(numbers: Numbers, table: str) -> list[tuple[str, str]]:
+def _part_models(numbers: Numbers, table: str) -> list[tuple[str, str]]:
     """The parts and image models of a table's cells, in the order of rows."""
-    places = {(k.task, k.image_model) for k in numbers.cells if k.table == table}
-    return sorted(places, key=lambda place: (numbers.parts.index(place[0]), place[1]))
+    part_models = {(k.task, k.image_model) for k in numbers.cells if k.table == table}
+    return sorted(part_models, key=lambda part_model: (numbers.parts.index(part_model[0]), part_model[1]))
 
 
 def _tables_by_model(numbers: Numbers) -> list[str]:
@@ -212,7 +212,7 @@ def _tables_by_model(numbers: Numbers) -> list[str]:
 
 def _by_image_model(numbers: Numbers, aspects: Sequence[str], table: str) -> Table:
     rows = []
-    for part, model in _places(numbers, table):
+    for part, model in _part_models(numbers, table):
         for label in (label for label in numbers.labels if label != HUMAN):
             keys = [Key(table, part, model, label, "spearman", aspect) for aspect in aspects]
             if any(key in numbers.cells for key in keys):
@@ -228,7 +228,7 @@ def _humans(numbers: Numbers, aspects: Sequence[str]) -> Table:
     kinds = [(coefficient, aspect) for coefficient in ("pearson", "spearman", "kendall") for aspect in aspects]
     rows = tuple(
         (part, model, *(_cell_text(numbers, Key("T7", part, model, HUMAN, *kind)) for kind in kinds))
-        for part, model in _places(numbers, "T7")
+        for part, model in _part_models(numbers, "T7")
     )
     header = ("task", "image model", *(f"{coefficient} {aspect}" for coefficient, aspect in kinds))
     return Table("table_7", "Table 7. Human raters, leave one out, the published averaging", header, rows)

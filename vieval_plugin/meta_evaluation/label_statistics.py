@@ -45,12 +45,14 @@ class LabelRows:
     judged: str
 
     @classmethod
-    def of(cls, observations: Sequence[Observation], rated: str, judged: str, options: StatisticsOptions) -> LabelRows:
+    def from_observations(
+        cls, observations: Sequence[Observation], rated: str, judged: str, options: StatisticsOptions
+    ) -> LabelRows:
         """Return those of a part's observations, failed verdicts filled.
 
         >>> from vieval_plugin.judges.protocol import Status
         >>> seen = Observation("model", "1", {"SC": (1.0,), "PQ": (0.0,)}, {"SC": 0.5, "PQ": 0.25}, Status.OK)
-        >>> rows = LabelRows.of([seen], "PQ", "PQ", StatisticsOptions())
+        >>> rows = LabelRows.from_observations([seen], "PQ", "PQ", StatisticsOptions())
         >>> rows.scores.tolist(), rows.ratings.tolist()
         ([0.25], [0.0])
         """
@@ -76,16 +78,16 @@ class LabelRows:
         """The cluster of each sample."""
         return [o.group for o in self.scored]
 
-    def examples(self, places: Sequence[tuple[int, ...]]) -> Examples:
+    def examples(self, positions: Sequence[tuple[int, ...]]) -> Examples:
         """Return the examples that have all of these places."""
         examples: dict[str, dict[tuple[int, ...], Observation]] = defaultdict(dict)
         for o in self.scored:
             examples[o.group][o.place] = o
-        return {name: by_place for name, by_place in examples.items() if set(places) <= set(by_place)}
+        return {name: by_position for name, by_position in examples.items() if set(positions) <= set(by_position)}
 
-    def scores_at(self, examples: Examples, place: tuple[int, ...]) -> Floats:
+    def scores_at(self, examples: Examples, position: tuple[int, ...]) -> Floats:
         """Return the scores at a place of each example."""
-        return np.array([by_place[place].scores[self.judged] for by_place in examples.values()], dtype=float)
+        return np.array([by_position[position].scores[self.judged] for by_position in examples.values()], dtype=float)
 
 
 def _correlation(coefficient: Coefficient, rows: LabelRows) -> Computed:
@@ -124,8 +126,8 @@ def _auroc(rows: LabelRows) -> Computed:
 def _preferences(rows: LabelRows) -> tuple[list[str], Floats, Floats, Floats]:
     """Pairs by name: people's preference for the first (1, 0, or 0.5 for a tie), and the scores of both."""
     examples = rows.examples(FIRST_AND_SECOND)
-    first, second = (rows.scores_at(examples, place) for place in FIRST_AND_SECOND)
-    preferred = [by_place[FIRST_AND_SECOND[0]].ratings[rows.rated][0] for by_place in examples.values()]
+    first, second = (rows.scores_at(examples, position) for position in FIRST_AND_SECOND)
+    preferred = [by_position[FIRST_AND_SECOND[0]].ratings[rows.rated][0] for by_position in examples.values()]
     return list(examples), np.array(preferred, dtype=float), first, second
 
 
@@ -149,29 +151,29 @@ def _preference_items(rows: LabelRows) -> dict[str, JudgedItem]:
 def _two_by_two(rows: LabelRows) -> tuple[list[str], Floats]:
     """Examples by name, and their scores of shape (examples, images, texts)."""
     examples = rows.examples(IMAGES_AND_TEXTS)
-    scores = np.array([rows.scores_at(examples, place) for place in IMAGES_AND_TEXTS]).T
+    scores = np.array([rows.scores_at(examples, position) for position in IMAGES_AND_TEXTS]).T
     return list(examples), scores.reshape(-1, 2, 2)
 
 
-def _compositional(which: int, rows: LabelRows) -> Computed:
+def _compositional(share_index: int, rows: LabelRows) -> Computed:
     names, scores = _two_by_two(rows)
     return Computed(
-        float(compositional.shares(scores)[which]),
-        lambda counts: compositional.resampled_shares(scores, counts)[which],
+        float(compositional.shares(scores)[share_index]),
+        lambda counts: compositional.resampled_shares(scores, counts)[share_index],
         names,
         "no complete example",
     )
 
 
-def _compositional_items(which: int, rows: LabelRows) -> dict[str, JudgedItem]:
+def _compositional_items(share_index: int, rows: LabelRows) -> dict[str, JudgedItem]:
     names, scores = _two_by_two(rows)
-    right = compositional.right(scores)[which]
+    right = compositional.right(scores)[share_index]
     return {name: JudgedItem(name, float(point)) for name, point in zip(names, right, strict=True)}
 
 
-def _compositional_statistic(name: str, which: int, constant: float) -> Statistic:
-    test = PairedTestSpec(partial(_compositional_items, which), unit="examples")
-    return Statistic(name, partial(_compositional, which), constant=constant, paired=test)
+def _compositional_statistic(name: str, share_index: int, constant: float) -> Statistic:
+    test = PairedTestSpec(partial(_compositional_items, share_index), unit="examples")
+    return Statistic(name, partial(_compositional, share_index), constant=constant, paired=test)
 
 
 def _correlation_statistic(coefficient: Coefficient) -> Statistic:

@@ -61,17 +61,17 @@ class WithLabels:
     ValueError: no statistic 'auc'; known: pearson, spearman, kendall, ...
     """
 
-    named: tuple[str | Statistic, ...]
+    statistic_names: tuple[str | Statistic, ...]
     aspects: tuple[str, ...] = (ASPECT,)
 
     def __post_init__(self) -> None:
-        if unknown := [name for name in self.named if isinstance(name, str) and name not in STATISTICS]:
+        if unknown := [name for name in self.statistic_names if isinstance(name, str) and name not in STATISTICS]:
             raise ValueError(f"no statistic {unknown[0]!r}; known: {', '.join(STATISTICS)}")
 
     @property
     def columns(self) -> tuple[Statistic, ...]:
         """The statistics of one aspect's rows."""
-        return tuple(STATISTICS[named] if isinstance(named, str) else named for named in self.named)
+        return tuple(STATISTICS[s] if isinstance(s, str) else s for s in self.statistic_names)
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
         """Each statistic, and how many samples have a score; where people rated several aspects, by each that is judged.
@@ -81,9 +81,9 @@ class WithLabels:
         >>> [statistic.name for statistic in WithLabels(("spearman",), ("SC", "PQ")).statistics(Rating(("PQ", "O")))]
         ['PQ_spearman', 'scored']
         """
-        return (*(self._of(aspect, column) for aspect in self._compared(rating) for column in self.columns), SCORED)
+        return (*(self._on(aspect, column) for aspect in self._compared(rating) for column in self.columns), SCORED)
 
-    def _of(self, aspect: str, column: Statistic) -> Statistic:
+    def _on(self, aspect: str, column: Statistic) -> Statistic:
         def compute(rows: RowsByAspect) -> Computed | Estimate:
             return column.compute(rows.by_aspect[aspect])
 
@@ -110,8 +110,8 @@ class WithLabels:
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """A row a part, judge and aspect, one a skill where samples have tags, and the numbers as cells (`statistics`)."""
         judged = [row for run in runs for part in run.records for row in self._judged(run, benchmark, part, options)]
-        several = len(self.aspects) > 1
-        leading_cells = [(row.part, row.run.label, *([row.aspect] if several else [])) for row in judged]
+        with_aspect = len(self.aspects) > 1
+        leading_cells = [(row.part, row.run.label, *([row.aspect] if with_aspect else [])) for row in judged]
         rows = [(*head, *_cells(row.rows, row.estimates)) for head, row in zip(leading_cells, judged, strict=True)]
         by_skill = [
             (*head, tag, *_cells(*of_tag))
@@ -123,7 +123,7 @@ class WithLabels:
         for row in judged:
             columns = [replace(column, aspect=row.aspect) for column in self.columns]
             statistic_cells(columns, row.estimates, row.part, row.run.label, cells, reasons)
-        head = ("task", "judge", *(["aspect"] if several else []))
+        head = ("task", "judge", *(["aspect"] if with_aspect else []))
         header = ("scored", "exact", *(column.name for column in self.columns))
         tables = (
             Table("statistics", "Statistics [95% interval]", (*head, *header), tuple(rows)),
@@ -138,7 +138,7 @@ class WithLabels:
 
     def _judged(self, run: Run, benchmark: str, part: str, options: StatisticsOptions) -> list[_JudgedAspect]:
         [(_, observations)] = observed([run], part)
-        name, rows = f"{benchmark}/{part}", self.rows(observations, Rating.of(run), benchmark, part, options)
+        name, rows = f"{benchmark}/{part}", self.rows(observations, Rating.from_run(run), benchmark, part, options)
         tags = sorted({tag for o in observations for tag in o.tags})
         return [
             _JudgedAspect(
@@ -146,9 +146,9 @@ class WithLabels:
                 part,
                 aspect,
                 of_aspect,
-                estimates_of(self.columns, of_aspect, Bootstrap.of(name, options)),
+                estimates_of(self.columns, of_aspect, Bootstrap.for_part(name, options)),
                 {
-                    tag: (tagged, estimates_of(self.columns, tagged, Bootstrap.of(f"{name}/{tag}", options)))
+                    tag: (tagged, estimates_of(self.columns, tagged, Bootstrap.for_part(f"{name}/{tag}", options)))
                     for tag in tags
                     for tagged in [of_aspect.with_tag(tag)]
                 },
@@ -160,7 +160,7 @@ class WithLabels:
         self, aspect: str, part: str, judged: Sequence[_JudgedAspect], runs: Sequence[Run], options: StatisticsOptions
     ) -> Headline:
         """The first statistic on a part."""
-        first, several = self.columns[0], len({row.part for row in judged if row.aspect == aspect}) > 1
+        first, with_part = self.columns[0], len({row.part for row in judged if row.aspect == aspect}) > 1
         rows = [row for row in judged if (row.aspect, row.part) == (aspect, part)]
         by_tag = {
             tag: {row.run.label: row.by_tag[tag][1][first.metric] for row in rows if tag in row.by_tag}
@@ -168,7 +168,7 @@ class WithLabels:
         }
         return Headline(
             aspect,
-            f"{first.words}{f', {part}' if several else ''}",
+            f"{first.title}{f', {part}' if with_part else ''}",
             "It is the first of the statistics that this benchmark was published with.",
             "samples",
             first.ends,
@@ -176,7 +176,7 @@ class WithLabels:
             partial(self._test, first, aspect, part, runs),
             {} if first.constant is None else {"scores that never look": Estimate(first.constant)},
             {"tag": by_tag} if by_tag else {},
-            statistic=first.words,
+            statistic=first.title,
         )
 
     def compared(
@@ -195,7 +195,7 @@ class WithLabels:
         self, column: Statistic, aspect: str, part: str, runs: Sequence[Run], options: StatisticsOptions
     ) -> ComparedStatistic:
         rows = {
-            run.label: _rows(observations, Rating.of(run), aspect, options)
+            run.label: _rows(observations, Rating.from_run(run), aspect, options)
             for run, observations in observed(runs, part)
         }
         return compared_judge_statistic(
@@ -206,7 +206,7 @@ class WithLabels:
 def _rows(observations: Sequence[Observation], rating: Rating, aspect: str, options: StatisticsOptions) -> LabelRows:
     """The rows of an aspect that people rated: scores of the same aspect, or of a judge's only one."""
     judged = rating.aspects[0] if rating.against_all and rating.aspects else aspect
-    return LabelRows.of(observations, aspect, judged, options)
+    return LabelRows.from_observations(observations, aspect, judged, options)
 
 
 def _cells(rows: LabelRows, estimates: Mapping[str, Estimate]) -> list[str]:

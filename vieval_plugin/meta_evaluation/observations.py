@@ -223,11 +223,11 @@ def apply_failure_policy(
         return list(observations)
     if options.policy == "as_recorded":
         return [replace(o, scores=o.recorded or o.scores) for o in observations]
-    left = _NOT_GUESSED if options.policy == "random" else _NEVER_FILLED
+    unfilled = _NOT_GUESSED if options.policy == "random" else _NEVER_FILLED
     below_0 = any(score < 0 for o in observations for score in o.scores.values())
     return [
         o
-        if o.status.usable or o.status in left
+        if o.status.usable or o.status in unfilled
         else _with_failures_filled(o, aspects, options, lowest=-1.0 if below_0 else 0.0)
         for o in observations
     ]
@@ -236,8 +236,8 @@ def apply_failure_policy(
 def _with_failures_filled(
     observation: Observation, aspects: Sequence[str], options: StatisticsOptions, lowest: float
 ) -> Observation:
-    named = f"{observation.image_model}/{observation.uid}" + (f"/{observation.draw}" if observation.draw else "")
-    rng = np.random.default_rng([options.seed, zlib.crc32(named.encode())])
+    name = f"{observation.image_model}/{observation.uid}" + (f"/{observation.draw}" if observation.draw else "")
+    rng = np.random.default_rng([options.seed, zlib.crc32(name.encode())])
     derived = {"SC", "PQ", "O"} <= set(aspects)
     scores = {}
     for aspect in (a for a in aspects if not (derived and a == "O")):

@@ -56,7 +56,7 @@ def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[S
     votes = {identity: _voted(identity, scheme, ratings) for identity, scheme in _schemes(runs, ratings).items()}
     matched_ids: set[SampleId] = set()
 
-    def of(record: Record) -> Record:
+    def rate(record: Record) -> Record:
         if record.votes is None:
             matched_ids.update({record.id} & set(mean_ratings))
             return replace(record, ratings=mean_ratings.get(record.id, {}))
@@ -68,35 +68,35 @@ def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[S
 
     rated_runs = [
         replace(
-            run, records={part: [tuple(map(of, records)) for records in rows] for part, rows in run.records.items()}
+            run, records={part: [tuple(map(rate, records)) for records in rows] for part, rows in run.records.items()}
         )
         for run in runs
     ]
     return rated_runs, [identity for identity in ratings.where if identity not in matched_ids]
 
 
-def rater_table(ratings: HumanRatings) -> Table:
+def annotator_table(ratings: HumanRatings) -> Table:
     """Agreement of raters with one another, a row an aspect.
 
     Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of names.
     """
     rows = []
-    raters = ratings.raters
+    annotators = ratings.raters
     aspects = dict.fromkeys(aspect for of_sample in ratings.scores.values() for aspect in of_sample)
     for aspect in aspects:
         table = [
-            [sample_ratings.get(aspect, {}).get(rater, math.nan) for sample_ratings in ratings.scores.values()]
-            for rater in raters
+            [sample_ratings.get(aspect, {}).get(annotator, math.nan) for sample_ratings in ratings.scores.values()]
+            for annotator in annotators
         ]
         rows.append(_agreement(aspect, np.array(table, dtype=float), krippendorff_alpha(table, "interval")))
     if ratings.votes:
-        words = sorted({word for by_rater in ratings.votes.values() for word in by_rater.values()})
+        vote_values = sorted({vote for by_annotator in ratings.votes.values() for vote in by_annotator.values()})
         table = [
             [
-                float(words.index(by_rater[rater])) if rater in by_rater else math.nan
-                for by_rater in ratings.votes.values()
+                float(vote_values.index(by_annotator[annotator])) if annotator in by_annotator else math.nan
+                for by_annotator in ratings.votes.values()
             ]
-            for rater in raters
+            for annotator in annotators
         ]
         rows.append(_agreement(VOTE, np.array(table, dtype=float), krippendorff_alpha(table, "nominal")))
     header = ("aspect", "raters", "rated", "by two or more", "Krippendorff's alpha")
@@ -105,10 +105,10 @@ def rater_table(ratings: HumanRatings) -> Table:
 
 def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
     present = ~np.isnan(table)
-    several = int((present.sum(axis=0) > 1).sum())
-    reason = "nothing has two ratings" if not several else "all ratings are alike"
-    raters, items = int(present.any(axis=1).sum()), int(present.any(axis=0).sum())
-    return aspect, str(raters), str(items), str(several), number(alpha, 3, reason)
+    rated_twice = int((present.sum(axis=0) > 1).sum())
+    reason = "nothing has two ratings" if not rated_twice else "all ratings are alike"
+    annotators, items = int(present.any(axis=1).sum()), int(present.any(axis=0).sum())
+    return aspect, str(annotators), str(items), str(rated_twice), number(alpha, 3, reason)
 
 
 def _by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, ...]]]:
@@ -141,7 +141,7 @@ def _with_overall(aspects: Mapping[str, Mapping[str, float]]) -> dict[str, Mappi
 
 def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
     """The scheme of each contest that was voted on: its own, else the one that has all words that were used."""
-    used = {word for by_rater in ratings.votes.values() for word in by_rater.values()}
+    used = {vote for by_annotator in ratings.votes.values() for vote in by_annotator.values()}
     common = "four_way" if used & {BOTH_GOOD, BOTH_BAD} else "three_way"
     records = (record for run in runs for rows in run.records.values() for repeats in rows for record in repeats)
     return {
@@ -153,12 +153,12 @@ def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
 
 def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
     votes = ratings.votes[identity]
-    for rater, word in votes.items():
-        if word not in SCHEMES.get(scheme, ()):
+    for annotator, vote in votes.items():
+        if vote not in SCHEMES.get(scheme, ()):
             raise VievalError(
-                f"{ratings.where[identity]}: {rater} said {word!r} of {identity}, which is no {scheme} vote; correct the file"
+                f"{ratings.where[identity]}: {annotator} said {vote!r} of {identity}, which is no {scheme} vote; correct the file"
             )
-    most = Counter(votes.values()).most_common(2)
-    even = len(most) > 1 and most[0][1] == most[1][1]
+    commonest = Counter(votes.values()).most_common(2)
+    even = len(commonest) > 1 and commonest[0][1] == commonest[1][1]
     tied = TIE if TIE in SCHEMES[scheme] else ""
-    return Votes(scheme, tied if even else most[0][0], tuple(votes[rater] for rater in sorted(votes)))
+    return Votes(scheme, tied if even else commonest[0][0], tuple(votes[annotator] for annotator in sorted(votes)))

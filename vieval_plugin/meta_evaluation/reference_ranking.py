@@ -44,24 +44,24 @@ def ranking_against(
         for run in (run for run in runs if part in run.records):
             for aspect in run.aspects:
                 scores = _scores(run.records[part], run.aspects, aspect, options)
-                known = {model for model, *_ in scores}
-                models = [model for model in order if model in known]
+                scored_models = {model for model, *_ in scores}
+                models = [model for model in order if model in scored_models]
                 if len(models) < 2:
                     continue
-                places = -np.arange(len(models), dtype=float)
+                reference = -np.arange(len(models), dtype=float)
                 table, groups = _table(scores, models)
                 means = np.array([float(np.nanmean(row)) for row in table])
                 seed = [options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode())]
                 resampled = resampled_rankings(
-                    resampled_means(table, cluster_counts(groups, options.draws, seed)), places
+                    resampled_means(table, cluster_counts(groups, options.draws, seed)), reference
                 )
                 cells_text = []
-                for (name, statistic), draws in zip(_STATISTICS.items(), resampled, strict=True):
-                    key, value = Key(ORDER, part, "", run.label, name, aspect), statistic(means, places)
-                    cells[key], reason = value, undefined(means, places).replace("first variable", "judge")
+                for (name, statistic), statistic_resamples in zip(_STATISTICS.items(), resampled, strict=True):
+                    key, value = Key(ORDER, part, "", run.label, name, aspect), statistic(means, reference)
+                    cells[key], reason = value, undefined(means, reference).replace("first variable", "judge")
                     if math.isnan(value):
                         reasons[key] = reason
-                    estimate = Estimate(value, *interval(draws), draws, reasons=(reason,))
+                    estimate = Estimate(value, *interval(statistic_resamples), statistic_resamples, reasons=(reason,))
                     cells_text.append(with_interval(estimate, _DIGITS[name]))
                 by_rank = sorted(zip(ranks(means), models, strict=True))
                 ranked = " ".join(f"{model}:{rank:g}" for rank, model in by_rank)

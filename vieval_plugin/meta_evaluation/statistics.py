@@ -35,7 +35,7 @@ class Rating:
     against_all: bool = False
 
     @classmethod
-    def of(cls, run: Run) -> Rating:
+    def from_run(cls, run: Run) -> Rating:
         """Return what a run's records show of its judge."""
         return cls(run.aspects, against_all=run.against_all)
 
@@ -58,7 +58,7 @@ class Statistic:
     - `aspect` is what is rated, as far as one is; `ends` are the lowest and highest value that it can have, `constant` is
       that of a constant baseline, if it has one;
     - `paired` is the test by which two judges are compared, None where there is none;
-    - `least` is how many samples of an image model in a part it needs.
+    - `least_samples` is how many samples of an image model in a part it needs.
     """
 
     name: str
@@ -71,10 +71,10 @@ class Statistic:
     ends: tuple[float, float] = (0.0, 1.0)
     constant: float | None = None
     paired: PairedTestSpec | None = None
-    least: int = 1
+    least_samples: int = 1
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         """The name in words."""
         return self.name.replace("_", " ")
 
@@ -169,7 +169,7 @@ def summary_of(
     rows, statistics = report.rows(observations, rating, benchmark, part, options), report.statistics(rating)
     return Summary(
         statistics,
-        estimates_of(statistics, rows, Bootstrap.of(f"{benchmark}/{part}", options)),
+        estimates_of(statistics, rows, Bootstrap.for_part(f"{benchmark}/{part}", options)),
         Counter(o.status for o in observations),
         options,
         len(rows.scored),
@@ -235,7 +235,7 @@ def statistic_cells(
 
 
 def compared_judge_statistic(
-    statistic: Statistic, part: str, rows: Mapping[str, StatisticRows], asked: int = 0
+    statistic: Statistic, part: str, rows: Mapping[str, StatisticRows], total: int = 0
 ) -> ComparedStatistic:
     """A statistic on which judges are compared; without a paired test it says so.
 
@@ -250,11 +250,11 @@ def compared_judge_statistic(
     if test := statistic.paired:
         items = {label: test.items(judge_rows) for label, judge_rows in rows.items()}
         if test.coefficient:
-            return compared_correlations(part, aspect, test.coefficient, items, asked)
+            return compared_correlations(part, aspect, test.coefficient, items, total)
         names = {name for judge_items in items.values() for name in judge_items}
         constants = [] if statistic.constant is None else [dict.fromkeys(names, statistic.constant)]
-        return compared_means(part, aspect, statistic.words, items, test.unit, asked=asked, constants=constants)
-    available = max(asked, *(len(judge_rows.scored) for judge_rows in rows.values()), 0)
+        return compared_means(part, aspect, statistic.title, items, test.unit, total=total, constants=constants)
+    available = max(total, *(len(judge_rows.scored) for judge_rows in rows.values()), 0)
     systems = tuple(
         System(
             label,
@@ -278,7 +278,7 @@ def asked_sample_count(runs: Sequence[Run], part: str, statistic: Statistic) -> 
     applicable = [
         [o for o in observations if o.status is not Status.NOT_APPLICABLE] for _, observations in observed(runs, part)
     ]
-    return max((len({o.group for o in asked} if by_group else asked) for asked in applicable), default=0)
+    return max((len({o.group for o in judged} if by_group else judged) for judged in applicable), default=0)
 
 
 def parts_of(parts: Sequence[str], runs: Sequence[Run]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class Pairs:
 
     observations: tuple[Observation, ...]
     contest: Ints
-    places: Ints
+    indices: Ints
     human: Ints
     groups: tuple[str, ...]
 
@@ -60,16 +60,16 @@ class Pairs:
     @property
     def image_models(self) -> list[tuple[str, str]]:
         """The two image models of each pair, in order."""
-        named = [_contest(self.observations[number]).image_models for number in self.contest]
-        return [(models[i], models[j]) for models, (i, j) in zip(named, self.places, strict=True)]
+        models_of_pair = [_contest(self.observations[number]).image_models for number in self.contest]
+        return [(models[i], models[j]) for models, (i, j) in zip(models_of_pair, self.indices, strict=True)]
 
-    def codes_of(self, words: Sequence[str]) -> Ints:
+    def codes_of(self, answers: Sequence[str]) -> Ints:
         """The code of each pair, from one vote or ranking a contest; `NONE` where there is none."""
         return np.array(
             [
                 code
-                for o, word in zip(self.observations, words, strict=True)
-                for code in _codes(word, len(_contest(o).image_models))
+                for o, answer in zip(self.observations, answers, strict=True)
+                for code in _codes(answer, len(_contest(o).image_models))
             ],
             dtype=np.int64,
         )
@@ -80,10 +80,10 @@ class Pairs:
 
     def annotations(self) -> Ints:
         """The code of each annotator for each pair, shape (annotators, pairs); `NONE` where one gave no vote."""
-        named = [_contest(o).votes.annotators for o in self.observations]
-        most = max(map(len, named), default=0)
-        table = [self.codes_of([several[n] if n < len(several) else "" for several in named]) for n in range(most)]
-        return np.array(table, dtype=np.int64).reshape(most, len(self.contest))
+        rows = [_contest(o).votes.annotators for o in self.observations]
+        count = max(map(len, rows), default=0)
+        table = [self.codes_of([row[n] if n < len(row) else "" for row in rows]) for n in range(count)]
+        return np.array(table, dtype=np.int64).reshape(count, len(self.contest))
 
     def scores(self, aspect: str) -> tuple[Floats, Floats]:
         """The judge's scores of both candidates of each pair; NaN where it gave none."""
@@ -91,8 +91,8 @@ class Pairs:
             [candidate_scores.get(aspect, np.nan) for candidate_scores in _contest(o).scores] for o in self.observations
         ]
         table = [
-            [scored[number][place] if place < len(scored[number]) else np.nan for place in candidate_indices]
-            for number, candidate_indices in zip(self.contest, self.places, strict=True)
+            [scored[number][index] if index < len(scored[number]) else np.nan for index in candidate_indices]
+            for number, candidate_indices in zip(self.contest, self.indices, strict=True)
         ]
         first, second = np.array(table, dtype=float).reshape(-1, 2).T
         return first, second
@@ -127,10 +127,10 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
     [1, 4, 0]
     """
     voted = sorted((o for o in observations if left_out(o) == ""), key=lambda o: o.uid)
-    if other := [o for o in voted if _contest(o).votes.scheme != scheme]:
-        other_scheme = _contest(other[0]).votes.scheme
+    if mismatched := [o for o in voted if _contest(o).votes.scheme != scheme]:
+        other_scheme = _contest(mismatched[0]).votes.scheme
         raise ValueError(
-            f"contest {other[0].uid} has {other_scheme} votes, and this benchmark reports on {scheme} votes"
+            f"contest {mismatched[0].uid} has {other_scheme} votes, and this benchmark reports on {scheme} votes"
         )
     return _paired(voted)
 
@@ -162,10 +162,10 @@ def _paired(contested: Sequence[Observation]) -> Pairs:
         for candidate_indices in combinations(range(len(_contest(o).image_models)), 2)
     ]
     contest = np.array([number for number, _ in contest_pairs], dtype=np.int64)
-    places = np.array([candidate_indices for _, candidate_indices in contest_pairs], dtype=np.int64).reshape(-1, 2)
-    bare = Pairs(tuple(contested), contest, places, contest, tuple(contested[number].group for number in contest))
+    index_pairs = np.array([candidate_indices for _, candidate_indices in contest_pairs], dtype=np.int64).reshape(-1, 2)
+    bare = Pairs(tuple(contested), contest, index_pairs, contest, tuple(contested[number].group for number in contest))
     human = bare.codes_of([_contest(o).votes.vote for o in contested])
-    return Pairs(bare.observations, contest, places, human, bare.groups)
+    return Pairs(bare.observations, contest, index_pairs, human, bare.groups)
 
 
 def left_out(observation: Observation) -> str:
@@ -186,15 +186,15 @@ def _contest(observation: Observation) -> ContestObservation:
     return observation.contest
 
 
-def _codes(word: str, candidates: int) -> list[int]:
-    if word in CODES and candidates == 2:
-        return [CODES[word]]
-    ranked = contests.ranks(word, candidates)
+def _codes(vote: str, candidates: int) -> list[int]:
+    if vote in CODES and candidates == 2:
+        return [CODES[vote]]
+    ranked = contests.ranks(vote, candidates)
     if not ranked:
         return [votes.NONE] * (candidates * (candidates - 1) // 2)
     return [
-        votes.TIE if rank == other else votes.FIRST if rank < other else votes.SECOND
-        for rank, other in combinations(ranked, 2)
+        votes.TIE if rank == other_rank else votes.FIRST if rank < other_rank else votes.SECOND
+        for rank, other_rank in combinations(ranked, 2)
     ]
 
 
@@ -225,7 +225,7 @@ class Answers:
     bounds: Mapping[VoteScheme, Ints] = field(default_factory=dict)
 
     @property
-    def answered(self) -> frozenset[str]:
+    def complete(self) -> frozenset[str]:
         """The uids of the contests with an answer to each of their pairs."""
         incomplete = set(self.pairs.contest[self.codes["decisive"] == NONE].tolist())
         return frozenset(o.uid for number, o in enumerate(self.pairs.observations) if number not in incomplete)

@@ -51,7 +51,7 @@ def _with_best_constant(of_part: JudgedPart, scheme: str) -> list[Entrant]:
 
 def _annotators(judged: Sequence[JudgedPart], scheme: str) -> Table:
     ties = TIE_HANDLINGS[scheme][0]
-    most = max((len(entrant.answers.pairs.annotations()) for _, entrant in _accepted_entrants(judged)), default=0)
+    count = max((len(entrant.answers.pairs.annotations()) for _, entrant in _accepted_entrants(judged)), default=0)
     rows: list[tuple[str, ...]] = []
     parts_with_ceiling: set[str] = set()
     for of_part, entrant in _accepted_entrants(judged):
@@ -62,7 +62,7 @@ def _annotators(judged: Sequence[JudgedPart], scheme: str) -> Table:
         if of_part.part not in parts_with_ceiling and len(annotations) > 1:
             parts_with_ceiling.add(of_part.part)
             ceiling = of_part.bootstrap.share(ceiling_points(annotations, ties), pairs.groups)
-            rows.append((of_part.part, "annotators with one another", "", *[""] * (2 * most), *_cells(ceiling)))
+            rows.append((of_part.part, "annotators with one another", "", *[""] * (2 * count), *_cells(ceiling)))
         # preferences, and scores of a single group, are no votes of the most detailed kind
         why = entrant.answers.why.get(ties, "")
         right = (
@@ -71,11 +71,11 @@ def _annotators(judged: Sequence[JudgedPart], scheme: str) -> Table:
             else annotator_points(entrant.answers.codes[ties], annotations, ties)
         )
         shares = [of_part.bootstrap.share(annotator_right, pairs.groups, why) for annotator_right in right]
-        blank = [""] * (2 * (most - len(shares)))
+        blank = [""] * (2 * (count - len(shares)))
         all_of_them = of_part.bootstrap.share(right, pairs.groups, why)
-        named = (of_part.part, entrant.label, entrant.subject)
-        rows.append((*named, *(cell for share in shares for cell in _cells(share)), *blank, *_cells(all_of_them)))
-    annotator_columns = [cell for number in range(1, most + 1) for cell in ("n", f"annotator {number}")]
+        head = (of_part.part, entrant.label, entrant.subject)
+        rows.append((*head, *(cell for share in shares for cell in _cells(share)), *blank, *_cells(all_of_them)))
+    annotator_columns = [cell for number in range(1, count + 1) for cell in ("n", f"annotator {number}")]
     title = f"Agreement with each annotator and all of them, {ties.replace('_', '-')}, {_INTERVAL}"
     return Table("annotators", title, ("task", "judge", "votes from", *annotator_columns, "n", "all"), tuple(rows))
 
@@ -95,8 +95,8 @@ def _sizes(judged: Sequence[JudgedPart], scheme: str) -> Table:
         }
         for size in np.unique(pairs.sizes).tolist():
             shares = [by_size[ties][size] for ties in tie_handlings]
-            named = (of_part.part, str(size), entrant.label, entrant.subject)
-            rows.append((*named, *(cell for share in shares for cell in _cells(share))))
+            head = (of_part.part, str(size), entrant.label, entrant.subject)
+            rows.append((*head, *(cell for share in shares for cell in _cells(share))))
     title = f"Contests all of whose pairs are right, by number of candidates, {_INTERVAL}"
     return Table("sizes", title, ("task", "candidates", "judge", "votes from", *_header(tie_handlings)), tuple(rows))
 
@@ -111,8 +111,8 @@ def _categories(judged: Sequence[JudgedPart], scheme: str) -> Table:
             for entrant in _with_best_constant(of_part, scheme):
                 pairs = entrant.answers.pairs
                 tagged = np.array([tag in o.tags for o in pairs.observations], dtype=bool)[pairs.contest]
-                named = (of_part.part, tag, entrant.label, entrant.subject)
-                rows.append((*named, *_accuracies(of_part, entrant, scheme, tagged)))
+                head = (of_part.part, tag, entrant.label, entrant.subject)
+                rows.append((*head, *_accuracies(of_part, entrant, scheme, tagged)))
     header = ("task", "category", "judge", "votes from", *_header(TIE_HANDLINGS[scheme]))
     return Table("categories", f"Accuracy by category, {_INTERVAL}; of the constants the best", header, tuple(rows))
 
@@ -120,11 +120,11 @@ def _categories(judged: Sequence[JudgedPart], scheme: str) -> Table:
 def _generators(judged: Sequence[JudgedPart], scheme: str) -> Table:
     rows = []
     for of_part in judged:
-        named = [(entrant, entrant.answers.pairs.image_models) for entrant in _with_best_constant(of_part, scheme)]
-        pairs = sorted({_unordered(model_pair) for _, models in named for model_pair in models})
+        entrants = [(entrant, entrant.answers.pairs.image_models) for entrant in _with_best_constant(of_part, scheme)]
+        pairs = sorted({_unordered(model_pair) for _, models in entrants for model_pair in models})
         # of one pair alone the accuracy is told above
         for model_pair in pairs if len(pairs) > 1 else ():
-            for entrant, models in named:
+            for entrant, models in entrants:
                 of_both = np.array([_unordered(pair_models) == model_pair for pair_models in models], dtype=bool)
                 where = (of_part.part, *model_pair, entrant.label, entrant.subject)
                 rows.append(

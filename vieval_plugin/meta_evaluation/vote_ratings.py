@@ -84,13 +84,13 @@ def _rows(judged: JudgedPart) -> list[_Row]:
     return rows
 
 
-def _row(judged: JudgedPart, voter: str, aspect: str, named: str, pairs: Pairs, votes: Ints) -> _Row:
+def _row(judged: JudgedPart, voter: str, aspect: str, pairs_name: str, pairs: Pairs, votes: Ints) -> _Row:
     right = points(votes, pairs.human, "decisive")
     return _Row(
         judged.part,
         voter,
         aspect,
-        named,
+        pairs_name,
         _share(judged.bootstrap, right, votes != NONE, pairs),
         _share(judged.bootstrap, right, np.isin(votes, (FIRST, SECOND)), pairs),
     )
@@ -137,7 +137,7 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
         for judge in _by_one_aspect(judges)
     ]
     models = _ordered(rankings[0])
-    named = [
+    voter_names = [
         ranking.voter if ranking.subject == VOTES else f"{ranking.voter} ({ranking.subject})" for ranking in rankings
     ]
     rows = [
@@ -149,16 +149,16 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
         for model in models
     ]
     alike = [cell for ranking in rankings[1:] for cell in ("", number(_tau(rankings[0], ranking), 3, "no strengths"))]
-    header = ("task", "image model", *(cell for voter in named for cell in ("n", voter)))
+    header = ("task", "image model", *(cell for voter in voter_names for cell in ("n", voter)))
     return Table("strengths", title, header, (*rows, (judged.part, "tau-b with the votes", "", "", *alike)))
 
 
 def _strength(ranking: ContestRanking, image_model: str) -> tuple[str, str]:
     """The number of pairs that a model was in, and its place and strength."""
-    for place, model in enumerate(_ordered(ranking), start=1):
+    for rank, model in enumerate(_ordered(ranking), start=1):
         if model.image_model == image_model:
             strength = with_interval(replace(model.strength, reasons=(ranking.why,)), digits=2)
-            return str(model.contests), f"{place}: {strength}" if model.strength.defined else strength
+            return str(model.contests), f"{rank}: {strength}" if model.strength.defined else strength
     return "0", "undefined (in no pair)"
 
 
@@ -166,9 +166,9 @@ def _ordered(ranking: ContestRanking) -> list[RankedModel]:
     return sorted(ranking.models, key=lambda model: -model.strength.value if model.strength.defined else 0)
 
 
-def _tau(votes: ContestRanking, other: ContestRanking) -> float:
+def _tau(votes: ContestRanking, by_scores: ContestRanking) -> float:
     strengths: list[Mapping[str, float]] = [
-        {m.image_model: m.strength.value for m in ranking.models} for ranking in (votes, other)
+        {m.image_model: m.strength.value for m in ranking.models} for ranking in (votes, by_scores)
     ]
     common = [model for model in strengths[0] if model in strengths[1]]
     return rank_tau(*([strength_of[model] for model in common] for strength_of in strengths))
@@ -206,7 +206,7 @@ def _by_ratings(pairs: Pairs, aspect: str) -> Ints:
     """The vote that people's mean ratings of each pair stand for; equal means are a tie."""
     means = [[float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated] for c in _contests(pairs)]
     first, second = (
-        [means[contest][place] for contest, place in zip(pairs.contest, side, strict=True)] for side in pairs.places.T
+        [means[contest][index] for contest, index in zip(pairs.contest, side, strict=True)] for side in pairs.indices.T
     )
     return vote_of_scores(np.array(first, dtype=float), np.array(second, dtype=float))
 

@@ -65,8 +65,8 @@ class VoteRows:
     @property
     def scored(self) -> list[Observation]:
         """The contests with an answer to all their pairs."""
-        answered = frozenset.intersection(*(answers.answered for answers in self.answers.values()))
-        return [o for o in self.pairs.observations if o.uid in answered]
+        answered_uids = frozenset.intersection(*(answers.complete for answers in self.answers.values()))
+        return [o for o in self.pairs.observations if o.uid in answered_uids]
 
 
 def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
@@ -102,22 +102,22 @@ def accuracies(scheme: str) -> dict[str, Share]:
     def accuracy(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
         return bootstrap.share(answers.points(ties), answers.pairs.groups, answers.why.get(ties, ""))
 
-    def above(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
+    def above_best_constant(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
         if ties in answers.why:
             return accuracy(ties, answers, bootstrap)
         return _above_constant(answers.pairs, answers.points(ties), ties, bootstrap)
 
-    shares = (("accuracy", accuracy), ("above_constant", above))
+    shares = (("accuracy", accuracy), ("above_constant", above_best_constant))
     return {f"{what}_{ties}": partial(share, ties) for what, share in shares for ties in TIE_HANDLINGS[scheme]}
 
 
 def bounds(tie_handlings: Iterable[VoteScheme]) -> dict[str, Share]:
     """Accuracy with thresholds that are best on the test set itself, by tie handling."""
 
-    def bound(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
+    def upper_bound(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
         return bootstrap.share(points(answers.bounds[ties], answers.pairs.human, ties), answers.pairs.groups)
 
-    return {f"upper_bound_{ties}": partial(bound, ties) for ties in tie_handlings}
+    return {f"upper_bound_{ties}": partial(upper_bound, ties) for ties in tie_handlings}
 
 
 def all_pairs_right_shares(scheme: str) -> dict[str, Share]:
@@ -142,7 +142,7 @@ def order_shares(scheme: str) -> dict[str, Share]:
         pairs = answers.pairs
         return _order_share(points(pairs.vote_codes_of_order(FORWARD), pairs.human, ties), False, pairs, bootstrap)
 
-    def together(of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers, bootstrap: Bootstrap) -> Estimate:
+    def paired(of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers, bootstrap: Bootstrap) -> Estimate:
         pairs = answers.pairs
         right = of_orders(pairs.vote_codes_of_order(FORWARD), pairs.vote_codes_of_order(REVERSE), pairs.human)
         return _order_share(right, True, pairs, bootstrap)
@@ -159,7 +159,7 @@ def order_shares(scheme: str) -> dict[str, Share]:
     }
     return {
         **{f"forward_accuracy_{ties}": partial(forward, ties) for ties in TIE_HANDLINGS[scheme]},
-        **{what: partial(together, of_orders) for what, of_orders in of_both.items()},
+        **{what: partial(paired, of_orders) for what, of_orders in of_both.items()},
     }
 
 
@@ -315,10 +315,10 @@ def _require_one_vote(part: str, observed: Mapping[str, Sequence[Observation]]) 
             if o.contest is None:
                 continue
             vote = o.contest.votes.vote
-            first, known = first_vote_by_uid.setdefault(o.uid, (judge, vote))
-            if vote != known:
+            first, first_vote = first_vote_by_uid.setdefault(o.uid, (judge, vote))
+            if vote != first_vote:
                 raise VievalError(
-                    f"{part}/{o.uid}: people's vote is {known or 'none'!r} in the results of {first} and "
+                    f"{part}/{o.uid}: people's vote is {first_vote or 'none'!r} in the results of {first} and "
                     f"{vote or 'none'!r} in those of {judge}; run both on the same data"
                 )
 
@@ -333,12 +333,12 @@ def _fault_of_votes(contest: ContestObservation, scheme: str) -> str:
 def _fault_of_answer(contest: ContestObservation) -> str:
     """The fault in a judge's answer, in words; empty where there is none."""
     number = len(contest.image_models)
-    for order, word in contest.judge_votes.items():
+    for order, vote in contest.judge_votes.items():
         if order not in (FORWARD, REVERSE, PAPER):
             return f"the judge has a vote in an order {order!r}, and there are {FORWARD}, {REVERSE} and {PAPER}"
-        unread = order == PAPER and not word
-        if not unread and not (word in CODES and number == 2) and not ranks(word, number):
-            return f"the judge's vote {word!r} is none on {number} candidates"
+        unparsed = order == PAPER and not vote
+        if not unparsed and not (vote in CODES and number == 2) and not ranks(vote, number):
+            return f"the judge's vote {vote!r} is none on {number} candidates"
     for order, value in contest.preferences.items():
         if order not in (FORWARD, REVERSE) or not -1 <= value <= 1:
             return f"the judge's preference {value} in the order {order!r} is none from -1 to 1, {FORWARD} or {REVERSE}"
@@ -349,24 +349,24 @@ def _fault_of_answer(contest: ContestObservation) -> str:
     return ""
 
 
-def _constants(people: Sequence[Observation], scheme: str, bootstrap: Bootstrap) -> list[Entrant]:
-    words = [FIRST, SECOND, TIE] if scheme == RANKING else [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
+def _constants(contests: Sequence[Observation], scheme: str, bootstrap: Bootstrap) -> list[Entrant]:
+    values = [FIRST, SECOND, TIE] if scheme == RANKING else [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
     constants = []
-    for word in words:
-        pairs = pairs_of([_always(o, word) for o in people], scheme)
+    for vote in values:
+        pairs = pairs_of([_always(o, vote) for o in contests], scheme)
         answers = answers_of(pairs, VOTES, scheme, bootstrap.seed)
-        constants.append(Entrant(f"always {word}", CONSTANT, answers, accepted=word != TIE or scheme != "four_way"))
+        constants.append(Entrant(f"always {vote}", CONSTANT, answers, accepted=vote != TIE or scheme != "four_way"))
     return constants
 
 
-def _always(observation: Observation, word: str) -> Observation:
+def _always(observation: Observation, vote: str) -> Observation:
     """A contest in which a judge gave this answer in every order; of a ranking, the candidates in that order."""
     contest = observation.contest
     if contest is None:
         return observation
     number = len(contest.image_models)
     if contest.votes.scheme == RANKING:
-        places = map(str, range(number, 0, -1) if word == SECOND else range(1, number + 1))
-        word = ("=" if word == TIE else ">").join(places)
-    votes = dict.fromkeys((FORWARD, REVERSE, PAPER), word)
+        candidates = map(str, range(number, 0, -1) if vote == SECOND else range(1, number + 1))
+        vote = ("=" if vote == TIE else ">").join(candidates)
+    votes = dict.fromkeys((FORWARD, REVERSE, PAPER), vote)
     return replace(observation, contest=replace(contest, judge_votes=votes, preferences={}, scores=()))

@@ -66,7 +66,7 @@ def vote_headlines(
         tie_handling: the ties that count.
         options: how many draws, the seed.
     """
-    bootstrap = Bootstrap.of(f"{benchmark}/{ALL_PARTS}", options)
+    bootstrap = Bootstrap.for_part(f"{benchmark}/{ALL_PARTS}", options)
     pooled = {label: _pooled(judged, label, subject, tie_handling) for label, subject in _subjects(judged).items()}
     judges = {label: points for label, points in pooled.items() if points}
     if not judges:
@@ -80,14 +80,14 @@ def vote_headlines(
     }
     headline = Headline(
         VOTES,
-        f"Share of pairs in which the judge says what people say (accuracy, {_words(tie_handling)})",
-        f"It is the question that people were asked, counted {_words(tie_handling)}; a missing answer is wrong, and a judge "
+        f"Share of pairs in which the judge says what people say (accuracy, {_tie_handling_text(tie_handling)})",
+        f"It is the question that people were asked, counted {_tie_handling_text(tie_handling)}; a missing answer is wrong, and a judge "
         "that is not above the best fixed answer is no judge.",
         "pairs",
         (0.0, 1.0),
         {label: _accuracy_of(points, bootstrap) for label, points in judges.items()},
         lambda _: _compared(judges, tie_handling, list(fixed_answers.values())),
-        _people(judged, tie_handling, bootstrap) | ({best: constants[best]} if best else {}),
+        _human_ceiling(judged, tie_handling, bootstrap) | ({best: constants[best]} if best else {}),
         {name: breakdown for name, breakdown in broken.items() if len(breakdown) > 1},
         statistic="accuracy",
     )
@@ -120,7 +120,7 @@ def _points(part: str, entrant: Entrant, tie_handling: VoteScheme) -> _Points:
         )
         for contest, (first, second), group, value in zip(
             pairs.contest.tolist(),
-            pairs.places.tolist(),
+            pairs.indices.tolist(),
             pairs.groups,
             entrant.answers.points(tie_handling).tolist(),
             strict=True,
@@ -130,15 +130,15 @@ def _points(part: str, entrant: Entrant, tie_handling: VoteScheme) -> _Points:
 
 
 def _constants(judged: Sequence[JudgedPart], tie_handling: VoteScheme) -> dict[str, _Points]:
-    named = dict.fromkeys((o.label, o.subject) for part in judged for o in part.entrants if o.constant and o.accepted)
+    names = dict.fromkeys((o.label, o.subject) for part in judged for o in part.entrants if o.constant and o.accepted)
     tie = "a tie" if tie_handling == "three_way" else r"both \1"  # of three-way votes any tie is right
     return {
         f"best constant: {re.sub('both_(good|bad)', tie, label)}": _pooled(judged, label, subject, tie_handling)
-        for label, subject in named
+        for label, subject in names
     }
 
 
-def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: Bootstrap) -> dict[str, Estimate]:
+def _human_ceiling(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: Bootstrap) -> dict[str, Estimate]:
     """Agreement of annotators with one another, where there are several."""
     values: list[float] = []
     groups: list[str] = []
@@ -151,25 +151,25 @@ def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: B
             points = points.reshape(-1, points.shape[-1])
             voted_twice = np.flatnonzero(~np.isnan(points).all(axis=0))
             values += np.nanmean(points[:, voted_twice], axis=0).tolist()
-            groups += [f"{of_part.part}/{pairs.groups[place]}" for place in voted_twice]
+            groups += [f"{of_part.part}/{pairs.groups[index]}" for index in voted_twice]
     if not values:
         return {}
     return {"human ceiling: annotators with one another": bootstrap.share(np.array(values), groups)}
 
 
 def _broken(
-    judges: Mapping[str, _Points], words_of_point: Callable[[_Point], Sequence[str]], bootstrap: Bootstrap
+    judges: Mapping[str, _Points], values_of_point: Callable[[_Point], Sequence[str]], bootstrap: Bootstrap
 ) -> Breakdown:
-    words = dict.fromkeys(
-        word for points in judges.values() for point in points.values() for word in words_of_point(point)
+    values = dict.fromkeys(
+        value for points in judges.values() for point in points.values() for value in values_of_point(point)
     )
     return {
-        word: {
-            label: _accuracy_of(points_with_word, bootstrap)
+        value: {
+            label: _accuracy_of(points_with_value, bootstrap)
             for label, points in judges.items()
-            if (points_with_word := {name: point for name, point in points.items() if word in words_of_point(point)})
+            if (points_with_value := {name: point for name, point in points.items() if value in values_of_point(point)})
         }
-        for word in words
+        for value in values
     }
 
 
@@ -193,7 +193,7 @@ def _compared(
     statistic = f"accuracy {tie_handling.replace('_', '-')}"
     constants = [{name: point.value for name, point in answer.items()} for answer in fixed_answers]
     unit = "pairs of candidates"
-    return compared_means(ALL_PARTS, VOTES, statistic, items, unit, lacking=missing_parts, constants=constants)
+    return compared_means(ALL_PARTS, VOTES, statistic, items, unit, missing_parts=missing_parts, constants=constants)
 
 
 _RULE = "% [95% interval]; a missing answer counts as wrong, under every policy for failures"
@@ -211,9 +211,9 @@ class Line:
     @property
     def not_above(self) -> list[str]:
         """The tie handlings with which it is not significantly above the best constant."""
-        above = "above_constant_"
-        known = [(name, share) for name, share in self.shares.items() if name.startswith(above) and share.defined]
-        return [name.removeprefix(above) for name, share in known if not share.low > 0 and not self.entrant.constant]
+        prefix = "above_constant_"
+        margins = [(name, share) for name, share in self.shares.items() if name.startswith(prefix) and share.defined]
+        return [name.removeprefix(prefix) for name, share in margins if not share.low > 0 and not self.entrant.constant]
 
 
 def vote_tables(
@@ -243,7 +243,7 @@ def vote_tables(
     judged = [
         JudgedPart(part, entrants_of(part, runs, scheme, bootstrap, options), bootstrap)
         for part in parts_of(parts, runs)
-        for bootstrap in [Bootstrap.of(f"{benchmark}/{part}", options)]
+        for bootstrap in [Bootstrap.for_part(f"{benchmark}/{part}", options)]
     ]
     lines = [line for of_part in judged for line in _lines(of_part, scheme)]
     of_ratings, cells = beside_ratings(benchmark, judged, options) if rated else ([], {})
@@ -298,26 +298,26 @@ def _accuracy(lines: Sequence[Line], scheme: str) -> Table:
     bounded = [ties for ties in tie_handlings if any(f"upper_bound_{ties}" in line.shares for line in lines)]
     wholes = [ties for ties in tie_handlings if any(f"all_pairs_accuracy_{ties}" in line.shares for line in lines)]
     columns = [
-        *((_words(ties), f"accuracy_{ties}") for ties in tie_handlings),
-        *((f"all pairs of a contest, {_words(ties)}", f"all_pairs_accuracy_{ties}") for ties in wholes),
-        *((f"upper bound {_words(ties)}", f"upper_bound_{ties}") for ties in bounded),
+        *((_tie_handling_text(ties), f"accuracy_{ties}") for ties in tie_handlings),
+        *((f"all pairs of a contest, {_tie_handling_text(ties)}", f"all_pairs_accuracy_{ties}") for ties in wholes),
+        *((f"upper bound {_tie_handling_text(ties)}", f"upper_bound_{ties}") for ties in bounded),
     ]
     header = ("task", "judge", "votes from", "answered", "left out", *_with_counts(columns), _NOT_ABOVE)
     rows = []
     for line in lines:
         if f"accuracy_{tie_handlings[0]}" in line.shares:
             entrant = line.entrant
-            answer_count_text = f"{len(entrant.answers.answered)} of {len(entrant.answers.pairs.observations)}"
-            not_above = ", ".join(_words(ties) for ties in line.not_above if ties != "paper")
-            named = (line.part, entrant.label, entrant.subject, answer_count_text, entrant.left_out)
-            rows.append((*named, *_cells(line, columns), not_above))
+            answer_count_text = f"{len(entrant.answers.complete)} of {len(entrant.answers.pairs.observations)}"
+            not_above = ", ".join(_tie_handling_text(ties) for ties in line.not_above if ties != "paper")
+            head = (line.part, entrant.label, entrant.subject, answer_count_text, entrant.left_out)
+            rows.append((*head, *_cells(line, columns), not_above))
     bound_note = "; an upper bound has thresholds that are best on the test set itself" if bounded else ""
     return Table("accuracy", f"Accuracy, {_RULE}{bound_note}", header, tuple(rows))
 
 
 def _orders(lines: Sequence[Line], scheme: str) -> Table:
     columns = [
-        *((f"forward {_words(ties)}", f"forward_accuracy_{ties}") for ties in TIE_HANDLINGS[scheme]),
+        *((f"forward {_tie_handling_text(ties)}", f"forward_accuracy_{ties}") for ties in TIE_HANDLINGS[scheme]),
         ("both orders", "both_orders_accuracy"),
         ("each order", "each_order_accuracy"),
         ("consistent", "consistent_share"),
@@ -330,7 +330,7 @@ def _orders(lines: Sequence[Line], scheme: str) -> Table:
         if line.part in parts_in_both_orders and "both_orders_accuracy" in line.shares
     ]
     header = ("task", "judge", *_with_counts(columns))
-    way = _words(TIE_HANDLINGS[scheme][0])
+    way = _tie_handling_text(TIE_HANDLINGS[scheme][0])
     title = f"Orders of showing, {_RULE}; both counted {way}; of each order what was not read does not count"
     return Table("orders", title, header, tuple(rows))
 
@@ -373,5 +373,5 @@ def _cells(line: Line, columns: Sequence[tuple[str, str]]) -> list[str]:
     return [cell for share in shares for cell in (("", "") if share is None else (str(share.n), in_percent(share)))]
 
 
-def _words(tie_handling: str) -> str:
+def _tie_handling_text(tie_handling: str) -> str:
     return tie_handling.replace("_", "-")

@@ -20,7 +20,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import VoteScheme
 
-_MOST = 0.95  # a judge that answered less than this share is told of
+_LEAST_ANSWERED = 0.95  # a judge that answered less than this share is told of
 
 
 def compared_votes(
@@ -40,7 +40,7 @@ def compared_votes(
     """
     comparisons = []
     for part in parts_of(parts, runs):
-        bootstrap = Bootstrap.of(f"{benchmark}/{part}", options)
+        bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
         entrants = entrants_of(part, runs, scheme, bootstrap, options)
         judges = [entrant for entrant in entrants if not entrant.constant]
         fixed_answers = [entrant for entrant in entrants if entrant.constant and entrant.accepted]
@@ -68,14 +68,14 @@ def _compared(
 def _unanswered(entrants: Sequence[Entrant]) -> list[str]:
     """Notes on the number of contests that each judge answered, where some answered far fewer."""
     answered_counts_by_judge = {
-        entrant.label: (len(entrant.answers.answered), len(entrant.answers.pairs.observations)) for entrant in entrants
+        entrant.label: (len(entrant.answers.complete), len(entrant.answers.pairs.observations)) for entrant in entrants
     }
-    if all(answers >= _MOST * contests for answers, contests in answered_counts_by_judge.values()):
+    if all(answers >= _LEAST_ANSWERED * contests for answers, contests in answered_counts_by_judge.values()):
         return []
-    listed = ", ".join(
+    counts_text = ", ".join(
         f"{label} {answers} of {contests}" for label, (answers, contests) in answered_counts_by_judge.items()
     )
-    return [f"a missing answer is wrong; answered: {listed}"]
+    return [f"a missing answer is wrong; answered: {counts_text}"]
 
 
 def _items(answers: Answers, tie_handling: VoteScheme) -> Mapping[str, JudgedItem]:
@@ -84,7 +84,7 @@ def _items(answers: Answers, tie_handling: VoteScheme) -> Mapping[str, JudgedIte
         f"{pairs.observations[contest].uid}/{first}/{second}": JudgedItem(group, point)
         for contest, (first, second), group, point in zip(
             pairs.contest.tolist(),
-            pairs.places.tolist(),
+            pairs.indices.tolist(),
             pairs.groups,
             answers.points(tie_handling).tolist(),
             strict=True,
@@ -131,7 +131,7 @@ class ByVotes:
         options: StatisticsOptions,
     ) -> VoteRows:
         """The judge's answers; ValueError for a contest whose votes are in another scheme."""
-        bootstrap = Bootstrap.of(f"{benchmark}/{part}", options)
+        bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
         pairs = pairs_of(apply_contest_policy(observations, options), self.scheme)
         subjects = _subjects(rating)
         answers = {subject: answers_of(pairs, subject, self.scheme, bootstrap.seed) for subject in subjects}

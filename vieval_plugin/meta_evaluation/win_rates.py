@@ -72,37 +72,37 @@ def win_rate_rankings(run: Run, options: StatisticsOptions) -> list[GeneratorRan
 def _observed(run: Run) -> list[Observation]:
     """Contests with clusters named with their part: two parts may have a prompt of one uid."""
     return [
-        replace(seen, group=f"{part}/{seen.group}")
+        replace(observation, group=f"{part}/{observation.group}")
         for part, judged in run.records.items()
         for records in judged
         if records[0].votes is not None
-        for seen in [observe(records)]
+        for observation in [observe(records)]
     ]
 
 
 def _ranked(
     run: Run, subject: str, pairs: Pairs, observed: Sequence[Observation], options: StatisticsOptions
 ) -> GeneratorRanking:
-    all_outcomes, asked = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
-    outcomes = _answered(all_outcomes)
+    all_outcomes, contest_counts = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
+    outcomes = _with_answer(all_outcomes)
     comparison = win_rate_comparison(run.benchmark, subject, pairs, options)
-    bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
+    bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
     models = tuple(
         RankedGenerator(
             model,
             bootstrap.estimate(
-                computed_mean([o.points for o in known], [o.group for o in known], "no contest has an answer")
+                computed_mean([o.points for o in contests], [o.group for o in contests], "no contest has an answer")
             ),
             standing.ranks,
             standing.system.undefined or standing.system.unranked,
-            len(known),
-            asked[model],
-            asked[model],
+            len(contests),
+            contest_counts[model],
+            contest_counts[model],
             _statuses(observed, model),
         )
         for standing in comparison.standings
         for model in [standing.system.label]
-        for known in [outcomes[model]]
+        for contests in [outcomes[model]]
     )
     return GeneratorRanking(run.benchmark, run.name, subject, WIN_RATE, "", ALL, models, comparison)
 
@@ -120,10 +120,10 @@ def win_rate_comparison(
         codes: annotators' answers in place of the judge's, one a pair, shape (pairs,); `NONE` where there is none.
     """
     if codes is None:
-        all_outcomes, asked = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
+        all_outcomes, contest_counts = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
     else:
-        all_outcomes, asked = _outcomes(pairs, codes)
-    return compare_systems(_compared(subject, all_outcomes, asked), benchmark, options)
+        all_outcomes, contest_counts = _outcomes(pairs, codes)
+    return compare_systems(_compared(subject, all_outcomes, contest_counts), benchmark, options)
 
 
 def judge_codes(pairs: Pairs, subject: str) -> Ints:
@@ -168,11 +168,11 @@ def _outcomes(
     """
     statuses = [pairs.observations[number].status for number in pairs.contest]
     outcomes: dict[str, list[ContestOutcome]] = defaultdict(list)
-    asked: Counter[str] = Counter()
+    contest_counts: Counter[str] = Counter()
     for number, ((first, second), group, code) in enumerate(zip(pairs.image_models, pairs.groups, codes, strict=True)):
         if first == second:
             continue
-        asked.update((first, second))
+        contest_counts.update((first, second))
         points = {votes.FIRST: 1.0, votes.SECOND: 0.0}.get(int(code), EVEN)
         if code != votes.NONE:
             outcomes[first].append(ContestOutcome(second, group, points))
@@ -182,11 +182,11 @@ def _outcomes(
             for model, opponent, own_first in ((first, second, failed), (second, first, failed[::-1])):
                 lost_points = {(True, True): EVEN, (False, True): 1.0}.get(own_first, 0.0)
                 outcomes[model].append(ContestOutcome(opponent, group, lost_points, own_first, statuses[number]))
-    return {model: outcomes[model] for model in asked}, asked
+    return {model: outcomes[model] for model in contest_counts}, contest_counts
 
 
-def _answered(outcomes: Mapping[str, Sequence[ContestOutcome]]) -> dict[str, list[ContestOutcome]]:
-    return {model: [outcome for outcome in known if outcome.failed is None] for model, known in outcomes.items()}
+def _with_answer(outcomes: Mapping[str, Sequence[ContestOutcome]]) -> dict[str, list[ContestOutcome]]:
+    return {model: [outcome for outcome in contests if outcome.failed is None] for model, contests in outcomes.items()}
 
 
 def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
@@ -194,46 +194,48 @@ def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
     contested = [o.contest.without_image if o.contest else () for o in pairs.observations]
     unscored = np.isnan(pairs.scores(subject)) if subject != VOTES else np.zeros((2, len(pairs.contest)), dtype=bool)
     return [
-        (first in absent, second in absent) if (absent := contested[number]) else (bool(own), bool(other))
-        for number, (first, second), own, other in zip(pairs.contest, pairs.places.tolist(), *unscored, strict=True)
+        (first in missing, second in missing) if (missing := contested[number]) else (bool(no_first), bool(no_second))
+        for number, (first, second), no_first, no_second in zip(
+            pairs.contest, pairs.indices.tolist(), *unscored, strict=True
+        )
     ]
 
 
 def _compared(
-    subject: str, all_outcomes: Mapping[str, Sequence[ContestOutcome]], asked: Mapping[str, int]
+    subject: str, all_outcomes: Mapping[str, Sequence[ContestOutcome]], contest_counts: Mapping[str, int]
 ) -> ComparedStatistic:
-    outcomes = _answered(all_outcomes)
+    outcomes = _with_answer(all_outcomes)
     models = list(outcomes)
 
     def pair(
         first: int, second: int, by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes
     ) -> CommonSamplesStatistic:
-        known = [o for o in by_model[models[first]] if first == second or o.opponent == models[second]]
-        if not known:
+        contests = [o for o in by_model[models[first]] if first == second or o.opponent == models[second]]
+        if not contests:
             return CommonSamplesStatistic(0, reason="no contest has an answer")
-        points = [o.points for o in known]
+        points = [o.points for o in contests]
         against = points if first == second else [EVEN] * len(points)
-        return CommonSamplesStatistic(len(points), MeanDifference(points, against, [o.group for o in known]))
+        return CommonSamplesStatistic(len(points), MeanDifference(points, against, [o.group for o in contests]))
 
     def with_failures(first: int, second: int) -> CommonSamplesStatistic:
         """The pair with the contests lost in which the first one's image failed, or nothing says whose."""
         if not any(o.failed and o.opponent == models[second] for o in all_outcomes[models[first]]):
             return CommonSamplesStatistic(0, reason="no failures")
-        by_opponent = {m: [o for o in known if not o.failed or o.points < 1] for m, known in all_outcomes.items()}
+        by_opponent = {m: [o for o in contests if not o.failed or o.points < 1] for m, contests in all_outcomes.items()}
         return pair(first, second, by_opponent)
 
     systems = tuple(
         System(
             model,
-            len(known),
-            "" if known else "no contest has an answer",
-            f"an answer to {len(known)} of {asked[model]} contests"
-            if len(known) < LEAST_COVERAGE * asked[model]
+            len(contests),
+            "" if contests else "no contest has an answer",
+            f"an answer to {len(contests)} of {contest_counts[model]} contests"
+            if len(contests) < LEAST_COVERAGE * contest_counts[model]
             else "",
         )
-        for model, known in outcomes.items()
+        for model, contests in outcomes.items()
     )
-    per_prompt = all(len({(o.opponent, o.group) for o in known}) == len(known) for known in outcomes.values())
+    per_prompt = all(len({(o.opponent, o.group) for o in contests}) == len(contests) for contests in outcomes.values())
     unit = "prompts" if per_prompt else "contests"
     return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators", with_failures=with_failures)
 
@@ -241,7 +243,7 @@ def _compared(
 def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status, int], ...]:
     """Statuses of a model's contests, less those that only others' missing images made fail."""
     contests = [(o.status, o.contest.image_models, o.contest.without_image) for o in observed if o.contest]
-    counts = Counter(status for status, models, places in contests if model in ([models[n] for n in places] or models))
+    counts = Counter(status for status, models, failed in contests if model in ([models[n] for n in failed] or models))
     return tuple(counts.items())
 
 
@@ -278,14 +280,14 @@ def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
     Source: Zheng et al. 2023, Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena, on position bias.
     """
     records = [record for records in chain(*run.records.values()) for record in records[:1]]
-    answered = [(record, shown) for record in records if len(shown := _first_shown(record)) == 2]
-    if not answered:
+    in_both_orders = [(record, points) for record in records if len(points := _first_shown(record)) == 2]
+    if not in_both_orders:
         return None
-    shares = [sum(shown) / 2 for _, shown in answered]
-    groups = [f"{record.id.part}/{record.group or record.id.uid}" for record, _ in answered]
-    first_shown = Bootstrap.of(f"{run.benchmark}/{ALL}", options).share(shares, groups)
-    contradicted = sum(shown in ([1.0, 1.0], [0.0, 0.0]) for _, shown in answered)
-    return PositionBias(first_shown, contradicted, len(answered))
+    shares = [sum(points) / 2 for _, points in in_both_orders]
+    groups = [f"{record.id.part}/{record.group or record.id.uid}" for record, _ in in_both_orders]
+    first_shown = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options).share(shares, groups)
+    contradicted = sum(points in ([1.0, 1.0], [0.0, 0.0]) for _, points in in_both_orders)
+    return PositionBias(first_shown, contradicted, len(in_both_orders))
 
 
 def _first_shown(record: Record) -> list[float]:

@@ -28,7 +28,7 @@ from vieval_plugin.text.tables import text_table
 
 _NAMES = ("benchmark", "task", "aspect", "statistic")
 _NUMBERS = ("value_better", "value_worse", "difference", "ci_low", "ci_high", "p", "p_holm")
-_NAMED = 3
+_MOST_NAMED = 3
 """Number of judges that a sentence names; of more it says how many there are."""
 _ELSEWHERE = "--out FOLDER has them"
 FILES = ("comparison_judges.csv", "comparison_pairs.csv", "comparison.json")
@@ -55,11 +55,11 @@ class BenchmarkComparison:
     def preferred(self) -> list[Comparison]:
         """The comparisons as headlines of a report come: what half of the judges rate or more, the overall score first."""
 
-        def place(comparison: Comparison) -> tuple[bool, int]:
+        def sort_key(comparison: Comparison) -> tuple[bool, int]:
             compared = comparison.compared
             return 2 * len(compared.systems) < len(self.judges), place_of_aspect(compared.aspect)
 
-        return sorted(self.comparisons, key=place)
+        return sorted(self.comparisons, key=sort_key)
 
 
 def compare_results(results: Results, options: StatisticsOptions) -> list[BenchmarkComparison]:
@@ -119,7 +119,7 @@ def protocol(options: StatisticsOptions) -> str:
     )
 
 
-def write_comparison(comparisons: Sequence[BenchmarkComparison], out: Path, options: StatisticsOptions) -> None:
+def write_comparison(comparisons: Sequence[BenchmarkComparison], folder: Path, options: StatisticsOptions) -> None:
     """Write the numbers as `comparison_judges.csv`, `comparison_pairs.csv` and `comparison.json` to the folder `out`."""
     document = {
         "failures": options.policy,
@@ -135,7 +135,7 @@ def write_comparison(comparisons: Sequence[BenchmarkComparison], out: Path, opti
         json.dumps(document, indent=1, allow_nan=False),
     )
     for name, text in zip(FILES, texts, strict=True):
-        write_whole(out / name, [text])
+        write_whole(folder / name, [text])
 
 
 def _overall_answer(of_benchmark: BenchmarkComparison) -> list[str]:
@@ -145,11 +145,11 @@ def _overall_answer(of_benchmark: BenchmarkComparison) -> list[str]:
     aspect = first.compared.aspect
     by = {**ASPECTS, "O": "the overall score"}.get(aspect)
     rated = {standing.system.label for standing in first.standings}
-    lacking = [label for label in of_benchmark.judges if label not in rated]
-    have = "has" if len(lacking) == 1 else "have"
+    unrated = [label for label in of_benchmark.judges if label not in rated]
+    have = "has" if len(unrated) == 1 else "have"
     return [
         f"{of_benchmark.title}: by {f'{by} ({aspect})' if by else aspect}, {_answer(first)}",
-        *([f"{_listed(lacking)} {have} no {aspect}: see the other aspects below"] if lacking else []),
+        *([f"{_names(unrated)} {have} no {aspect}: see the other aspects below"] if unrated else []),
         "",
     ]
 
@@ -202,7 +202,7 @@ def _answer(comparison: Comparison) -> str:
     """Result of a comparison in one sentence, which is of the ranked judges where there are several."""
     pairs = comparison.pairs or comparison.other_pairs
     significant = [pair.better_first() for pair in pairs if pair.significant]
-    ranked, unranked = len(comparison.ranked), sum(bool(of.system.unranked) for of in comparison.standings)
+    ranked, unranked = len(comparison.ranked), sum(bool(standing.system.unranked) for standing in comparison.standings)
     scope = f"of the {ranked} ranked, " if ranked and unranked else ""
     if not significant:
         return f"{scope}no {comparison.compared.entrants[:-1]} is significantly better than another"
@@ -214,14 +214,14 @@ def _answer(comparison: Comparison) -> str:
         pair.first: [beaten.second for beaten in significant if beaten.first == pair.first] for pair in significant
     }
     most_first = sorted(worse_than.items(), key=lambda result: -len(result[1]))
-    sentences = [f"{better} is significantly better than {_listed(worse)}" for better, worse in most_first[:_NAMED]]
-    more = len(most_first) - _NAMED
+    sentences = [f"{better} is significantly better than {_names(worse)}" for better, worse in most_first[:_MOST_NAMED]]
+    more = len(most_first) - _MOST_NAMED
     sentences += [f"and {more} more {'is' if more == 1 else 'are'} better than others"] if more > 0 else []
     return scope + "; ".join(sentences)
 
 
-def _listed(labels: Sequence[str]) -> str:
-    return ", ".join(labels) if len(labels) <= _NAMED else f"{len(labels)} others"
+def _names(labels: Sequence[str]) -> str:
+    return ", ".join(labels) if len(labels) <= _MOST_NAMED else f"{len(labels)} others"
 
 
 def _interval(difference: Estimate) -> str:
@@ -233,7 +233,7 @@ def _interval(difference: Estimate) -> str:
 def _judges_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
     rows = [
         (
-            *(*_named(of_benchmark, comparison), standing.rank_text, standing.system.label),
+            *(*_head(of_benchmark, comparison), standing.rank_text, standing.system.label),
             *(_cell(standing.value), str(standing.system.n), _mark(comparison, standing)),
             standing.system.undefined or standing.system.unranked or comparison.reason,
         )
@@ -246,7 +246,7 @@ def _judges_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
 
 def _pairs_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
     rows = [
-        (*_named(of_benchmark, comparison), pair.first, pair.second, str(pair.n), *map(_cell, _numbers(pair)))
+        (*_head(of_benchmark, comparison), pair.first, pair.second, str(pair.n), *map(_cell, _numbers(pair)))
         for of_benchmark in comparisons
         for comparison in of_benchmark.comparisons
         for pair in map(SystemPair.better_first, comparison.all_pairs)
@@ -258,7 +258,7 @@ def _numbers(pair: SystemPair) -> tuple[float, ...]:
     return (*pair.result.numbers, pair.adjusted)
 
 
-def _named(of_benchmark: BenchmarkComparison, comparison: Comparison) -> tuple[str, ...]:
+def _head(of_benchmark: BenchmarkComparison, comparison: Comparison) -> tuple[str, ...]:
     return of_benchmark.benchmark, comparison.compared.part, comparison.compared.aspect, comparison.compared.statistic
 
 

@@ -8,7 +8,7 @@ from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import YOUR_IMAGES
 from vieval_plugin.results.shard_sample import BINS, FolderTotals
 
-_EDGES = ("< 0", *(f"{place / BINS:g}-{(place + 1) / BINS:g}" for place in range(BINS)))
+_EDGES = ("< 0", *(f"{n / BINS:g}-{(n + 1) / BINS:g}" for n in range(BINS)))
 
 
 def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
@@ -20,13 +20,13 @@ def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
             str(folder.path),
             model or YOUR_IMAGES,
             name,
-            str(of.scored),
-            f"{of.sum / of.scored:.4f}" if of.scored else "",
-            *map(str, of.histogram),
+            str(score.scored),
+            f"{score.sum / score.scored:.4f}" if score.scored else "",
+            *map(str, score.histogram),
         )
         for folder in folders
         for model, totals in folder.by_model.items()
-        for name, of in totals.scores.items()
+        for name, score in totals.scores.items()
     ]
     statuses = list(
         dict.fromkeys(s for folder in folders for totals in folder.by_model.values() for s in totals.statuses)

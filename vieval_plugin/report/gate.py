@@ -55,18 +55,18 @@ def gate(
     Raises:
         VievalError: there is no other generator, or no prompt that both have a score of.
     """
-    mine, *others = [system.label for system in ranking.comparison.compared.systems]
-    if not others:
+    mine, *references = [system.label for system in ranking.comparison.compared.systems]
+    if not references:
         raise VievalError(f"{no_other_generator(mine)}; rank verdicts on its images with these")
     decided = []
-    for other in others:
-        evidence = gate_evidence(run, ranking, mine, other, options)
+    for reference in references:
+        evidence = gate_evidence(run, ranking, mine, reference, options)
         if evidence.same_files:
-            decided.append(("not_worse", same_files_sentence(mine, other)))
+            decided.append(("not_worse", same_files_sentence(mine, reference)))
             continue
-        if ranking.comparison.pair_of(mine, other) is None:
-            raise VievalError(f"--margin cannot compare {mine} with {other}: {why_not(ranking, (mine, other))}")
-        decided.append(_decided(ranking, evidence, mine, other, margin, bias, again))
+        if ranking.comparison.pair_of(mine, reference) is None:
+            raise VievalError(f"--margin cannot compare {mine} with {reference}: {why_not(ranking, (mine, reference))}")
+        decided.append(_decided(ranking, evidence, mine, reference, margin, bias, again))
     decisions = {decision for decision, _ in decided}
     overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
     return Gate(overall, tuple(sentence for _, sentence in decided))
@@ -77,9 +77,9 @@ def no_other_generator(generator: str) -> str:
     return f"--margin compares {generator} with another generator, and there is none"
 
 
-def same_files_sentence(mine: str, other: str) -> str:
+def same_files_sentence(mine: str, reference: str) -> str:
     """Sentence on two generators whose pictures are the same files."""
-    return f"{mine} is not worse than {other}: all their pictures are the very same files, so the difference is 0."
+    return f"{mine} is not worse than {reference}: all their pictures are the very same files, so the difference is 0."
 
 
 def too_few_sentence(n: int, unit: str, margin: float, fall: float) -> str:
@@ -102,7 +102,7 @@ def _decided(
     ranking: GeneratorRanking,
     evidence: GateEvidence,
     mine: str,
-    other: str,
+    reference: str,
     margin: float,
     bias: PositionBias | None,
     again: str,
@@ -110,37 +110,37 @@ def _decided(
     unit = ranking.comparison.compared.unit
     scored, penalised = evidence.scored, evidence.penalised
     failures = any(evidence.more_failures)
-    measured = f"({_mean(ranking, mine, other)} on {scored.n} {unit}{_bound(scored)}{_with_failures(penalised) if failures else ''})"
-    if reason := _nothing_decides(ranking, evidence, mine, other, bias, again):
+    measured = f"({_mean(ranking, mine, reference)} on {scored.n} {unit}{_at_worst(scored)}{_with_failures(penalised) if failures else ''})"
+    if reason := _nothing_decides(ranking, evidence, mine, reference, bias, again):
         return (
             "undecided",
-            f"It cannot be told whether {mine} is worse than {other} by more than {margin:g} {measured}: {reason}.",
+            f"It cannot be told whether {mine} is worse than {reference} by more than {margin:g} {measured}: {reason}.",
         )
     fell = f" {evidence.fell} of {scored.n} {unit} fell by more than {LARGE_FALL:g}." if evidence.fell else ""
     p = more_failures_p(*evidence.more_failures)
     if p <= LEVEL:
         more, fewer = evidence.more_failures
         return "worse", (
-            f"{mine} fails more often than {other}: on {more} {unit}, where {other} does on {fewer} others (p {_p(p)}) "
+            f"{mine} fails more often than {reference}: on {more} {unit}, where {reference} does on {fewer} others (p {_p(p)}) "
             f"{measured}.{fell}"
         )
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
-        return "worse", f"{mine} is worse than {other} by more than {margin:g} {measured}.{fell}"
+        return "worse", f"{mine} is worse than {reference} by more than {margin:g} {measured}.{fell}"
     if "undecided" not in decisions:
-        return "not_worse", f"{mine} is not worse than {other} by more than {margin:g} {measured}.{fell}"
+        return "not_worse", f"{mine} is not worse than {reference} by more than {margin:g} {measured}.{fell}"
     return "undecided", (
-        f"It cannot be told whether {mine} is worse than {other} by more than {margin:g} {measured}: "
+        f"It cannot be told whether {mine} is worse than {reference} by more than {margin:g} {measured}: "
         f"{_enough([scored, penalised], unit, margin)}.{fell}"
     )
 
 
 def _nothing_decides(
-    ranking: GeneratorRanking, evidence: GateEvidence, mine: str, other: str, bias: PositionBias | None, again: str
+    ranking: GeneratorRanking, evidence: GateEvidence, mine: str, reference: str, bias: PositionBias | None, again: str
 ) -> str:
     """Reason why the verdicts decide nothing, whatever the difference; empty where they do."""
     unit = ranking.comparison.compared.unit
-    for generator, unjudged in zip((mine, other), evidence.unjudged, strict=True):
+    for generator, unjudged in zip((mine, reference), evidence.unjudged, strict=True):
         if unjudged > MOST_UNJUDGED * evidence.items:
             return (
                 f"{unjudged} of {evidence.items} {unit} of {generator} have no verdict, or one that a failed call or tool "
@@ -149,27 +149,27 @@ def _nothing_decides(
     if bias is not None and bias.contradictory:
         return f"the judge contradicts itself in {bias.contradicted} of {bias.contests} contests, so its answers decide nothing"
     unranked = [
-        f"{g.generator} has {g.reason}" for g in ranking.generators if g.generator in (mine, other) and g.reason
+        f"{g.generator} has {g.reason}" for g in ranking.generators if g.generator in (mine, reference) and g.reason
     ]
     if unranked and evidence.penalised.decision(0) != "worse":
         return unranked[0]
     if evidence.scored.n < LEAST_FOR_A_TEST:
         return f"at least {LEAST_FOR_A_TEST} {unit} are needed"
-    pair = ranking.comparison.pair_of(mine, other)
+    pair = ranking.comparison.pair_of(mine, reference)
     if ranking.statistic == CORRECTED and pair and math.isnan(pair.adjusted):
         return f"{LEAST_RATED} {unit} of each are needed, or all"
     return ""
 
 
-def _mean(ranking: GeneratorRanking, mine: str, other: str) -> str:
-    pair = ranking.comparison.pair_of(mine, other)
+def _mean(ranking: GeneratorRanking, mine: str, reference: str) -> str:
+    pair = ranking.comparison.pair_of(mine, reference)
     assert pair is not None
     difference = (pair.result if pair.first == mine else pair.result.turned).difference
     ends = f" [{difference.low:.3f}, {difference.high:.3f}]" if difference.has_interval else ""
     return f"difference {difference.value:.3f}{ends}"
 
 
-def _bound(mean: MeanOfDifferences) -> str:
+def _at_worst(mean: MeanOfDifferences) -> str:
     return "" if math.isnan(mean.low) else f", at worst {mean.low:.3f} with one bad prompt more"
 
 

@@ -18,8 +18,8 @@ def rated_runs(results: Results, ratings: HumanRatings | None) -> tuple[list[Run
     Raises:
         VievalError: no rating is of a sample among the results.
     """
-    unread = (f"not read, and left out: {line}" for line in results.unreadable)
-    runs, notes = list(results.runs), [*results.notes, *unread]
+    unreadable = (f"not read, and left out: {line}" for line in results.unreadable)
+    runs, notes = list(results.runs), [*results.notes, *unreadable]
     if ratings is None:
         return runs, notes
     runs, unknown = rated(runs, ratings)

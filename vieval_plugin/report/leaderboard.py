@@ -30,27 +30,25 @@ def leaderboard_tables(
     defaults = {
         benchmark: [
             (board, board.comparison)
-            for board in several
-            if board.comparison and not board.headline.judge and board.headline.aspect == several[0].headline.aspect
+            for board in pairs
+            if board.comparison and not board.headline.judge and board.headline.aspect == pairs[0].headline.aspect
         ]
-        for benchmark, several in boards.items()
-        if several
+        for benchmark, pairs in boards.items()
+        if pairs
     }
-    tested = {
-        name: several for name, several in defaults.items() if any(comparison.all_pairs for _, comparison in several)
-    }
+    tested = {name: pairs for name, pairs in defaults.items() if any(comparison.all_pairs for _, comparison in pairs)}
     if not tested:
         return [], []
     rows: list[tuple[str, ...]] = []
     lines: list[str] = []
-    for name, several in tested.items():
-        for board, comparison in several:
+    for name, pairs in tested.items():
+        for board, comparison in pairs:
             rows += _rows(name, comparison, {row.label: "; ".join(row.marks) for row in board.rows})
             lines += [*(f"{name}: {line}" for line in board.notes), *board.mark_notes]
     header = ("benchmark", "task", "aspect", "rank", "judge", "value", "n", "marks", "why not ranked")
     tables = [Table("leaderboard", "Judges by benchmark", header, tuple(rows))]
     if len(tested) > 1:
-        parts = {name: [comparison.compared for _, comparison in several] for name, several in tested.items()}
+        parts = {name: [comparison.compared for _, comparison in pairs] for name, pairs in tested.items()}
         statistic = over_benchmarks(parts)
         overall = compare_systems(statistic, statistic.part, options, intervals=False)
         overall_rows = tuple((*row[3:7], row[8]) for row in _rows("", overall, {}))
@@ -66,7 +64,7 @@ def rounded(table: Table) -> Table:
     """A table of judges for readers: numbers with two decimals, and task types in words."""
     value = table.header.index("value")
     rows = [
-        tuple(f"{float(cell):.2f}" if place == value and cell else reason_words(cell) for place, cell in enumerate(row))
+        tuple(f"{float(cell):.2f}" if index == value and cell else reason_words(cell) for index, cell in enumerate(row))
         for row in table.rows
     ]
     return replace(table, rows=tuple(rows))

@@ -52,8 +52,8 @@ class OfOwnSamples:
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Generators side by side and their win rates; below that, with ratings, agreement with people as on rated benchmarks."""
         of_means = _GENERATORS.tables(benchmark, parts, runs, options)
-        shown = (*(table for table in of_means.tables if table.rows), *_win_rate_tables(runs, options))
-        generator_tables = replace(of_means, tables=shown)
+        all_tables = (*(table for table in of_means.tables if table.rows), *_win_rate_tables(runs, options))
+        generator_tables = replace(of_means, tables=all_tables)
         if not is_rated(runs):
             return generator_tables
         judge_tables = _JUDGES.tables(benchmark, parts, runs, options)
@@ -133,27 +133,27 @@ def benchmarks_with_runs(runs: Sequence[Run]) -> list[tuple[Benchmark, list[Run]
 
 def _require_same_ratings(runs: Sequence[Run]) -> None:
     """VievalError where results of other data are mixed: a judge's number would depend on which of them came last."""
-    known: dict[tuple[SampleId, str], tuple[str, tuple[float, ...]]] = {}
+    first_ratings: dict[tuple[SampleId, str], tuple[str, tuple[float, ...]]] = {}
     for run in runs:
         for record in (judged[0] for rows in run.records.values() for judged in rows):
             for aspect, ratings in record.ratings.items():
-                label, first = known.setdefault((record.id, aspect), (run.label, tuple(ratings)))
+                label, first = first_ratings.setdefault((record.id, aspect), (run.label, tuple(ratings)))
                 if first != tuple(ratings) and not np.array_equal(first, ratings, equal_nan=True):
                     raise VievalError(
-                        f"{record.id}: people's ratings of {aspect} are {_listed(first)} in the results of {label} and "
-                        f"{_listed(ratings)} in those of {run.label}; run both on the same data"
+                        f"{record.id}: people's ratings of {aspect} are {_values(first)} in the results of {label} and "
+                        f"{_values(ratings)} in those of {run.label}; run both on the same data"
                     )
 
 
-def _listed(ratings: Sequence[float]) -> str:
+def _values(ratings: Sequence[float]) -> str:
     return ", ".join(f"{rating:g}" for rating in ratings) or "none"
 
 
 def _installed_benchmark(name: str) -> Benchmark:
-    known = benchmark_registry.benchmarks()
-    if name not in known:
+    installed = benchmark_registry.benchmarks()
+    if name not in installed:
         raise VievalError(
             f"these results are of the benchmark {name!r}, which no installed package brings: pass --benchmark FOLDER with its "
             "benchmark.yaml, or set VIEVAL_BENCHMARKS; else install its package, or leave them out"
         )
-    return known[name]
+    return installed[name]

@@ -16,7 +16,7 @@ from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking, rank_corrected
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
-from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias, win_rate_rankings
 from vieval_plugin.records import OWN, JudgeName, Run
@@ -90,7 +90,7 @@ class RankReport:
     notes: tuple[str, ...] = ()
 
     @property
-    def shown(self) -> list[GeneratorRanking]:
+    def shown_generators(self) -> list[GeneratorRanking]:
         """The rankings as tables show them: without ranks and differences of a judge that contradicts itself."""
         return [without_pairs(r, contradiction_sentence(r, self.bias[r.benchmark, r.judge])) for r in self.generators]
 
@@ -157,7 +157,7 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
             for ranking in rank_contests([run for run in runs if run.benchmark == name], options)
         ),
         {(run.benchmark, run.name): position_bias(run, options) for run in runs},
-        rater_table(ratings) if ratings else None,
+        annotator_table(ratings) if ratings else None,
         tuple(totals_tables(results.totals)),
         tuple(notes),
     )
@@ -173,10 +173,10 @@ def answers(report: RankReport) -> list[str]:
     for ranking in main:
         key = ranking.benchmark, ranking.judge
         corrected = report.corrected_answers.get(key)
-        where = "" if ranking.heading == "" else f" ({ranking.word})"
+        where = "" if ranking.breakdown == "" else f" ({ranking.breakdown_value})"
         benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}, "
-        named = f"{benchmark}{ranking.judge}{where}: " if len(main) > 1 else ""
-        text.append(named + (corrected_answer(corrected) if corrected else answer(ranking, report.bias[key])))
+        prefix = f"{benchmark}{ranking.judge}{where}: " if len(main) > 1 else ""
+        text.append(prefix + (corrected_answer(corrected) if corrected else answer(ranking, report.bias[key])))
         text += filter(None, [bias_sentence(report.bias[key])])
         text += corrected_sentences(corrected) if corrected else []
         text += [_UNCORRECTED] if report.raters and ranking.statistic == WIN_RATE else []
@@ -214,8 +214,8 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
             verdict = record.verdict
             reason = next((step.failure for step in verdict.trace if not step.status.usable), "")
             if not verdict.status.usable and reason:
-                said = " ".join(reason.split())[:_REASON]
-                first.setdefault((run.label, str(verdict.status)), f"First {verdict.status}: {record.id}: {said}")
+                text = " ".join(reason.split())[:_REASON]
+                first.setdefault((run.label, str(verdict.status)), f"First {verdict.status}: {record.id}: {text}")
     return list(first.values())
 
 
@@ -225,9 +225,9 @@ def tables_of(report: RankReport) -> list[Table]:
     tables = [t for c in report.corrected_answers.values() for t in corrected_tables(c, fewest_pairs=2)]
     tables += [
         table
-        for ranking in main_rankings(report.shown)
+        for ranking in main_rankings(report.shown_generators)
         if (ranking.benchmark, ranking.judge) not in report.corrected_answers
-        for table in main_tables(ranking, report.shown)
+        for table in main_tables(ranking, report.shown_generators)
     ]
     # of two image models a strength says what a win rate does
     tables += contest_tables([ranking for ranking in report.shown_contests if len(ranking.models) > 2])
@@ -266,18 +266,21 @@ def protocol(options: StatisticsOptions) -> str:
     )
 
 
-def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> None:
+def write_ranking(report: RankReport, folder: Path, options: StatisticsOptions) -> None:
     """Write `FILES` to the folder `out`: the tables to read, and every number once more for programs."""
     tables = [
         *(table for member in report.corrected for table in corrected_tables(member)),
-        *ranking_tables(report.shown, {(c.ranking.benchmark, c.ranking.judge) for c in report.corrected}),
+        *ranking_tables(report.shown_generators, {(c.ranking.benchmark, c.ranking.judge) for c in report.corrected}),
         *contest_tables(report.shown_contests),
         *report.totals,
         *([report.raters] if report.raters else []),
     ]
     sentences = (escaping.markdown(line) for line in (*answers(report), *cautions(report), protocol(options)))
     page = ["# Ranking of generators\n", *(f"{sentence}\n" for sentence in sentences)]
-    long = [*long_tables(report.shown, report.corrected, report.shown_contests), report.raters or rater_table(_NOBODY)]
+    long = [
+        *long_tables(report.shown_generators, report.corrected, report.shown_contests),
+        report.raters or annotator_table(_NOBODY),
+    ]
     document = {
         "failures": options.policy,
         "draws": options.draws,
@@ -285,7 +288,7 @@ def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> 
         "level": LEVEL,
         "answers": answers(report),
         "notes": report.notes,
-        **{table.name: [_named(table.header, row) for row in table.rows] for table in (*long, *report.totals)},
+        **{table.name: [_by_name(table.header, row) for row in table.rows] for table in (*long, *report.totals)},
     }
     texts = (
         "\n".join([*page, *(f"Note: {escaping.markdown(line)}\n" for line in report.notes), *map(markdown, tables)]),
@@ -293,7 +296,7 @@ def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> 
         json.dumps(document, indent=1, allow_nan=False),
     )
     for name, text in zip(FILES, texts, strict=True):
-        write_whole(out / name, [text])
+        write_whole(folder / name, [text])
 
 
 _NOBODY = HumanRatings({}, {}, {})
@@ -306,7 +309,7 @@ def cautions(report: RankReport) -> list[str]:
     return [CAUTION] if not report.raters and any(r.statistic != WIN_RATE for r in report.main) else []
 
 
-def _named(header: Sequence[str], row: Sequence[str]) -> dict[str, object]:
+def _by_name(header: Sequence[str], row: Sequence[str]) -> dict[str, object]:
     return {name: _value(cell) for name, cell in zip(header, row, strict=True)}
 
 

@@ -15,7 +15,7 @@ from vieval_plugin.records import YOUR_IMAGES
 from vieval_plugin.report.headlines.sentences import few_sentence
 from vieval_plugin.stats.estimate import Estimate
 
-_NAMED = 4
+_MOST_NAMED = 4
 
 
 def answer(ranking: GeneratorRanking, bias: PositionBias | None = None) -> str:
@@ -61,10 +61,10 @@ def bias_sentence(bias: PositionBias | None) -> str:
     """The position bias of a judge in one sentence; empty where there is none to be seen."""
     if bias is None or not bias.biased:
         return ""
-    place = "first" if bias.first_shown.value > EVEN else "second"
-    share = bias.first_shown if place == "first" else _opposite(bias.first_shown)
+    position = "first" if bias.first_shown.value > EVEN else "second"
+    share = bias.first_shown if position == "first" else _opposite(bias.first_shown)
     return (
-        f"Position bias: the judge prefers the image shown {place} in {_percent(share)} of its answers, and contradicts "
+        f"Position bias: the judge prefers the image shown {position} in {_percent(share)} of its answers, and contradicts "
         f"itself in {bias.contradicted} of {bias.contests} contests; both orders were asked, and such contests are ties."
     )
 
@@ -99,7 +99,7 @@ def corrected_sentences(corrected: CorrectedRanking) -> list[str]:
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
         text.append(f"Few ratings: {_few_ratings(corrected)}.")
     if selected := corrected.selected:
-        scores = listed([f"{e.selection.value:+.3f} of {e.generator}" for e in selected])
+        scores = enumeration([f"{e.selection.value:+.3f} of {e.generator}" for e in selected])
         text.append(
             f"Labels not at random: the judge's mean of the rated images differs from that of the others ({scores}), so the "
             "corrected means may be wrong; rate images drawn by chance, as vieval label draws them."
@@ -116,12 +116,12 @@ def _turned(corrected: CorrectedRanking, pair: SystemPair) -> bool:
 
 
 def _few_ratings(corrected: CorrectedRanking) -> str:
-    first, *others = corrected.short_of_ratings
+    first, *further = corrected.short_of_ratings
     counts = [f"{first.rated_prompts} {'prompts' if first.rated_prompts > 1 else 'prompt'} of {first.generator}"]
-    counts += [f"{e.rated_prompts} of {e.generator}" for e in others]
-    if len(counts) > _NAMED:
-        counts[_NAMED - 1 :] = [f"few of {len(counts) - _NAMED + 1} others"]
-    return f"{listed(counts)}, where {LEAST_RATED} of each are needed, or all"
+    counts += [f"{e.rated_prompts} of {e.generator}" for e in further]
+    if len(counts) > _MOST_NAMED:
+        counts[_MOST_NAMED - 1 :] = [f"few of {len(counts) - _MOST_NAMED + 1} others"]
+    return f"{enumeration(counts)}, where {LEAST_RATED} of each are needed, or all"
 
 
 def why_not(ranking: GeneratorRanking, generators: Sequence[str]) -> str:
@@ -139,27 +139,27 @@ def _of_two(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
         return f"{pair.first} is better than {pair.second}: {_result(ranking, pair)}, {_p(pair.adjusted)}."
     if pair.doubtful:
         return f"{pair.first} and {pair.second} cannot be told apart: {_only_without_failures(ranking, pair)}."
-    given = [system.label for system in ranking.comparison.compared.systems]
-    if given.index(pair.second) < given.index(pair.first):
+    labels_in_order = [system.label for system in ranking.comparison.compared.systems]
+    if labels_in_order.index(pair.second) < labels_in_order.index(pair.first):
         pair = pair.turned
     if pair.n == 1:
         return f"{pair.first} and {pair.second} cannot be told apart by one {unit[:-1]}: {_result(ranking, pair, 1)}."
-    named = f"{pair.first} " if ranking.statistic == WIN_RATE else ""
-    return f"{pair.first} and {pair.second} cannot be told apart: {named}{_result(ranking, pair)}, {_p(pair.adjusted)}."
+    first = f"{pair.first} " if ranking.statistic == WIN_RATE else ""
+    return f"{pair.first} and {pair.second} cannot be told apart: {first}{_result(ranking, pair)}, {_p(pair.adjusted)}."
 
 
 def _of_several(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
     comparison = ranking.comparison
-    first, *others = labels
+    first, *lower = labels
     means = {generator.generator: generator.mean for generator in ranking.generators}
     measured = _measured(ranking)
-    worse = [label for label in others if comparison.beats(first, label)]
-    equal = [label for label in others if label not in worse]
-    nearest = comparison.pair_of(first, others[0])
+    worse = [label for label in lower if comparison.beats(first, label)]
+    equal = [label for label in lower if label not in worse]
+    nearest = comparison.pair_of(first, lower[0])
     if not equal and nearest:
         return (
             f"{first} is best of {len(labels)} generators: {measured} {_value(ranking, means[first])}; the nearest is "
-            f"{others[0]} ({_result(ranking, nearest)}, {_p(nearest.adjusted)}; {comparison.family})."
+            f"{lower[0]} ({_result(ranking, nearest)}, {_p(nearest.adjusted)}; {comparison.family})."
         )
     if not any(pair.significant for pair in comparison.pairs):
         smallest = min((pair.adjusted for pair in comparison.pairs if not math.isnan(pair.adjusted)), default=math.nan)
@@ -170,13 +170,13 @@ def _of_several(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
             f"({comparison.family})."
         )
     better = [
-        f"{winner} is better than {listed([label for label in labels if comparison.beats(winner, label)])}"
+        f"{winner} is better than {enumeration([label for label in labels if comparison.beats(winner, label)])}"
         for winner in labels
         if any(comparison.beats(winner, label) for label in labels)
     ]
     return (
         f"{first} has the highest {measured}, {_value(ranking, means[first])}, but cannot be told apart from "
-        f"{listed(equal)}; {'; '.join(better[:_NAMED])} ({comparison.family})."
+        f"{enumeration(equal)}; {'; '.join(better[:_MOST_NAMED])} ({comparison.family})."
     )
 
 
@@ -190,20 +190,20 @@ def _only_without_failures(ranking: GeneratorRanking, pair: SystemPair) -> str:
 
 
 def _without_ranks(ranking: GeneratorRanking) -> str:
-    measured, known = _measured(ranking), [g for g in ranking.generators if g.mean.defined]
-    if not known:
+    measured, rated = _measured(ranking), [g for g in ranking.generators if g.mean.defined]
+    if not rated:
         reasons = "; ".join(f"{g.generator}: {g.reason or 'no score'}" for g in ranking.generators)
         return f"No generator has {_a(measured)} here ({reasons})."
-    numbers = ", ".join(f"{g.generator} {_value(ranking, g.mean)}" for g in known)
+    numbers = ", ".join(f"{g.generator} {_value(ranking, g.mean)}" for g in rated)
     if len(ranking.generators) == 1:
         subject = (
-            f"{YOUR_IMAGES.capitalize()} have" if known[0].generator == YOUR_IMAGES else f"{known[0].generator} has"
+            f"{YOUR_IMAGES.capitalize()} have" if rated[0].generator == YOUR_IMAGES else f"{rated[0].generator} has"
         )
-        mean = f"a mean {measured} of {_value(ranking, known[0].mean)}"
+        mean = f"a mean {measured} of {_value(ranking, rated[0].mean)}"
         return f"{subject} {mean}; to compare generators, rank the images of a second one with these."
-    if len(known) == 1:
-        lacking = "; ".join(f"{g.generator}: {g.reason or 'no score'}" for g in ranking.generators if g is not known[0])
-        return f"Only {known[0].generator} has {_a(measured)}: {_value(ranking, known[0].mean)} ({lacking})."
+    if len(rated) == 1:
+        reasons = "; ".join(f"{g.generator}: {g.reason or 'no score'}" for g in ranking.generators if g is not rated[0])
+        return f"Only {rated[0].generator} has {_a(measured)}: {_value(ranking, rated[0].mean)} ({reasons})."
     why = ranking.comparison.reason or why_not(ranking, [g.generator for g in ranking.generators])
     return f"The generators cannot be compared ({why}): {measured} {numbers}."
 
@@ -278,8 +278,8 @@ def _failures(generator: RankedGenerator) -> str:
     return f"{', '.join(failed)} of {generator.images}" if failed else ""
 
 
-def listed(names: Sequence[str]) -> str:
+def enumeration(names: Sequence[str]) -> str:
     """Names as a sentence has them; of more than a few how many there are."""
-    if len(names) > _NAMED:
+    if len(names) > _MOST_NAMED:
         return f"{len(names)} others"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -70,8 +70,8 @@ def main_rankings(rankings: Sequence[GeneratorRanking]) -> list[GeneratorRanking
             contests = [ranking for ranking in contests if ranking.aspect == default_aspect(contests)]
         scored = [ranking for ranking in of_judge if ranking.statistic == MEAN]
         default = default_aspect(scored) if scored else ""
-        over_all = [ranking for ranking in scored if not ranking.heading and ranking.aspect == default]
-        parts = [ranking for ranking in scored if ranking.heading == "part" and ranking.aspect == default]
+        over_all = [ranking for ranking in scored if not ranking.breakdown and ranking.aspect == default]
+        parts = [ranking for ranking in scored if ranking.breakdown == "part" and ranking.aspect == default]
         by_part = any(not ranking.comparison.all_pairs and len(ranking.generators) > 1 for ranking in over_all)
         main += [*(parts if by_part and parts else over_all), *contests]
     return main
@@ -102,15 +102,16 @@ def main_tables(ranking: GeneratorRanking, rankings: Sequence[GeneratorRanking])
         ranking: one of `main_rankings`.
         rankings: all that there are.
     """
-    key = (ranking.benchmark, ranking.judge, ranking.statistic, ranking.heading, ranking.word)
-    beside = [
-        other
-        for other in rankings
-        if other.aspect != ranking.aspect
+    key = (ranking.benchmark, ranking.judge, ranking.statistic, ranking.breakdown, ranking.breakdown_value)
+    by_aspect = [
+        candidate
+        for candidate in rankings
+        if candidate.aspect != ranking.aspect
         and ranking.statistic == MEAN
-        and (other.benchmark, other.judge, other.statistic, other.heading, other.word) == key
+        and (candidate.benchmark, candidate.judge, candidate.statistic, candidate.breakdown, candidate.breakdown_value)
+        == key
     ]
-    means = {other.aspect: {g.generator: g.mean for g in other.generators} for other in beside}
+    means = {candidate.aspect: {g.generator: g.mean for g in candidate.generators} for candidate in by_aspect}
     table = _ranking(ranking, {aspect: by_model for aspect, by_model in means.items() if by_model})
     return [table, *([_pairs(ranking)] if len(ranking.comparison.all_pairs) > 1 else [])]
 
@@ -136,11 +137,11 @@ def ranking_tables(
 def _judge_tables(of_judge: Sequence[GeneratorRanking], main: Collection[int]) -> list[Table]:
     """Tables of one judge's rankings, of which `main` has the ids of those that come first."""
     tables: list[Table] = []
-    whole = [ranking for ranking in of_judge if id(ranking) in main or not ranking.heading]
-    for ranking in sorted(whole, key=lambda ranking: id(ranking) not in main):
+    unbroken = [ranking for ranking in of_judge if id(ranking) in main or not ranking.breakdown]
+    for ranking in sorted(unbroken, key=lambda ranking: id(ranking) not in main):
         tables += [_ranking(ranking, {}), *([_pairs(ranking)] if ranking.comparison.all_pairs else [])]
     default = default_aspect(of_judge)
-    return [*tables, *_broken_down([r for r in of_judge if r.heading and r.aspect == default and id(r) not in main])]
+    return [*tables, *_broken_down([r for r in of_judge if r.breakdown and r.aspect == default and id(r) not in main])]
 
 
 def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list[Table]:
@@ -179,7 +180,7 @@ def _corrected_means(corrected: CorrectedRanking) -> Table:
         )
         for mean in corrected.estimates
     ]
-    title = f"{_about(ranking)}, {ranking.judge}: {ranking.aspect}, corrected by people's labels; {ranking.comparison.family}"
+    title = f"{_title(ranking)}, {ranking.judge}: {ranking.aspect}, corrected by people's labels; {ranking.comparison.family}"
     return Table("corrected", title, _CORRECTED_HEADER, tuple(rows))
 
 
@@ -201,7 +202,7 @@ def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
         votes = "" if ranking.subject == "votes" else f" (votes from {ranking.subject})"
         tie = "" if math.isnan(ranking.tie) else f", ties {ranking.tie:.2f}"
         why = f"; no ranking: {ranking.why}" if ranking.why else ""
-        title = f"{ranking.benchmark}/{ranking.part}, contests by {ranking.voter}{votes}: Bradley-Terry with ties (Davidson){tie}; {ranking.answered} of {ranking.pairs_asked} pairs answered{why}"
+        title = f"{ranking.benchmark}/{ranking.part}, contests by {ranking.voter}{votes}: Bradley-Terry with ties (Davidson){tie}; {ranking.answered_pairs} of {ranking.pairs_asked} pairs answered{why}"
         header = ("rank", "image model", "log strength [95%]", "expected wins", "pairs")
         tables.append(Table("contests", title, header, tuple(rows)))
     return tables
@@ -214,13 +215,13 @@ def best_of_table(candidates: Mapping[tuple[str, ...], Sequence[Candidate]]) -> 
         candidates: of each prompt, best first.
     """
     rows = []
-    for several in candidates.values():
-        best = several[0]
+    for images in candidates.values():
+        best = images[0]
         output = best.record.sample.images.get("output") if isinstance(best.record.sample, Sample) else None
         file = name_of(output) if output else ""
         identity = best.record.id
         rows.append(
-            (identity.uid, identity.image_model, str(identity.draw), f"{best.score:.4f}", str(len(several)), file)
+            (identity.uid, identity.image_model, str(identity.draw), f"{best.score:.4f}", str(len(images)), file)
         )
     return Table("best_of", "", ("prompt", "generator", "image", "score", "of", "file"), tuple(rows))
 
@@ -299,28 +300,32 @@ def default_aspect(rankings: Sequence[GeneratorRanking]) -> str:
     return DEFAULT if DEFAULT in aspects else aspects[0]
 
 
-def _ranking(ranking: GeneratorRanking, beside: Mapping[str, Mapping[str, Estimate]]) -> Table:
+def _ranking(ranking: GeneratorRanking, means_by_aspect: Mapping[str, Mapping[str, Estimate]]) -> Table:
     """Generators in order; `beside` are means of other aspects by generator."""
     why = any(generator.reason for generator in ranking.generators)
     rows = [
         (
             *(_ranks(generator.ranks), generator.generator, with_interval(generator.mean, 3)),
-            *(number(means.get(generator.generator), 3) for means in beside.values()),
+            *(number(means.get(generator.generator), 3) for means in means_by_aspect.values()),
             *(f"{generator.scored} of {generator.prompts}", str(generator.images), _failed(generator)),
             *([generator.reason] if why else []),
         )
         for generator in ranking.generators
     ]
-    where = _about(ranking) if ranking.word == ALL else f"{_about(ranking)}, {ranking.heading} {ranking.word}"
+    where = (
+        _title(ranking)
+        if ranking.breakdown_value == ALL
+        else f"{_title(ranking)}, {ranking.breakdown} {ranking.breakdown_value}"
+    )
     method = f"no ranking: {ranking.comparison.reason}" if ranking.comparison.reason else ranking.comparison.family
     warned = "".join(f"; {line}" for line in ranking.comparison.warnings())
     title = f"{where}, {ranking.judge}: {ranking.aspect}, {ranking.statistic}; {method}{warned}"
     measured = WIN_RATE if ranking.statistic == WIN_RATE else ranking.aspect
-    header = ("rank", "generator", f"{measured} [95%]", *beside, "n", "images", "failed")
+    header = ("rank", "generator", f"{measured} [95%]", *means_by_aspect, "n", "images", "failed")
     return Table("ranking", title, (*header, "not ranked because") if why else header, tuple(rows))
 
 
-def _about(ranking: GeneratorRanking) -> str:
+def _title(ranking: GeneratorRanking) -> str:
     """The benchmark as a title begins with it."""
     return YOUR_IMAGES.capitalize() if ranking.benchmark == OWN else ranking.benchmark
 
@@ -338,7 +343,7 @@ def _pairs(ranking: GeneratorRanking) -> Table:
     ]
     measured = "corrected by people's labels" if ranking.statistic == CORRECTED else ranking.statistic
     title = f"{ranking.judge}: {ranking.aspect}, {measured}, differences on the prompts that both have" + (
-        "" if ranking.word == ALL else f" of {ranking.word}"
+        "" if ranking.breakdown_value == ALL else f" of {ranking.breakdown_value}"
     )
     significant = any(pair.significant for pair in ranking.comparison.all_pairs)
     names = "better - worse" if significant else "first - second"
@@ -357,10 +362,10 @@ def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
         for ranking in breakdown[:_MOST_ROWS]:
             cells = {generator.generator: _short(generator) for generator in ranking.generators}
             prompts = max(generator.prompts for generator in ranking.generators)
-            rows.append((ranking.word, str(prompts), *(cells.get(name, "") for name in names)))
+            rows.append((ranking.breakdown_value, str(prompts), *(cells.get(name, "") for name in names)))
         more = f"; {_MOST_ROWS} of {len(breakdown)}, all in the CSV" if len(breakdown) > _MOST_ROWS else ""
         first = breakdown[0]
-        title = f"{_about(first)}, {first.judge}: {first.aspect} by {heading}, {statistic} (rank){more}"
+        title = f"{_title(first)}, {first.judge}: {first.aspect} by {heading}, {statistic} (rank){more}"
         tables.append(Table(f"by_{heading}", title, (heading, "prompts", *names), tuple(rows)))
     return tables
 
@@ -383,8 +388,8 @@ def _long(ranking: GeneratorRanking, generator: RankedGenerator) -> tuple[str, .
 def _ranking_key(ranking: GeneratorRanking) -> tuple[str, ...]:
     judge = ranking.judge
     model = " ".join(filter(None, [judge.model, judge.details]))
-    named = ranking.benchmark, judge.judge, model, judge.setting
-    return *named, ranking.aspect, ranking.statistic, ranking.heading, ranking.word
+    key = ranking.benchmark, judge.judge, model, judge.setting
+    return *key, ranking.aspect, ranking.statistic, ranking.breakdown, ranking.breakdown_value
 
 
 def _contest_ranking_key(ranking: ContestRanking) -> tuple[str, ...]:

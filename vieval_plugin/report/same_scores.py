@@ -9,7 +9,7 @@ from typing import TypeAlias
 from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.records import Run
 
-LEAST = 10
+LEAST_N = 10
 """Two judges may well agree on fewer samples than these."""
 
 _Verdicts: TypeAlias = dict[SampleId, tuple[Verdict, ...]]
@@ -34,7 +34,7 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
     return [
         _sentence(group, [verdicts[label] for label in group], common)
         for group in groups
-        if len(group) > 1 and len(common := set.intersection(*(set(verdicts[label]) for label in group))) >= LEAST
+        if len(group) > 1 and len(common := set.intersection(*(set(verdicts[label]) for label in group))) >= LEAST_N
     ]
 
 
@@ -44,13 +44,13 @@ def _scored(run: Run) -> _Verdicts:
     for record in chain.from_iterable(chain.from_iterable(run.records.values())):
         if record.verdict.scores or record.verdict.choice:
             by_sample.setdefault(record.id, []).append(record.verdict)
-    return {sample: tuple(several) for sample, several in by_sample.items()}
+    return {sample: tuple(verdicts) for sample, verdicts in by_sample.items()}
 
 
 def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
     common = first.keys() & second.keys()
     return (
-        len(common) >= LEAST
+        len(common) >= LEAST_N
         and all(
             len(first[sample]) == len(second[sample]) and all(map(_agree, first[sample], second[sample]))
             for sample in common
@@ -69,10 +69,10 @@ def _agree(first: Verdict, second: Verdict) -> bool:
 def _sentence(labels: Sequence[str], verdicts: Sequence[_Verdicts], common: set[SampleId]) -> str:
     are_contests = all(verdict.choice for sample in common for verdict in verdicts[0][sample])
     score, unit = ("answer", "contests") if are_contests else ("score", "samples")
-    scope = "" if all(len(of_judge) == len(common) for of_judge in verdicts) else f" that {_both(labels)} scored"
-    named = f"{', '.join(labels[:-1])} and {labels[-1]}"
-    return f"{named} gave the same {score} to all {len(common):,} {unit}{scope}; are they one model?"
+    scope = "" if all(len(of_judge) == len(common) for of_judge in verdicts) else f" that {_all_of(labels)} scored"
+    names = f"{', '.join(labels[:-1])} and {labels[-1]}"
+    return f"{names} gave the same {score} to all {len(common):,} {unit}{scope}; are they one model?"
 
 
-def _both(labels: Sequence[str]) -> str:
+def _all_of(labels: Sequence[str]) -> str:
     return "both" if len(labels) == 2 else "all of them"

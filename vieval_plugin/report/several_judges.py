@@ -10,29 +10,29 @@ from vieval_plugin.records import JudgeName
 
 
 def judges_together(
-    found: Sequence[tuple[JudgeName, Comparison | None]], contradictory: Collection[JudgeName] = ()
+    rows: Sequence[tuple[JudgeName, Comparison | None]], contradictory: Collection[JudgeName] = ()
 ) -> str:
     """One sentence over judges; empty of one, of two that agree, and where no generators were compared.
 
     Args:
-        found: each judge with its comparison of the generators.
+        rows: each judge with its comparison of the generators.
         contradictory: judges that contradict themselves, whose answers decide nothing.
     """
-    best = [None if judge in contradictory else _best(comparison) for judge, comparison in found]
-    if not any(comparison and comparison.pairs for _, comparison in found):
+    best = [None if judge in contradictory else _best(comparison) for judge, comparison in rows]
+    if not any(comparison and comparison.pairs for _, comparison in rows):
         return ""
-    if len(found) < 2 or (len(found) == 2 and best[0] == best[1]):
+    if len(rows) < 2 or (len(rows) == 2 and best[0] == best[1]):
         return ""
-    counted = Counter(filter(None, best)).most_common()
-    (first, n), *others = counted or [("a generator", 0)]
+    counts = Counter(filter(None, best)).most_common()
+    (first, n), *further = counts or [("a generator", 0)]
     finds = f"{n or 'none'} {'find' if n > 1 else 'finds'} {first} significantly best"
-    shares = [finds, *(f"{times} {name}" for name, times in others)]
-    shares += [f"{best.count('')} none"] if counted and "" in best else []
+    shares = [finds, *(f"{times} {name}" for name, times in further)]
+    shares += [f"{best.count('')} none"] if counts and "" in best else []
     silent = best.count(None)
     shares += [f"{silent} {'decide' if silent > 1 else 'decides'} nothing"] if silent else []
-    told = f"{', '.join(shares[:-1])} and {shares[-1]}" if len(shares) > 1 else finds
-    answer = f"All {n} judges find {first} significantly best" if n == len(found) else f"Of {len(found)} judges, {told}"
-    models = {name.model for name, _ in found}
+    text = f"{', '.join(shares[:-1])} and {shares[-1]}" if len(shares) > 1 else finds
+    answer = f"All {n} judges find {first} significantly best" if n == len(rows) else f"Of {len(rows)} judges, {text}"
+    models = {name.model for name, _ in rows}
     return f"{answer}; all ask one model, {models.pop()}." if len(models) == 1 and "" not in models else f"{answer}."
 
 

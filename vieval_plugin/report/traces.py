@@ -38,7 +38,7 @@ def page(title: str, nodes: Sequence[Node], unfolded: int, images_to: Path | Non
     return template.render(title=title, nodes=nodes, unfolded=unfolded, picture=_pictures(images_to))
 
 
-def write_pages(lookup: Lookup, out: Path) -> list[Path]:
+def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
     """A page of traces for each part of each stepwise judge's run, in the folder `traces` of `out`.
 
     VievalError where there is none, or where the samples cannot be found.
@@ -52,7 +52,7 @@ def write_pages(lookup: Lookup, out: Path) -> list[Path]:
             grouped[" ".join(run)].append(record)
     if not grouped:
         raise VievalError(f"no verdicts of {' or '.join(stepwise)} in these results: nothing to trace")
-    folder = out / "traces"
+    folder = report_folder / "traces"
     pictures = folder / "images"
     written = []
     for title, records in grouped.items():
@@ -72,16 +72,16 @@ def _escaped(value: object) -> Markup:
 
 def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
     """Thumbnail tags of images; one that cannot be read is named."""
-    known: dict[Image, Markup] = {}
+    tags: dict[Image, Markup] = {}
 
     def picture(image: Image) -> Markup:
-        if image not in known:
+        if image not in tags:
             try:
                 jpeg = encoded(images.decode(image), _SIDE, "JPEG", quality=80)
-                known[image] = _tag(jpeg, images.digest(image), images_to)
+                tags[image] = _tag(jpeg, images.digest(image), images_to)
             except VievalError as error:
-                known[image] = Markup("<em>{}</em>").format(escaping.html(str(error)))
-        return known[image]
+                tags[image] = Markup("<em>{}</em>").format(escaping.html(str(error)))
+        return tags[image]
 
     return picture
 

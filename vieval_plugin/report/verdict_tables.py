@@ -45,9 +45,9 @@ def trained_on_tables(runs: Sequence[Run], training_records: Sequence[Path]) -> 
     for run in runs:
         records = [record for judged in run.records.values() for verdicts in judged for record in verdicts]
         uids = frozenset().union(*listed_uids, *map(trained_on, _training_records_of(records)))
-        known = sum(was_trained_on(record, uids) for record in records)
-        if known:
-            rows.append((run.label, str(known), str(len(records))))
+        trained = sum(was_trained_on(record, uids) for record in records)
+        if trained:
+            rows.append((run.label, str(trained), str(len(records))))
     header = ("judge", "samples it was trained on", "of")
     title = "Trained on what it judges: such numbers say nothing about other samples"
     return [Table("trained_on", title, header, tuple(rows))] if rows else []

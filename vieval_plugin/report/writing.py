@@ -12,7 +12,7 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_folder
 from vieval_plugin.meta_evaluation.headline import Headline
-from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table
 from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_against
 from vieval_plugin.meta_evaluation.tables import Table, Tables, printed_tables
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
@@ -49,7 +49,7 @@ class WrittenReport:
 
 def write_report(
     results: Results,
-    out: Path,
+    folder: Path,
     options: StatisticsOptions,
     expected: Path | None = None,
     order: Path | None = None,
@@ -100,16 +100,16 @@ def write_report(
         )
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare_with_printed(expected, cells) if expected else None
-    together = _together(sections)
-    answers = [*together, *win_rates, *_answers(sections)]
-    titles = [*win_rates, *_answers(sections, named=False)]
+    joint_answers = _joint_answers(sections)
+    answers = [*joint_answers, *win_rates, *_answers(sections)]
+    titles = [*win_rates, *_answers(sections, with_subject=False)]
     parts = [
         f"# {subject(sections)}\n",
         *(f"{escaping.markdown(answer)}\n" for answer in answers),
         f"{_protocol(options)}\n",
     ]
     parts += [f"Note: {escaping.markdown(note)}\n" for note in notes]
-    parts += [markdown(rater_table(ratings))] if ratings else []
+    parts += [markdown(annotator_table(ratings))] if ratings else []
     files: dict[str, str] = {}
     if judges:
         parts += ["## Which judge is better\n", f"{NOTE}\n", *(markdown(rounded(table)) for table in judges)]
@@ -127,7 +127,7 @@ def write_report(
         # a line of its own begins with our words, so that none can end the fence
         parts += ["## Compared with printed cells\n", "```", *map(escaping.console, comparison.lines()), "```", ""]
     documents = [
-        {"benchmark": section.benchmark.name, "cells": _listed(section.tables), **section.tables.document}
+        {"benchmark": section.benchmark.name, "cells": _cell_documents(section.tables), **section.tables.document}
         for section in sections
     ]
     files["report.md"] = "\n".join(parts)
@@ -142,20 +142,20 @@ def write_report(
         notes,
     )
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
-    write_folder(out, files)
+    write_folder(folder, files)
     lines = (line for section in sections for line in _first_lines(section))
     return WrittenReport(
-        comparison, (*together, *win_rates, *lines, *(f"note: {note}" for note in (*score_notes, *results.notes)))
+        comparison, (*joint_answers, *win_rates, *lines, *(f"note: {note}" for note in (*score_notes, *results.notes)))
     )
 
 
-def _answers(sections: Sequence[PageSection], named: bool = True) -> list[str]:
+def _answers(sections: Sequence[PageSection], with_subject: bool = True) -> list[str]:
     """The first sentence on each benchmark, or one a judge where generators are judged, and those by other aspects."""
     return [
         sentence
         for section in sections
         for sentence in (
-            *(sentences(board, named)[0] for board in _boards(section)),
+            *(sentences(board, with_subject)[0] for board in _boards(section)),
             *_by_other_aspects(section),
         )
     ]
@@ -174,7 +174,7 @@ def _by_other_aspects(section: PageSection) -> list[str]:
     return lines
 
 
-def _together(sections: Sequence[PageSection]) -> list[str]:
+def _joint_answers(sections: Sequence[PageSection]) -> list[str]:
     """The answer of all judges of generators together, where they judged the same images and one alone is not the answer."""
     if len(sections) != 1:
         return []
@@ -196,11 +196,11 @@ def _first_lines(section: PageSection) -> list[str]:
     if len(section.boards) > 1 and section.boards[0].headline.judge:
         return _lines_of_judges(section)
     board, [table, *_] = section.boards[0], section.headlines
-    other_lines = [f"{_name(other.headline)}: {', '.join(map(_in_line, other.rows))}" for other in section.boards[1:]]
-    named = f"{section.benchmark.name}: {section.words(board.headline.title)}"
-    shown = headline_lines(board, table, _ELSEWHERE)
+    other_lines = [f"{_name(b.headline)}: {', '.join(map(_in_line, b.rows))}" for b in section.boards[1:]]
+    title = f"{section.benchmark.name}: {section.in_page_words(board.headline.title)}"
+    board_lines = headline_lines(board, table, _ELSEWHERE)
     answers = (*sentences(board), *_by_other_aspects(section))
-    return [*answers, "", named, "", *shown, *other_lines, *section.mark_notes, ""]
+    return [*answers, "", title, "", *board_lines, *other_lines, *section.mark_notes, ""]
 
 
 def _titled(table: Table) -> list[str]:
@@ -259,7 +259,7 @@ def _protocol(options: StatisticsOptions) -> str:
     )
 
 
-def _listed(section: Tables) -> list[dict[str, object]]:
+def _cell_documents(section: Tables) -> list[dict[str, object]]:
     """Every number once more for programs; an undefined one is null, with the reason where it is known."""
     return [
         {**asdict(key), "value": None, "undefined": section.reasons.get(key, "")}

@@ -68,8 +68,8 @@ def statuses_text(statuses: Iterable[tuple[str, int]]) -> str:
     >>> statuses_text([("refusal", 29), ("guessed", 1)])
     "29 refusal, 1 guessed at random by the log's authors"
     """
-    words = {str(Status.GUESSED): "guessed at random by the log's authors"}
-    return ", ".join(f"{n} {words.get(status, status)}" for status, n in statuses)
+    texts = {str(Status.GUESSED): "guessed at random by the log's authors"}
+    return ", ".join(f"{n} {texts.get(status, status)}" for status, n in statuses)
 
 
 def cost_of(records: Sequence[Record]) -> Cost:

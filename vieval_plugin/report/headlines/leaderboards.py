@@ -39,7 +39,7 @@ MOST_ROWS_WITH_INTERVALS = 6
 class LeaderboardRow:
     """A system with its own estimate, its standing where systems were compared, and its cost.
 
-    `one_answer` says in words that it nearly always answers alike; empty where it does not. `places` are those by its own
+    `one_answer` says in words that it nearly always answers alike; empty where it does not. `positions` are those by its own
     number under the policies `drop` and `worst`, empty where it is not ranked; None where no verdict failed.
     `not_above_constant` says that no test shows it to be above an answer that never looks.
     """
@@ -50,15 +50,15 @@ class LeaderboardRow:
     cost: Cost
     seconds: str = ""
     one_answer: str = ""
-    places: tuple[str, str] | None = None
+    positions: tuple[str, str] | None = None
     not_above_constant: bool = False
 
     @property
     def marks(self) -> tuple[str, ...]:
         """Marks that every table shows in the row; `Leaderboard.mark_notes` says what they mean."""
         marks = []
-        if self.places and self.places[0] != self.places[1]:
-            dropped, worst = (place or "not ranked" for place in self.places)
+        if self.positions and self.positions[0] != self.positions[1]:
+            dropped, worst = (position or "not ranked" for position in self.positions)
             marks.append(f"{PLACE_DEPENDS}: {dropped} under drop, {worst} under worst")
         return (*marks, *((NOT_ABOVE_CONSTANT,) if self.not_above_constant else ()))
 
@@ -173,19 +173,19 @@ def _leaderboard(
     against: str,
 ) -> Leaderboard:
     compared, comparison = headline.compared(options), None
-    several = len(headline.estimates) > 1
-    if tested and several:
+    comparable = len(headline.estimates) > 1
+    if tested and comparable:
         comparison = compare_systems(
             compared, benchmark, options, intervals=len(headline.estimates) <= MOST_ROWS_WITH_INTERVALS
         )
-    own = comparison.standings if comparison else own_standings(compared)
-    standings = {standing.system.label: standing for standing in own}
-    place = {label: number for number, label in enumerate(standings)}
+    ordered = comparison.standings if comparison else own_standings(compared)
+    standings = {standing.system.label: standing for standing in ordered}
+    position = {label: number for number, label in enumerate(standings)}
     records = {label: _records(headline, runs, label) for label in headline.estimates}
     costs = {label: cost_of(judged) for label, judged in records.items()}
-    known = any(estimate.defined for estimate in headline.estimates.values())
-    failed = several and known and any(cost.failed for cost in costs.values())
-    places = _places(headline, compared, options) if failed else {}
+    has_numbers = any(estimate.defined for estimate in headline.estimates.values())
+    failed = comparable and has_numbers and any(cost.failed for cost in costs.values())
+    positions = _ranks(headline, compared, options) if failed else {}
     not_above = comparison.not_above_constant if comparison else not_above_constant(compared, benchmark, options)
     rows = [
         LeaderboardRow(
@@ -195,12 +195,12 @@ def _leaderboard(
             costs[label],
             seconds.get(headline.judge or label, ""),
             "" if headline.judge else one_answer(records[label], headline.aspect),
-            places.get(label),
+            positions.get(label),
             label in not_above if compared.above_constant else _not_above_by_interval(headline, estimate),
         )
         for label, estimate in headline.estimates.items()
     ]
-    rows.sort(key=lambda row: (math.isnan(row.estimate.value), place.get(row.label, 0), -row.estimate.value))
+    rows.sort(key=lambda row: (math.isnan(row.estimate.value), position.get(row.label, 0), -row.estimate.value))
     method = _comparison_method_text(comparison) if comparison else ""
     return Leaderboard(headline, tuple(rows), comparison, method, against)
 
@@ -212,15 +212,15 @@ def _against(headline: Headline, benchmark: str, runs: Sequence[Run], synthetic:
     return f"{YOUR_IMAGES if benchmark == OWN else f'the images of {benchmark}'}, as judged by {name}"
 
 
-def _places(headline: Headline, compared: ComparedStatistic, options: StatisticsOptions) -> dict[str, tuple[str, str]]:
+def _ranks(headline: Headline, compared: ComparedStatistic, options: StatisticsOptions) -> dict[str, tuple[str, str]]:
     """Places by own number under `drop` and `worst`, by label; empty for a system that is not ranked."""
 
-    def places(policy: Policy) -> dict[str, str]:
-        under = compared if policy == options.policy else headline.compared(replace(options, policy=policy))
-        labels = [s.system.label for s in own_standings(under) if not (math.isnan(s.value) or s.system.unranked)]
-        return {label: str(place) for place, label in enumerate(labels, start=1)}
+    def positions(policy: Policy) -> dict[str, str]:
+        statistic = compared if policy == options.policy else headline.compared(replace(options, policy=policy))
+        labels = [s.system.label for s in own_standings(statistic) if not (math.isnan(s.value) or s.system.unranked)]
+        return {label: str(position) for position, label in enumerate(labels, start=1)}
 
-    dropped, worst = places("drop"), places("worst")
+    dropped, worst = positions("drop"), positions("worst")
     return {label: (dropped.get(label, ""), worst.get(label, "")) for label in headline.estimates}
 
 

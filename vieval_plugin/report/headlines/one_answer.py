@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
 from vieval_plugin.records import Record
 
-SHARE, LEAST = 0.95, 20
+SHARE, LEAST_ANSWERS = 0.95, 20
 """The share of answers from which the same answer decides a judge's number, and how few answers say nothing of it."""
 
-_SHOWN = {
+_IMAGE_OF = {
     (FORWARD, FIRST): "the first image shown",
     (FORWARD, SECOND): "the second image shown",
     (REVERSE, FIRST): "the second image shown",
@@ -36,7 +36,7 @@ def one_answer(records: Sequence[Record], aspect: str) -> str:
     """
     answers = Counter(answer for record in records for answer in _answers(record, aspect))
     for answer, times in answers.most_common(1):
-        if answers.total() >= LEAST and times >= SHARE * answers.total():
+        if answers.total() >= LEAST_ANSWERS and times >= SHARE * answers.total():
             return f"{times} of {answers.total()} answers are {answer}, which decides its number"
     return ""
 
@@ -45,6 +45,6 @@ def _answers(record: Record, aspect: str) -> Iterator[str]:
     choice = record.verdict.choice
     for order in (FORWARD, REVERSE):
         if choice and (vote := choice.votes.get(order)):
-            yield _SHOWN.get((order, vote), vote.replace("_", " "))
+            yield _IMAGE_OF.get((order, vote), vote.replace("_", " "))
     if choice is None and aspect in record.verdict.scores:
         yield f"{record.verdict.scores[aspect]:.2f}"

@@ -21,7 +21,7 @@ from vieval_plugin.report.headlines.words import (
 )
 from vieval_plugin.stats.estimate import Estimate
 
-_NAMED = 3
+_MOST_NAMED = 3
 """Number of rows that a sentence names; of more it says how many there are."""
 _NAMED_WORSE = 5
 """Number of rows that a sentence without ranks names as worse than another."""
@@ -29,21 +29,21 @@ _NOTABLE = 0.05
 """Difference from which the lowest and the highest of a breakdown are named."""
 
 
-def sentences(board: Leaderboard, named: bool = True) -> list[str]:
+def sentences(board: Leaderboard, with_subject: bool = True) -> list[str]:
     """Return a leaderboard in words, the answer first; it says on what benchmark and by which statistic.
 
     Args:
         board: with one row or more.
         named: whether the first says whose scores of which images these are, where rows are generators.
     """
-    scores_of = f" on {board.against}" if board.headline.judge and named else ""
+    scores_of = f" on {board.against}" if board.headline.judge and with_subject else ""
     rows = [row for row in board.rows if row.estimate.defined]
     if not rows:
         return [_without_numbers(board, scores_of)]
-    first, *others = _sentences(board, rows)
+    first, *following = _sentences(board, rows)
     if first.startswith(YOUR_IMAGES.capitalize()):
         scores_of = scores_of.removeprefix(f" on {YOUR_IMAGES}")
-    return [f"{first.removesuffix('.')}{scores_of}.", *others]
+    return [f"{first.removesuffix('.')}{scores_of}.", *following]
 
 
 def sentence_by_another_aspect(board: Leaderboard, lacking_judges: Sequence[str], aspect: str) -> str:
@@ -135,8 +135,8 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     scope = f"Of the {len(ranked)} ranked, " if len(ranked) < len(rows) else ""
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
-        named = f"{labels[0]} " if len(labels) > 1 else ""
-        nearest = f" ({named}by {_difference_text(pair)})" if pair else ""
+        nearest_label = f"{labels[0]} " if len(labels) > 1 else ""
+        nearest = f" ({nearest_label}by {_difference_text(pair)})" if pair else ""
         best = "is best" if board.headline.judge else "agrees best"
         return (
             f"{scope}{first.label} {best}{_compared(board)}: {_statistic(board)} {short_number(first.estimate)}, "
@@ -153,7 +153,7 @@ def _ahead_without_failures(board: Leaderboard) -> list[str]:
     return [
         f"{pair.first} is ahead of {pair.second} only while its failures are left out (by {_difference_text(pair)}), and "
         "not with these as the lowest score."
-        for pair in doubtful[:_NAMED]
+        for pair in doubtful[:_MOST_NAMED]
     ]
 
 
@@ -161,12 +161,12 @@ def _equal_sentence(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str
     """Sentence where no ranked system is significantly better than another."""
     first, last = ranked[0], ranked[-1]
     number, lowest = short_number(first.estimate), short_number(last.estimate)
-    several = f"The {len(ranked)} {_entrants(board)}"
-    named = f"{first.label} and {last.label}" if len(ranked) == 2 else several
+    entrants = f"The {len(ranked)} {_entrants(board)}"
+    subject = f"{first.label} and {last.label}" if len(ranked) == 2 else entrants
     measured = f"by their {_statistic(board)}{_compared(board)}"
     if len(ranked) == 2:
-        return f"{named} cannot be told apart {measured}: {number} against {lowest}."
-    return f"{named} cannot be told apart {measured}: from {lowest} ({last.label}) to {number} ({first.label})."
+        return f"{subject} cannot be told apart {measured}: {number} against {lowest}."
+    return f"{subject} cannot be told apart {measured}: from {lowest} ({last.label}) to {number} ({first.label})."
 
 
 def _highest_sentence(board: Leaderboard, scope: str, worse: Sequence[str], equal: Sequence[str]) -> str:
@@ -214,10 +214,10 @@ def _pairwise_sentence(board: Leaderboard) -> str:
     if not worse_than:
         return f"No {board.headline.entrant} {verb} significantly better{_compared(board)} than another, {by}."
     results = sorted(worse_than.items(), key=lambda result: -len(result[1]))
-    (better, worse), *others = results[:_NAMED]
+    (better, worse), *further = results[:_MOST_NAMED]
     text = f"{better} {verb} significantly better{_compared(board)} than {_named_or_counted(worse, _NAMED_WORSE)}"
-    text += "".join(f"; {other} than {_named_or_counted(worse, _NAMED_WORSE)}" for other, worse in others)
-    more = f"; and {len(results) - _NAMED} more are better than others" if len(results) > _NAMED else ""
+    text += "".join(f"; {label} than {_named_or_counted(worse, _NAMED_WORSE)}" for label, worse in further)
+    more = f"; and {len(results) - _MOST_NAMED} more are better than others" if len(results) > _MOST_NAMED else ""
     return f"{text}{more}, {by}."
 
 
@@ -266,9 +266,9 @@ def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> li
         else:
             low = [row.label for row in rows if row.not_above_constant]
             value = f" ({short_decimal(reference.value)})" if reference.value else ""
-            below = [row.label for row in rows if position_to_reference(row.estimate, reference) == "below"]
-            unsure = [label for label in low if label not in below]
-            text += [f"Below the {name}{value}: {_named_or_counted(below)}."] if below else []
+            lower = [row.label for row in rows if position_to_reference(row.estimate, reference) == "below"]
+            unsure = [label for label in low if label not in lower]
+            text += [f"Below the {name}{value}: {_named_or_counted(lower)}."] if lower else []
             text += [f"Not shown to be above the {name}{value}: {_named_or_counted(unsure)}."] if unsure else []
     return text
 
@@ -297,16 +297,16 @@ def position_to_reference(estimate: Estimate, reference: Estimate) -> str:
 
 def _breakdown_sentences(board: Leaderboard, first: LeaderboardRow) -> list[str]:
     text = []
-    for heading, by_value in board.headline.breakdowns.items():
-        known = [
+    for breakdown, by_value in board.headline.breakdowns.items():
+        numbers = [
             (estimates[first.label].value, value, estimates[first.label].n)
             for value, estimates in by_value.items()
             if first.label in estimates and estimates[first.label].defined
         ]
-        if len(known) > 1 and max(known)[0] - min(known)[0] >= _NOTABLE:
-            (low, lowest, n), (high, highest, m) = min(known), max(known)
+        if len(numbers) > 1 and max(numbers)[0] - min(numbers)[0] >= _NOTABLE:
+            (low, lowest, n), (high, highest, m) = min(numbers), max(numbers)
             text.append(
-                f"By {heading_words(heading)}, {first.label} is lowest on {task_type(lowest)} ({short_decimal(low)}, n {n}) "
+                f"By {heading_words(breakdown)}, {first.label} is lowest on {task_type(lowest)} ({short_decimal(low)}, n {n}) "
                 f"and highest on {task_type(highest)} ({short_decimal(high)}, n {m})."
             )
     return text
@@ -325,8 +325,8 @@ def _number(estimate: Estimate) -> str:
     return f"{estimate.value:.3f}{interval}"
 
 
-def _named_or_counted(labels: Sequence[str], named: int = _NAMED) -> str:
-    return _enumeration(labels) if len(labels) <= named else f"{len(labels)} others"
+def _named_or_counted(labels: Sequence[str], most_named: int = _MOST_NAMED) -> str:
+    return _enumeration(labels) if len(labels) <= most_named else f"{len(labels)} others"
 
 
 def _enumeration(labels: Sequence[str]) -> str:

@@ -24,9 +24,9 @@ def headline_table(board: Leaderboard, name: str) -> Table:
 
 def headline_lines(board: Leaderboard, table: Table, elsewhere: str) -> list[str]:
     """Lines of `headline_table` for a terminal, references by their names alone; see `text_table`."""
-    own = table.rows[: len(board.rows)]
+    system_rows = table.rows[: len(board.rows)]
     references = [(rank, label.split(": ")[0], *cells) for rank, label, *cells in table.rows[len(board.rows) :]]
-    return text_table([table.header, *own, *references], elsewhere, len(references))
+    return text_table([table.header, *system_rows, *references], elsewhere, len(references))
 
 
 def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
     failed = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else ""
     failures = "; ".join(filter(None, (failed, cost.missing_text))) or "0"
     tokens = UNKNOWN if cost.tokens is None else str(cost.tokens)
-    all_recorded = all(other.cost.recorded for other in board.rows)  # then the seconds of none are known
+    all_recorded = all(board_row.cost.recorded for board_row in board.rows)  # then the seconds of none are known
     seconds = "replay" if cost.recorded and not all_recorded else row.seconds or UNKNOWN
     marks = ("; ".join(_marks(row)),) if _has_marks(board) else ()
     number = (format_estimate(row.estimate), str(row.estimate.n), *marks)

@@ -57,16 +57,16 @@ def reason_words(reason: str) -> str:
     ('no value for text-guided editing', 'no value for 3 task types')
     """
 
-    def worded(found: re.Match[str]) -> str:
-        codes = found[1].split(", ")
-        if len(codes) <= _NAMED:
+    def worded(match: re.Match[str]) -> str:
+        codes = match[1].split(", ")
+        if len(codes) <= _MOST_NAMED:
             return NO_VALUE + " and ".join(map(task_type, codes))
         return f"{NO_VALUE}{len(codes)} {'task types' if TASK_TYPES.keys() >= {*codes} else 'parts'}"
 
     return re.sub(f"{NO_VALUE}([^;]+)", worded, reason)
 
 
-_NAMED = 2
+_MOST_NAMED = 2
 
 
 def short_number(estimate: Estimate) -> str:

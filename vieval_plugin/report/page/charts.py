@@ -47,11 +47,11 @@ def forest(
         worse: labels of those that are significantly worse than the first, drawn in grey.
         unranked: labels of those that are in no order with the others, drawn hollow.
     """
-    shown = {label: estimate for label, estimate in estimates.items() if estimate.defined}
-    beside = {label: estimate for label, estimate in references.items() if estimate.defined}
-    if not shown:
+    defined = {label: estimate for label, estimate in estimates.items() if estimate.defined}
+    marks = {label: estimate for label, estimate in references.items() if estimate.defined}
+    if not defined:
         return Markup("")
-    low, high = _range([*shown.values(), *beside.values()], ends)
+    low, high = _range([*defined.values(), *marks.values()], ends)
 
     def x(value: float) -> str:
         return f"{_MARGIN + (100 - 2 * _MARGIN) * (min(max(value, low), high) - low) / (high - low):.2f}%"
@@ -60,24 +60,24 @@ def forest(
         return "dot unranked" if label in unranked else "dot worse" if label in worse else "dot"
 
     ticks = _ticks(low, high)
-    behind = "".join(_upright("axis", x(tick)) for tick in ticks)
-    behind += "".join(_upright("mark-line", x(estimate.value)) for estimate in beside.values())
-    rows = [_row(label, estimate, x, behind, kind_of(label)) for label, estimate in shown.items()]
-    rows += [_row(label.split(": ")[0], estimate, x, behind, "reference") for label, estimate in beside.items()]
+    background = "".join(_upright("axis", x(tick)) for tick in ticks)
+    background += "".join(_upright("mark-line", x(estimate.value)) for estimate in marks.values())
+    rows = [_row(label, estimate, x, background, kind_of(label)) for label, estimate in defined.items()]
+    rows += [_row(label.split(": ")[0], estimate, x, background, "reference") for label, estimate in marks.items()]
     scale = "".join(f'<text x="{x(tick)}" y="14" text-anchor="middle">{tick:g}</text>' for tick in ticks)
     axis = f'<div class="row ticks"><span></span><svg height="20">{scale}</svg><span></span></div>'
     head = Markup('<div class="forest" role="img" aria-label="{}">').format(html(title))
     legend = ["Grey: significantly worse than the first."] if worse else []
     legend += ["Hollow: not ranked."] if unranked else []
-    below = Markup(f'<p class="how">{" ".join(legend)}</p>') if legend else Markup("")
-    return head + Markup("").join(rows) + Markup(f"{axis}</div>") + below
+    caption = Markup(f'<p class="how">{" ".join(legend)}</p>') if legend else Markup("")
+    return head + Markup("").join(rows) + Markup(f"{axis}</div>") + caption
 
 
 def _upright(kind: str, x: str) -> str:
     return f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="100%"/>'
 
 
-def _row(label: str, estimate: Estimate, x: Callable[[float], str], behind: str, kind: str) -> Markup:
+def _row(label: str, estimate: Estimate, x: Callable[[float], str], background: str, kind: str) -> Markup:
     """Row of a chart: the label, the interval with its dot, the number."""
     bar = (
         f'<line class="{kind} bar" x1="{x(estimate.low)}" x2="{x(estimate.high)}" y1="50%" y2="50%"/>'
@@ -86,12 +86,12 @@ def _row(label: str, estimate: Estimate, x: Callable[[float], str], behind: str,
     )
     number, _, ends = short_number(estimate).partition(" ")
     interval = f' <span class="interval">{ends}</span>' if ends else ""
-    beside = " beside" if kind == "reference" else ""
-    dot = "" if beside else f'<circle class="{kind}" cx="{x(estimate.value)}" cy="50%" r="8"/>'
-    plot = Markup(f'<svg height="{_HEIGHT}">{behind}{bar}{dot}</svg>')
+    row_class = " beside" if kind == "reference" else ""
+    dot = "" if row_class else f'<circle class="{kind}" cx="{x(estimate.value)}" cy="50%" r="8"/>'
+    plot = Markup(f'<svg height="{_HEIGHT}">{background}{bar}{dot}</svg>')
     value = Markup(f'<span class="value"><b>{number}</b>{interval}</span>')
     name = Markup('<span class="name">{}</span>').format(_short(label, 60))
-    return Markup('<div class="row{}">{}{}{}</div>\n').format(beside, name, plot, value)
+    return Markup('<div class="row{}">{}{}{}</div>\n').format(row_class, name, plot, value)
 
 
 def _range(estimates: Sequence[Estimate], ends: tuple[float, float]) -> tuple[float, float]:
@@ -127,7 +127,7 @@ def scatter(points: Sequence[Point], people: tuple[float, float], title: str, co
     """
     side, low, high = _PANEL, *people
     point_counts = Counter((_bin(point.people, low, high), _bin(point.judge, 0.0, 1.0)) for point in points)
-    most = max(point_counts.values(), default=1)
+    largest = max(point_counts.values(), default=1)
     parts = [
         f'<rect class="panel" x="{_EDGE}" y="8" width="{side}" height="{side}"/>',
         f'<line class="axis" x1="{_EDGE}" y1="{8 + side}" x2="{_EDGE + side}" y2="8"/>',
@@ -138,7 +138,7 @@ def scatter(points: Sequence[Point], people: tuple[float, float], title: str, co
         f'<text x="{_EDGE - 4}" y="18" text-anchor="end">1</text>',
     ]
     for (across, up), times in sorted(point_counts.items()):
-        radius = 1.8 + 5 * math.sqrt(times / most) if most > 1 else 2.6
+        radius = 1.8 + 5 * math.sqrt(times / largest) if largest > 1 else 2.6
         parts.append(
             f'<circle class="c{colour % 7}" cx="{_EDGE + across * side / 40:.1f}" cy="{8 + side - up * side / 40:.1f}" r="{radius:.1f}"/>'
         )
@@ -154,8 +154,8 @@ def _bin(value: float, low: float, high: float) -> int:
     return round(40 * min(max(share, 0.0), 1.0))
 
 
-def _short(text: str, most: int = 34) -> Markup:
-    return html(text if len(text) <= most else f"{text[: most - 1]}…")
+def _short(text: str, length: int = 34) -> Markup:
+    return html(text if len(text) <= length else f"{text[: length - 1]}…")
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
     headline, by_label = board.headline, {run.label: run for run in runs}
     judges = [row.label for row in board.rows if row.label in by_label][:MOST_JUDGES]
     points_by_judge = {label: _points(by_label[label], headline.aspect) for label in judges}
-    rated = [point.people for points in points_by_judge.values() for several in points.values() for point in several]
+    rated = [point.people for points in points_by_judge.values() for of_kind in points.values() for point in of_kind]
     if not rated:
         return []
     ends = (min(0.0, *rated), max(1.0, *rated))
@@ -196,11 +196,11 @@ def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
         charts = [
             ScatterChart(
                 kind,
-                len(several),
+                len(of_kind),
                 _number(headline, label, kind),
-                scatter(several, ends, f"{label} against ratings on {kind}", kinds.index(kind)),
+                scatter(of_kind, ends, f"{label} against ratings on {kind}", kinds.index(kind)),
             )
-            for kind, several in points.items()
+            for kind, of_kind in points.items()
         ]
         rows.append(ScatterRow(label, tuple(charts)))
     return [row for row in rows if row.charts]

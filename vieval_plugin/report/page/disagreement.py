@@ -24,7 +24,7 @@ from vieval_plugin.records import Record, Run
 class Judgement:
     """A judge's verdict on one sample or contest.
 
-    `aspect` is the score that is compared, `place` the share of the judge's samples of that part that it puts below
+    `aspect` is the score that is compared, `quantile` the share of the judge's samples of that part that it puts below
     this one, `people` the same of people. `disagreement` is how far the two are from each other, in [0, 1]; NaN where
     either is not known.
     """
@@ -32,7 +32,7 @@ class Judgement:
     label: str
     record: Record
     aspect: str = ""
-    place: float = math.nan
+    quantile: float = math.nan
     people: float = math.nan
     disagreement: float = math.nan
 
@@ -66,17 +66,17 @@ def items_of(runs: Sequence[Run]) -> list[GalleryItem]:
             records = [records_of_sample[0] for records_of_sample in judged]
             for judgement in _judgements(run.label, records):
                 judgements[judgement.record.id].append(judgement)
-    return [GalleryItem(identity, tuple(several), _worth(several)) for identity, several in judgements.items()]
+    return [GalleryItem(identity, tuple(on_sample), _worth(on_sample)) for identity, on_sample in judgements.items()]
 
 
 def _worth(judgements: Sequence[Judgement]) -> float:
     disagreements = [judgement.disagreement for judgement in judgements if not math.isnan(judgement.disagreement)]
     if disagreements:
         return max(disagreements)
-    places = [judgement.place for judgement in judgements if not math.isnan(judgement.place)]
-    if len(places) > 1:
-        return max(places) - min(places)
-    return 1 - places[0] if places else 0.0
+    quantiles = [judgement.quantile for judgement in judgements if not math.isnan(judgement.quantile)]
+    if len(quantiles) > 1:
+        return max(quantiles) - min(quantiles)
+    return 1 - quantiles[0] if quantiles else 0.0
 
 
 def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
@@ -90,14 +90,14 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
         rated = [aspect for aspect in scored if _rated(record, aspect)]
         for aspect in (rated or scored)[:1]:
             compared_scores[number] = aspect, record.verdict.scores[aspect]
-    places = _places({number: value for number, (_, value) in compared_scores.items()})
-    people = _places(
+    quantiles = _quantiles({number: value for number, (_, value) in compared_scores.items()})
+    by_people = _quantiles(
         {number: value for number, (aspect, _) in compared_scores.items() if (value := _rated(records[number], aspect))}
     )
     for number, record in enumerate(records):
-        place, people_place = places.get(number, math.nan), people.get(number, math.nan)
+        quantile, people_quantile = quantiles.get(number, math.nan), by_people.get(number, math.nan)
         aspect, _ = compared_scores.get(number, ("", 0.0))
-        judgements.append(Judgement(label, record, aspect, place, people_place, abs(place - people_place)))
+        judgements.append(Judgement(label, record, aspect, quantile, people_quantile, abs(quantile - people_quantile)))
     return judgements
 
 
@@ -107,13 +107,13 @@ def _rated(record: Record, aspect: str) -> float | None:
     return math.fsum(ratings) / len(ratings) + 1e-12 if ratings else None
 
 
-def _places(values: Mapping[int, float]) -> dict[int, float]:
+def _quantiles(values: Mapping[int, float]) -> dict[int, float]:
     """The place of each value among all, in [0, 1]; that of equal values is the same."""
     if not values:
         return {}
     ordered = scipy.stats.rankdata(list(values.values()), "average")
-    most = max(len(values) - 1, 1)
-    return {number: float(rank - 1) / most for number, rank in zip(values, ordered, strict=True)}
+    highest = max(len(values) - 1, 1)
+    return {number: float(rank - 1) / highest for number, rank in zip(values, ordered, strict=True)}
 
 
 def _of_contest(label: str, record: Record) -> Judgement:
@@ -158,10 +158,10 @@ def answer(record: Record) -> str:
         return ""
     if len(values) == 2:
         return FIRST if values[0] > values[1] else SECOND if values[0] < values[1] else "tie"
-    places = sorted(range(len(values)), key=lambda place: -values[place])
-    ranking = str(places[0] + 1)
-    for previous, place in itertools.pairwise(places):
-        ranking += f"{'=' if values[previous] == values[place] else '>'}{place + 1}"
+    ranked = sorted(range(len(values)), key=lambda index: -values[index])
+    ranking = str(ranked[0] + 1)
+    for previous, index in itertools.pairwise(ranked):
+        ranking += f"{'=' if values[previous] == values[index] else '>'}{index + 1}"
     return ranking
 
 

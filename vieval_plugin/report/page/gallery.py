@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.report.page.disagreement import GalleryItem
 
-MOST = 400
+MOST_TILES = 400
 SAMPLED = 100
-"""Of `MOST`, how many are drawn at random, so that a reader sees what is usual as well."""
+"""Of `MOST_TILES`, how many are drawn at random, so that a reader sees what is usual as well."""
 
 MOST_VERDICTS = 2000
 """Verdicts on all tiles together: with many judges there are fewer tiles, so that a browser opens the page at once."""
@@ -31,12 +31,12 @@ def tile_limits(items: Sequence[GalleryItem]) -> tuple[int, int]:
     (400, 100)
     """
     judges = max((len(item.judgements) for item in items), default=1)
-    most = min(MOST, MOST_VERDICTS // judges)
-    return most, most * SAMPLED // MOST
+    tiles = min(MOST_TILES, MOST_VERDICTS // judges)
+    return tiles, tiles * SAMPLED // MOST_TILES
 
 
 def select_items(
-    items: Sequence[GalleryItem], seed: int, most: int = MOST, sampled: int = SAMPLED
+    items: Sequence[GalleryItem], seed: int, tiles: int = MOST_TILES, sampled: int = SAMPLED
 ) -> list[GalleryItem]:
     """Select the items of a page's tiles, the largest disagreements first, those of each benchmark in turn.
 
@@ -52,7 +52,7 @@ def select_items(
     >>> select_items([], 0)
     []
     """
-    if len(items) <= most:
+    if len(items) <= tiles:
         return by_benchmark_in_turn(items)
     groups: dict[tuple[str, str, str], list[GalleryItem]] = defaultdict(list)
     for item in items:
@@ -60,17 +60,17 @@ def select_items(
     selected: dict[object, GalleryItem] = {}
     added_sibling_count = 0
     for item in _in_turn(_queues(items)):
-        if len(selected) >= most - sampled:
+        if len(selected) >= tiles - sampled:
             break
         selected[item.id] = item
         siblings = [sibling for sibling in groups[_prompt(item)] if sibling.id not in selected]
         if len(siblings) <= _MOST_SIBLINGS_PER_PROMPT and added_sibling_count + len(siblings) <= min(
-            _MOST_SIBLINGS_PER_PAGE, most - sampled - len(selected)
+            _MOST_SIBLINGS_PER_PAGE, tiles - sampled - len(selected)
         ):
             selected |= {sibling.id: sibling for sibling in siblings}
             added_sibling_count += len(siblings)
     unselected = [item for item in items if item.id not in selected]
-    selected |= {item.id: item for item in random.Random(seed).sample(unselected, most - len(selected))}
+    selected |= {item.id: item for item in random.Random(seed).sample(unselected, tiles - len(selected))}
     return by_benchmark_in_turn(selected.values())
 
 
@@ -125,8 +125,8 @@ def _mixed(by_disagreement: Sequence[GalleryItem], failures: Sequence[GalleryIte
 def _in_turn(queues: Sequence[Sequence[GalleryItem]]) -> Iterator[GalleryItem]:
     """Generate items of each queue in turn, each item once."""
     yielded_ids = set()
-    for place in range(max(map(len, queues), default=0)):
+    for index in range(max(map(len, queues), default=0)):
         for queue in queues:
-            if place < len(queue) and queue[place].id not in yielded_ids:
-                yielded_ids.add(queue[place].id)
-                yield queue[place]
+            if index < len(queue) and queue[index].id not in yielded_ids:
+                yielded_ids.add(queue[index].id)
+                yield queue[index]

@@ -22,8 +22,8 @@ class HeadlineColumns:
 
     heading: str
     names: tuple[str, ...]
-    before: Mapping[str, tuple[str, ...]]
-    after: Mapping[str, tuple[str, ...]]
+    left_columns: Mapping[str, tuple[str, ...]]
+    right_columns: Mapping[str, tuple[str, ...]]
     alike: str
     is_ranked: bool
 
@@ -48,17 +48,17 @@ def headline_columns(board: Leaderboard, runs: Sequence[Run]) -> HeadlineColumns
     }
     names = tuple(row.label for row in board.rows)
     alike = {name: cells[0] for name, cells in {**parts, **costs}.items() if cells and _is_alike(cells)}
-    before = {name: cells for name, cells in parts.items() if name not in alike}
-    first, cells = next(iter(before.items()), ("", ()))
-    are_distinct = len({*zip(*before.values(), strict=True)}) == len(names)
+    columns = {name: cells for name, cells in parts.items() if name not in alike}
+    first, cells = next(iter(columns.items()), ("", ()))
+    are_distinct = len({*zip(*columns.values(), strict=True)}) == len(names)
     if first and are_distinct and all(name.startswith(cell) for name, cell in zip(names, cells, strict=True)):
         names = tuple(cell or name for cell, name in zip(cells, names, strict=True))
-        before = {name: several for name, several in before.items() if name != first}
+        columns = {name: cells for name, cells in columns.items() if name != first}
         heading = first
     else:
-        heading = "label" if "judge" in before else board.headline.entrant
-    after = {name: several for name, several in costs.items() if name not in alike}
-    return HeadlineColumns(heading, names, {**before, **kinds}, after, _words(alike), bool(board.ranked))
+        heading = "label" if "judge" in columns else board.headline.entrant
+    after = {name: cells for name, cells in costs.items() if name not in alike}
+    return HeadlineColumns(heading, names, {**columns, **kinds}, after, _in_common(alike), bool(board.ranked))
 
 
 def _parts(judges: Sequence[JudgeName]) -> dict[str, tuple[str, ...]]:
@@ -76,11 +76,11 @@ def _is_alike(cells: Sequence[str]) -> bool:
     return len({*cells}) == 1
 
 
-def _words(alike: Mapping[str, str]) -> str:
+def _in_common(alike: Mapping[str, str]) -> str:
     """What all rows have in common, in sentences; what is not known of any row stands together."""
     unknown = [name for name, value in alike.items() if value == _UNKNOWN]
-    known = [f"{name} {value}" for name, value in alike.items() if value != _UNKNOWN]
-    alike_words = [f"In all rows: {', '.join(known)}."] if known else []
+    values = [f"{name} {value}" for name, value in alike.items() if value != _UNKNOWN]
+    alike_words = [f"In all rows: {', '.join(values)}."] if values else []
     unknown_words = (
         [f"The results do not say the {' and '.join(unknown)}; a run of vieval score does."] if unknown else []
     )

@@ -60,7 +60,7 @@ class PageSection:
         """Name of the benchmark as a heading has it."""
         return YOUR_IMAGES.capitalize() if self.benchmark.name == OWN else self.benchmark.title or self.benchmark.name
 
-    def words(self, text: str) -> str:
+    def in_page_words(self, text: str) -> str:
         """A text on the statistics in the page's words: of drawn images no people are said to have rated them."""
         text = text.replace("kinds", "task types")
         return text.replace("people", "the known defects") if self.benchmark.synthetic else text
@@ -69,7 +69,7 @@ class PageSection:
     def headlines(self) -> list[Table]:
         """The boards as tables of text."""
         tables = [headline_table(board, f"headline_{number}") for number, board in enumerate(self.boards, start=1)]
-        return [replace(table, title=self.words(table.title)) for table in tables]
+        return [replace(table, title=self.in_page_words(table.title)) for table in tables]
 
     @property
     def mark_notes(self) -> list[str]:
@@ -97,14 +97,14 @@ def subject(sections: Sequence[PageSection]) -> str:
     runs = [run for section in sections for run in section.runs]
     if not runs:
         return "Results without verdicts"
-    shown = [section for section in sections if is_rated(section.runs) or not is_rated(runs)]
-    named = ", ".join(section.title for section in shown)
+    shown_sections = [section for section in sections if is_rated(section.runs) or not is_rated(runs)]
+    titles = ", ".join(section.title for section in shown_sections)
     if not is_rated(runs):
         judges = list(dict.fromkeys(str(run.name) for run in runs))
-        return f"{named}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}"
-    if all(section.benchmark.synthetic for section in shown):
-        return f"Agreement of judges with the known, drawn defects of {named}"
-    return f"Agreement of judges with annotators on {named}"
+        return f"{titles}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}"
+    if all(section.benchmark.synthetic for section in shown_sections):
+        return f"Agreement of judges with the known, drawn defects of {titles}"
+    return f"Agreement of judges with annotators on {titles}"
 
 
 def page(
@@ -128,8 +128,8 @@ def page(
     runs = [run for section in sections for run in section.runs]
     items = [item for section in sections for item in items_of(section.runs)]
     highlights = _highlights(items, sections)
-    most, sampled = tile_limits(items)
-    selected = select_items(items, options.seed, most, sampled)
+    tile_count, sampled = tile_limits(items)
+    selected = select_items(items, options.seed, tile_count, sampled)
     selected_ids = {item.id for item in selected}
     selected += [highlight.item for highlight in highlights if highlight.item.id not in selected_ids]
     tiles, thumbnails = _gallery_tiles(selected, Samples())
@@ -202,8 +202,8 @@ def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -
 def _strip_title(sections: Sequence[PageSection], highlights: Sequence[Highlight]) -> str:
     """Title of the strip, with the aspects that it names in words."""
     values = [value for highlight in highlights for value in highlight.values]
-    words = [f"{code} is {word}" for code, word in ASPECTS.items() if any(f": {code} " in value for value in values)]
-    legend = f" ({', '.join(words)})" if words else ""
+    texts = [f"{code} is {name}" for code, name in ASPECTS.items() if any(f": {code} " in value for value in values)]
+    legend = f" ({', '.join(texts)})" if texts else ""
     return f"{_strip_subject(sections)}{legend}"
 
 
@@ -212,8 +212,8 @@ def _strip_subject(sections: Sequence[PageSection]) -> str:
     if not runs:
         return ""
     if is_rated(runs):
-        others = "the known defects" if _annotators(sections) == "known" else "annotators"
-        return f"Where judges and {others} are furthest apart"
+        raters = "the known defects" if _annotators(sections) == "known" else "annotators"
+        return f"Where judges and {raters} are furthest apart"
     if all(record.candidates for run in runs for rows in run.records.values() for (record, *_) in rows):
         return f"What {runs[0].name} prefers"
     return f"The best and the worst of each generator, by {runs[0].name}"
@@ -227,14 +227,14 @@ def _strip_pictures(highlights: Sequence[Highlight], tiles: Sequence[GalleryTile
 def _chart(board: Leaderboard) -> Markup:
     headline = board.headline
     rows = {row.label: row.estimate for row in board.rows}
-    first, *others = [row.label for row in board.ranked] or [""]
-    worse = [label for label in others if board.comparison and board.comparison.beats(first, label)]
+    first, *lower = [row.label for row in board.ranked] or [""]
+    worse = [label for label in lower if board.comparison and board.comparison.beats(first, label)]
     unranked = [row.label for row in board.rows if row.estimate.defined and row.unranked]
     return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}", worse, unranked)
 
 
-def _labels(words: Breakdown) -> list[str]:
-    return list(dict.fromkeys(label for estimates in words.values() for label in estimates))
+def _labels(estimates_by_value: Breakdown) -> list[str]:
+    return list(dict.fromkeys(label for estimates in estimates_by_value.values() for label in estimates))
 
 
 def _heat(value: float, ends: tuple[float, float]) -> int:
@@ -252,7 +252,7 @@ def _order_text(runs: Sequence[Run]) -> str:
 
 
 def _gallery_texts(
-    items: int, tiles: int, unpictured: int, listed: int, sampled: int, seed: int, order_text: str
+    items: int, tiles: int, unpictured: int, row_count: int, sampled: int, seed: int, order_text: str
 ) -> Mapping[str, Any]:
     if unpictured:
         text = (
@@ -261,7 +261,7 @@ def _gallery_texts(
         )
     else:
         text = f"All {items} samples and contests, {order_text}."
-    cut = f"Of these the first {listed} are listed." if unpictured > listed else ""
+    cut = f"Of these the first {row_count} are listed." if unpictured > row_count else ""
     return {"summary": text, "unpictured": unpictured, "cut": cut}
 
 
@@ -290,34 +290,34 @@ class _Filters:
             "tag": lambda tile: tile.tags,
             "status": lambda tile: tile.statuses,
         }
-        self._places = {
-            name: {word: n for n, word in enumerate(sorted({word for tile in tiles for word in words(tile)}))}
-            for name, words in sources.items()
+        self._indices = {
+            name: {value: n for n, value in enumerate(sorted({value for tile in tiles for value in values_of(tile)}))}
+            for name, values_of in sources.items()
         }
-        self._prompts = {word: n for n, word in enumerate(dict.fromkeys(tile.prompt for tile in tiles))}
+        self._prompts = {value: n for n, value in enumerate(dict.fromkeys(tile.prompt for tile in tiles))}
 
     def choices(self) -> list[tuple[str, str, list[str]]]:
         """The name, the heading and the words of each filter that has several values, and of the judge always."""
         headings = {"model": "image model"}
         return [
-            (name, headings.get(name, heading_words(name)), list(words))
-            for name, words in self._places.items()
-            if len(words) > 1 or name == "judge"
+            (name, headings.get(name, heading_words(name)), list(values))
+            for name, values in self._indices.items()
+            if len(values) > 1 or name == "judge"
         ]
 
-    def indices(self, name: str, words: Iterable[str]) -> str:
-        return " ".join(str(self._places[name][word]) for word in words)
+    def indices(self, name: str, values: Iterable[str]) -> str:
+        return " ".join(str(self._indices[name][value]) for value in values)
 
     def judges_of(self, tile: GalleryTile) -> str:
         return self.indices("judge", (verdict.judge for verdict in tile.verdicts))
 
     def judge_index(self, verdict: GalleryVerdict) -> int:
-        return self._places["judge"][verdict.judge]
+        return self._indices["judge"][verdict.judge]
 
     def disagreement_by_judge(self, tile: GalleryTile) -> str:
         """Disagreement of each judge with people, in the order of judges; -1 for judges that did not judge it."""
         by_judge = {verdict.judge: verdict.order for verdict in tile.verdicts}
-        return " ".join(f"{by_judge.get(judge, -1):.3g}" for judge in self._places["judge"])
+        return " ".join(f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"])
 
     def prompt(self, tile: GalleryTile) -> int:
         return self._prompts[tile.prompt]

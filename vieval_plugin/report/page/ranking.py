@@ -27,7 +27,7 @@ from vieval_plugin.records import OWN, YOUR_IMAGES, Record, Run
 from vieval_plugin.report.headlines.words import ASPECTS
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.disagreement import answer
-from vieval_plugin.report.page.strip import MOST, StripPicture, ends, strip
+from vieval_plugin.report.page.strip import MOST_PICTURES, StripPicture, ends, strip
 from vieval_plugin.report.page.tiles import Samples
 from vieval_plugin.report.ranking import RankReport, answers, cautions, protocol, tables_of
 from vieval_plugin.stats.options import StatisticsOptions
@@ -45,7 +45,7 @@ class JudgedPicture:
 
     name: str
     thumbnail: Thumbnail | str
-    said: str = ""
+    judgement: str = ""
     score: float = math.nan
     id: SampleId | None = None
 
@@ -119,8 +119,8 @@ def _subject(report: RankReport) -> str:
         YOUR_IMAGES.capitalize() if name == OWN else name for name in dict.fromkeys(r.benchmark for r in report.main)
     ]
     judges = list(dict.fromkeys(str(r.judge) for r in report.main))
-    named = ", ".join(judges) if len(judges) < 4 else f"{len(judges)} judges"
-    return f"{', '.join(names)}, judged by {named}{', corrected by ratings' if report.corrected_answers else ''}"
+    names_text = ", ".join(judges) if len(judges) < 4 else f"{len(judges)} judges"
+    return f"{', '.join(names)}, judged by {names_text}{', corrected by ratings' if report.corrected_answers else ''}"
 
 
 def _strip(report: RankReport, sections: Sequence[RankingSection]) -> Markup:
@@ -132,27 +132,27 @@ def _strip(report: RankReport, sections: Sequence[RankingSection]) -> Markup:
         titles = [(title.split(":")[0], tiles[0]) for title, tiles in groups]
         return strip(
             f"What {ranking.judge} prefers",
-            [StripPicture(t.card, _seen(t.outputs[:2]), title, ()) for title, t in titles],
+            [StripPicture(t.card, _thumbnails(t.outputs[:2]), title, ()) for title, t in titles],
         )
     scored: dict[str, list[tuple[tuple[Any, ...], str, JudgedPicture]]] = defaultdict(list)
     for tile in (tile for _, tiles in groups for tile in tiles):
         for picture in tile.outputs:
             if picture.id is not None and not math.isnan(picture.score):
-                place = best_first(picture.score, picture.id)
-                scored[picture.id.image_model or YOUR_IMAGES].append((place, tile.card, picture))
+                sort_key = best_first(picture.score, picture.id)
+                scored[picture.id.image_model or YOUR_IMAGES].append((sort_key, tile.card, picture))
     order = {standing.system.label: n for n, standing in enumerate(ranking.comparison.standings)}
-    named = sorted(scored.items(), key=lambda pair: order.get(pair[0], len(order)))
-    each = max(1, MOST // (2 * max(len(named), 1)))
-    chosen = [
-        StripPicture(card, _seen([picture]), generator, (f"{end}: {ranking.aspect} {picture.score:.2f}",))
-        for generator, several in named
-        for end, (_, card, picture) in ends(sorted(several, key=itemgetter(0)), each)
+    by_generator = sorted(scored.items(), key=lambda pair: order.get(pair[0], len(order)))
+    per_end = max(1, MOST_PICTURES // (2 * max(len(by_generator), 1)))
+    shown_pictures = [
+        StripPicture(card, _thumbnails([picture]), generator, (f"{end}: {ranking.aspect} {picture.score:.2f}",))
+        for generator, entries in by_generator
+        for end, (_, card, picture) in ends(sorted(entries, key=itemgetter(0)), per_end)
     ]
     alone = " alone" if ranking.statistic == CORRECTED else ""
-    return strip(f"The best and the worst of each generator, by {ranking.judge}{alone}", chosen)
+    return strip(f"The best and the worst of each generator, by {ranking.judge}{alone}", shown_pictures)
 
 
-def _seen(pictures: Sequence[JudgedPicture]) -> tuple[Thumbnail, ...]:
+def _thumbnails(pictures: Sequence[JudgedPicture]) -> tuple[Thumbnail, ...]:
     return tuple(picture.thumbnail for picture in pictures if isinstance(picture.thumbnail, Thumbnail))
 
 
@@ -160,7 +160,7 @@ def _section(
     number: int, ranking: GeneratorRanking, run: Run, pictures: Samples, thumbnails: Thumbnails
 ) -> RankingSection:
     measured = WIN_RATE if ranking.statistic == WIN_RATE else ranking.aspect
-    where = "" if not ranking.heading else f", {ranking.heading} {ranking.word}"
+    where = "" if not ranking.breakdown else f", {ranking.breakdown} {ranking.breakdown_value}"
     estimates = {generator.generator: generator.mean for generator in ranking.generators}
     by_prompt = defaultdict(list)
     for record in (records[0] for records in chain(*run.records.values())):
@@ -168,7 +168,7 @@ def _section(
             by_prompt[record.id.part, record.group or record.id.uid].append(record)
     order = [standing.system.label for standing in ranking.comparison.standings]
     leads = {key: _lead(records, ranking, order) for key, records in by_prompt.items()}
-    cards = {key: place for place, key in enumerate(leads, start=1)}
+    cards = {key: card for card, key in enumerate(leads, start=1)}
     corrected = ranking.statistic == CORRECTED
     groups = tuple(
         (
@@ -184,9 +184,9 @@ def _section(
         for title, keys in _grouped(leads, order[0]).items()
         if keys
     )
-    named = f"{measured} ({ASPECTS[measured]})" if measured in ASPECTS else measured
+    score = f"{measured} ({ASPECTS[measured]})" if measured in ASPECTS else measured
     benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}: "
-    title = f"{benchmark}{named}, by {ranking.judge}{where}" + (", corrected by people's labels" if corrected else "")
+    title = f"{benchmark}{score}, by {ranking.judge}{where}" + (", corrected by people's labels" if corrected else "")
     worse = [label for label in order[1:] if ranking.comparison.beats(order[0], label)]
     return RankingSection(title, forest(estimates, {}, (0.0, 1.0), f"Intervals: {title}", worse), groups)
 
@@ -195,16 +195,16 @@ def _grouped(leads: Mapping[tuple[str, str], float], first: str) -> Mapping[str,
     """Prompts where the first generator is ahead, behind, level, and those without a comparison."""
     ordered = sorted((key for key in leads if not math.isnan(leads[key])), key=lambda key: -leads[key])
     half = MOST_PROMPTS // 2
-    ahead, behind = [key for key in ordered if leads[key] > 0], [key for key in ordered[::-1] if leads[key] < 0]
+    wins, losses = [key for key in ordered if leads[key] > 0], [key for key in ordered[::-1] if leads[key] < 0]
     level = [key for key in ordered if leads[key] == 0]
-    lacking = [key for key, lead in leads.items() if math.isnan(lead)]
-    named = {"ahead": ahead, "behind": behind, "level with another": level}
-    titles = {f"{first} {place}: {_shown(len(keys), half)}": keys[:half] for place, keys in named.items()}
-    return {**titles, f"without a comparison: {_shown(len(lacking), half)}": lacking[:half]}
+    uncompared = [key for key, lead in leads.items() if math.isnan(lead)]
+    groups = {"ahead": wins, "behind": losses, "level with another": level}
+    titles = {f"{first} {group}: {_count_text(len(keys), half)}": keys[:half] for group, keys in groups.items()}
+    return {**titles, f"without a comparison: {_count_text(len(uncompared), half)}": uncompared[:half]}
 
 
-def _shown(number: int, most: int) -> str:
-    return f"{number} prompts" if number <= most else f"{number} prompts, of which {most} are shown"
+def _count_text(number: int, limit: int) -> str:
+    return f"{number} prompts" if number <= limit else f"{number} prompts, of which {limit} are shown"
 
 
 def _lead(records: Sequence[Record], ranking: GeneratorRanking, order: Sequence[str]) -> float:
@@ -216,16 +216,16 @@ def _lead(records: Sequence[Record], ranking: GeneratorRanking, order: Sequence[
                 values[candidate.image_model].append(points)
         elif ranking.aspect in record.verdict.scores:
             values[record.id.image_model or YOUR_IMAGES].append(record.verdict.scores[ranking.aspect])
-    means = {model: math.fsum(several) / len(several) for model, several in values.items()}
-    others = [mean for model, mean in means.items() if model != order[0]]
-    return means[order[0]] - max(others) if order[0] in means and others else math.nan
+    means = {model: math.fsum(scores) / len(scores) for model, scores in values.items()}
+    rivals = [mean for model, mean in means.items() if model != order[0]]
+    return means[order[0]] - max(rivals) if order[0] in means and rivals else math.nan
 
 
 def _points(record: Record) -> tuple[float, ...]:
     """Points of both candidates of a contest, a tie being half a win; none without an answer."""
-    said = answer(record) if record.verdict.status.usable else ""
-    won = {FIRST: 1.0, SECOND: 0.0}.get(said, EVEN)
-    return (won, 1 - won) if said and len(record.candidates) == 2 else ()
+    vote = answer(record) if record.verdict.status.usable else ""
+    won = {FIRST: 1.0, SECOND: 0.0}.get(vote, EVEN)
+    return (won, 1 - won) if vote and len(record.candidates) == 2 else ()
 
 
 def _vote(record: Record) -> str:
@@ -249,32 +249,32 @@ def _tile(
 ) -> PromptTile:
     judged = [(record, pictures.find(record)) for record in records]
     by_id = {
-        sample.id: record for record, seen in judged if not isinstance(seen, str) for sample in candidates_of(seen)
+        sample.id: record for record, item in judged if not isinstance(item, str) for sample in candidates_of(item)
     }
-    samples = {s.id: s for _, seen in judged if not isinstance(seen, str) for s in candidates_of(seen)}
-    places = {model: place for place, model in enumerate(order)}
-    ordered = sorted(by_id, key=lambda i: (places.get(i.image_model or YOUR_IMAGES, len(order)), i.draw))
-    found = [samples[identity] for identity in ordered]
-    lacking = dict.fromkeys(seen for _, seen in judged if isinstance(seen, str))
-    conditions = {role: image for role, image in found[0].images.items() if role != _OUTPUT} if found else {}
+    samples = {s.id: s for _, item in judged if not isinstance(item, str) for s in candidates_of(item)}
+    ranks = {model: rank for rank, model in enumerate(order)}
+    ordered = sorted(by_id, key=lambda i: (ranks.get(i.image_model or YOUR_IMAGES, len(order)), i.draw))
+    outputs = [samples[identity] for identity in ordered]
+    reasons = dict.fromkeys(item for _, item in judged if isinstance(item, str))
+    conditions = {role: image for role, image in outputs[0].images.items() if role != _OUTPUT} if outputs else {}
     first = records[0]
     return PromptTile(
         first.group or first.id.uid,
         first.kind or first.id.part,
         lead,
-        tuple(found[0].texts.items()) if found else (),
+        tuple(outputs[0].texts.items()) if outputs else (),
         tuple(JudgedPicture(role, thumbnail(image, thumbnails)) for role, image in conditions.items()),
         tuple(
             JudgedPicture(
                 _name(sample.id),
                 _picture(sample, thumbnails),
-                _said(by_id[sample.id], ranking),
+                _scores_text(by_id[sample.id], ranking),
                 by_id[sample.id].verdict.scores.get(ranking.aspect, math.nan),
                 sample.id,
             )
-            for sample in found
+            for sample in outputs
         ),
-        "; ".join([*(_vote(record) for record in records if record.candidates), *lacking]),
+        "; ".join([*(_vote(record) for record in records if record.candidates), *reasons]),
     )
 
 
@@ -290,7 +290,7 @@ def _picture(sample: Sample, thumbnails: Thumbnails) -> Thumbnail | str:
     return "changed since it was judged" if is_changed(image) else thumbnail(image, thumbnails)
 
 
-def _said(record: Record, ranking: GeneratorRanking) -> str:
+def _scores_text(record: Record, ranking: GeneratorRanking) -> str:
     scores = record.verdict.scores
     if record.candidates:
         return ""

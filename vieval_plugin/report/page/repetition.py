@@ -28,7 +28,7 @@ def said_once(tiles: Sequence[GalleryTile]) -> tuple[list[GalleryTile], list[str
     if len(tiles) < 2:
         return list(tiles), []
     note = notes.pop() if len(notes) == 1 else ""
-    without = [
+    trimmed = [
         replace(
             tile,
             note="" if note else tile.note,
@@ -36,4 +36,4 @@ def said_once(tiles: Sequence[GalleryTile]) -> tuple[list[GalleryTile], list[str
         )
         for tile in tiles
     ]
-    return without, [*([note] if note else []), *(f"{judge} says of each: {text}" for judge, text in repeated.items())]
+    return trimmed, [*([note] if note else []), *(f"{judge} says of each: {text}" for judge, text in repeated.items())]

@@ -15,7 +15,7 @@ from vieval_plugin.meta_evaluation.candidates import best_first
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.text.escaping import html
 
-MOST = 6
+MOST_PICTURES = 6
 
 _T = TypeVar("_T")
 
@@ -41,22 +41,22 @@ class StripPicture:
 
 def strip(title: str, pictures: Sequence[StripPicture]) -> Markup:
     """The strip as HTML, of pictures that the page has already; empty where none has a picture."""
-    shown = [picture for picture in pictures if picture.thumbnails][:MOST]
-    if not shown:
+    visible = [picture for picture in pictures if picture.thumbnails][:MOST_PICTURES]
+    if not visible:
         return Markup("")
-    places = Markup("").join(map(_place, shown))
-    return Markup('<div class="strip"><p>{}</p><ul>{}</ul></div>').format(html(title), places)
+    entries = Markup("").join(map(_entry, visible))
+    return Markup('<div class="strip"><p>{}</p><ul>{}</ul></div>').format(html(title), entries)
 
 
-def _place(picture: StripPicture) -> Markup:
+def _entry(picture: StripPicture) -> Markup:
     drawing = Markup(
         '<svg viewBox="0 0 {} {}" preserveAspectRatio="xMinYMid" role="img" aria-label="{}"><use href="#p{}"/>'
         '<rect class="edge" width="100%" height="100%"/></svg>'
     )
-    seen = Markup("").join(drawing.format(t.width, t.height, html(picture.name), t.number) for t in picture.thumbnails)
+    uses = Markup("").join(drawing.format(t.width, t.height, html(picture.name), t.number) for t in picture.thumbnails)
     values = Markup("").join(Markup('<span class="value">{}</span>').format(html(value)) for value in picture.values)
-    place = Markup('<li><a href="#{}"><span class="seen">{}</span><span class="name">{}</span>{}</a></li>')
-    return place.format(picture.card, seen, html(picture.name), values)
+    entry = Markup('<li><a href="#{}"><span class="seen">{}</span><span class="name">{}</span>{}</a></li>')
+    return entry.format(picture.card, uses, html(picture.name), values)
 
 
 def largest_disagreements(items: Iterable[GalleryItem], annotators: str) -> list[Highlight]:
@@ -69,14 +69,14 @@ def largest_disagreements(items: Iterable[GalleryItem], annotators: str) -> list
     highlights: dict[tuple[str, str, str], Highlight] = {}
     for item in items:
         key = item.id.benchmark, item.id.part, item.record.group or item.id.uid
-        known = [judgement for judgement in item.judgements if judgement.disagreement > 0]
-        if known and key not in highlights and len(highlights) < MOST:
-            furthest = max(known, key=lambda judgement: judgement.disagreement)
-            highlights[key] = Highlight(item, _name(item), _apart(item, furthest, annotators))
+        disagreeing = [judgement for judgement in item.judgements if judgement.disagreement > 0]
+        if disagreeing and key not in highlights and len(highlights) < MOST_PICTURES:
+            furthest = max(disagreeing, key=lambda judgement: judgement.disagreement)
+            highlights[key] = Highlight(item, _name(item), _disagreement_lines(item, furthest, annotators))
     return list(highlights.values())
 
 
-def _apart(item: GalleryItem, furthest: Judgement, annotators: str) -> tuple[str, ...]:
+def _disagreement_lines(item: GalleryItem, furthest: Judgement, annotators: str) -> tuple[str, ...]:
     record = furthest.record
     if record.votes is not None:
         return f"{annotators}: {_worded(record.votes.vote, item)}", f"{furthest.label}: {_worded(answer(record), item)}"
@@ -102,25 +102,25 @@ def best_and_worst(items: Sequence[GalleryItem], generators: Sequence[str]) -> l
         for judgement in (j for j in item.judgements if j.label == judge and j.aspect):
             score = judgement.record.verdict.scores[judgement.aspect]
             scored.setdefault(item.id.image_model, []).append((score, judgement.aspect, item))
-    scored = {generator: several for generator, several in scored.items() if several}
-    each = max(1, MOST // (2 * max(len(scored), 1)))
+    scored = {generator: entries for generator, entries in scored.items() if entries}
+    per_end = max(1, MOST_PICTURES // (2 * max(len(scored), 1)))
     highlights = [
-        Highlight(item, generator, (f"{place}: {aspect} {score:.2f}",))
-        for generator, several in scored.items()
-        for place, (score, aspect, item) in ends(
-            sorted(several, key=lambda entry: best_first(entry[0], entry[2].id)), each
+        Highlight(item, generator, (f"{end}: {aspect} {score:.2f}",))
+        for generator, entries in scored.items()
+        for end, (score, aspect, item) in ends(
+            sorted(entries, key=lambda entry: best_first(entry[0], entry[2].id)), per_end
         )
     ]
-    return highlights[:MOST]
+    return highlights[:MOST_PICTURES]
 
 
-def ends(ordered: Sequence[_T], each: int) -> list[tuple[str, _T]]:
+def ends(ordered: Sequence[_T], n: int) -> list[tuple[str, _T]]:
     """The `each` best and the `each` worst of a sequence, the best first, none twice.
 
     >>> ends([4, 3, 2, 1], 1), ends([4], 1)
     ([('best', 4), ('worst', 1)], [('best', 4)])
     """
-    return [("best", entry) for entry in ordered[:each]] + [("worst", entry) for entry in ordered[each:][-each:]]
+    return [("best", entry) for entry in ordered[:n]] + [("worst", entry) for entry in ordered[n:][-n:]]
 
 
 def _each_answer(contests: Iterable[GalleryItem]) -> list[Highlight]:
@@ -129,13 +129,13 @@ def _each_answer(contests: Iterable[GalleryItem]) -> list[Highlight]:
     for item in contests:
         value = _worded(answer(item.record), item)
         by_answer.setdefault(value, Highlight(item, _name(item), (f"preferred: {value}",)))
-    return list(by_answer.values())[:MOST]
+    return list(by_answer.values())[:MOST_PICTURES]
 
 
 def _worded(vote: str, item: GalleryItem) -> str:
     """The image model that a vote prefers, or the vote in words."""
-    place = {FIRST: 0, SECOND: 1}.get(vote)
-    return vote.replace("_", " ") or "no answer" if place is None else item.record.candidates[place].image_model
+    index = {FIRST: 0, SECOND: 1}.get(vote)
+    return vote.replace("_", " ") or "no answer" if index is None else item.record.candidates[index].image_model
 
 
 def _name(item: GalleryItem) -> str:

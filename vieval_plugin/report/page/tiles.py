@@ -21,7 +21,7 @@ _MOST_PICTURES = 12
 _MOST_TEXT = 1500
 _MOST_STEPS = 6000
 _MOST_ALL_TEXT, _LEAST_TEXT = 1_200_000, 300
-_CHANGED = "This image has changed since it was judged."
+_STALE = "This image has changed since it was judged."
 _FIRST = ("source", "mask", "subject", "concepts", "control")
 
 
@@ -109,10 +109,10 @@ class Samples:
                 self._parts[key] = {sample.id: sample for sample in samples}
             except VievalError:
                 self._parts[key] = "The data of this benchmark is not here, so neither images nor texts are shown."
-        known = self._parts[key]
-        if isinstance(known, str):
-            return sample or known
-        return known.get(record.id) or sample or "This sample is not in the data that is here."
+        loaded = self._parts[key]
+        if isinstance(loaded, str):
+            return sample or loaded
+        return loaded.get(record.id) or sample or "This sample is not in the data that is here."
 
 
 def _has_images(judged: Judged) -> bool:
@@ -146,9 +146,7 @@ def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails, room: i
         notes = [judged]
     else:
         pictures = tuple(
-            _pictures(
-                judged, lambda image: _CHANGED if images.is_changed(image) else images.thumbnail(image, thumbnails)
-            )
+            _pictures(judged, lambda image: _STALE if images.is_changed(image) else images.thumbnail(image, thumbnails))
         )
         texts = candidates_of(judged)[0].texts
         notes = _change_notes(record, judged)
@@ -164,7 +162,7 @@ def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails, room: i
         tuple((name, _cut(text)) for name, text in texts.items()),
         pictures[:_MOST_PICTURES],
         " ".join(notes),
-        tuple((aspect, _listed(values)) for aspect, values in record.ratings.items()),
+        tuple((aspect, _values(values)) for aspect, values in record.ratings.items()),
         _people(record),
         tuple(_verdict(judgement, record, room) for judgement in item.judgements),
         output_file(record),
@@ -216,18 +214,18 @@ def _people(record: Record) -> str:
 
 def _worded(vote: str, record: Record) -> str:
     """A vote in words, with the image model that it is for."""
-    place = {FIRST: 0, SECOND: 1}.get(vote)
-    named = f" ({record.candidates[place].image_model})" if place is not None and place < len(record.candidates) else ""
-    return vote.replace("_", " ") + named
+    index = {FIRST: 0, SECOND: 1}.get(vote)
+    model = f" ({record.candidates[index].image_model})" if index is not None and index < len(record.candidates) else ""
+    return vote.replace("_", " ") + model
 
 
 def _verdict(judgement: Judgement, record: Record, room: int) -> GalleryVerdict:
     verdict = judgement.record.verdict
     steps, left_out = [], 0
     most_rationale = min(_MOST_TEXT, room)
-    said = ("", verdict.rationale.strip(), verdict.reason.strip())
+    head = ("", verdict.rationale.strip(), verdict.reason.strip())
     for step in verdict.trace:
-        text = "\n".join(dict.fromkeys(text for text in (step.answer.strip(), step.reason.strip()) if text not in said))
+        text = "\n".join(dict.fromkeys(text for text in (step.answer.strip(), step.reason.strip()) if text not in head))
         if not text and step.status is Status.OK:
             continue
         if room <= 0:
@@ -271,12 +269,12 @@ def _disagreement_text(judgement: Judgement) -> str:
         return "" if math.isnan(judgement.disagreement) else texts.get(judgement.disagreement, "not as it was voted")
     if math.isnan(judgement.disagreement):
         return ""
-    return f"{judgement.aspect}: rated above {judgement.people:.0%} of all, judged above {judgement.place:.0%}"
+    return f"{judgement.aspect}: rated above {judgement.people:.0%} of all, judged above {judgement.quantile:.0%}"
 
 
-def _listed(values: Sequence[float]) -> str:
+def _values(values: Sequence[float]) -> str:
     return ", ".join("-" if math.isnan(value) else f"{value:g}" for value in values)
 
 
-def _cut(text: str, most: int = _MOST_TEXT) -> str:
-    return text if len(text) <= most else f"{text[:most]}… (cut: {len(text)} characters)"
+def _cut(text: str, length: int = _MOST_TEXT) -> str:
+    return text if len(text) <= length else f"{text[:length]}… (cut: {len(text)} characters)"
