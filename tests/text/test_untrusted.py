@@ -15,7 +15,7 @@ from vieval_plugin.generation.image_api import ImageApi, make
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.readers.sample_rows import samples_of_row
-from vieval_plugin.readers.tables import BadLine, row_of_line
+from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.untrusted import address_of, exists, is_below, isdir, isfile, overlong, path_of, real
 
 PACKAGE = Path(__file__).parents[2] / "vieval_plugin"
@@ -190,7 +190,7 @@ def test_results_in_a_circle_of_links_are_one_line(tmp_path, capfd):
 def test_a_sample_with_a_name_that_nobody_can_read_is_a_bad_line(about, tmp_path):
     row = {"uid": "1", "kind": "tig", "images": {"output": "x.png"}, "texts": {"prompt": "a cat"}, **about}
     with pytest.raises(BadLine) as raised:
-        samples_of_row(tmp_path, 1, row_of_line(json.dumps(row).encode()), None, "own")
+        samples_of_row(tmp_path, 1, row, None, "own")
     assert len(str(raised.value)) < 300
 
 

@@ -24,12 +24,19 @@ from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.prompts.packs import read_mapping
 from vieval_plugin.prompts.schema import parsed
-from vieval_plugin.readers.columns import ColumnMap, columns_by_field, fields_of, require_columns, sample_row
+from vieval_plugin.readers.columns import (
+    ColumnMap,
+    columns_by_field,
+    fields_of,
+    located,
+    require_columns,
+    sample_row,
+)
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.derived_columns import text_of, with_derived_columns
+from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.rows import ASPECT, Row, absent_file, read_lines
 from vieval_plugin.readers.sample_rows import samples_of_row
-from vieval_plugin.readers.table_rows import located, open_table
 from vieval_plugin.readers.tables import BadLine, InputTable, StoredImage
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import is_below, isfile
@@ -299,9 +306,9 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
         reading.fields  # noqa: B018  a column that is absent is told before anything is judged
     parts = reading.parts()
 
-    def read(place: Path, part: str) -> Sequence[Judged]:
-        return replace(reading, folder=place).load(part)
+    def read(data_folder: Path, part: str) -> Sequence[Judged]:
+        return replace(reading, folder=data_folder).load(part)
 
     advice = described.advice or f"put the images where {described.table or described.two_by_two} names them"
-    data = DataFolder(described.name, parts, read, advice, place=folder)
+    data = DataFolder(described.name, parts, read, advice, path=folder)
     return data.benchmark(described.report(), kinds=dict.fromkeys(parts, described.kind), **common)

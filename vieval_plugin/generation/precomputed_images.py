@@ -10,10 +10,10 @@ from pathlib import Path
 from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.requests import ImageRequest, answer_json
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.readers.columns import fields_of
+from vieval_plugin.readers.columns import fields_of, rows_of
 from vieval_plugin.readers.image_names import SUFFIXES, readings, stems_of
+from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.sample_rows import address_among, samples_of_row
-from vieval_plugin.readers.table_rows import open_table, rows_of
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.untrusted import isdir
 

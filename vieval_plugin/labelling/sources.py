@@ -15,12 +15,12 @@ from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.labelling.choice import choose
 from vieval_plugin.readers.absent_images import absent_image
+from vieval_plugin.readers.arrow_tables import with_cells
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.image_folder import read_named
+from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.rows import Row, read_lines
 from vieval_plugin.readers.samples import SampleSource
-from vieval_plugin.readers.table_cells import with_cells
-from vieval_plugin.readers.table_rows import open_table
 from vieval_plugin.records import OWN, InputRow
 from vieval_plugin.results.own_verdicts import is_own
 from vieval_plugin.results.rows import rows_of

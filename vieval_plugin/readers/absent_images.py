@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from vieval_plugin.errors import VievalError
@@ -14,24 +14,23 @@ from vieval_plugin.records import UNJUDGED, unjudged
 
 def absent_image(judged: Judged) -> str:
     """The image of a sample or contest that is not there, in words; empty where all are."""
-    for sample in candidates_of(judged):
-        for role, image in sample.images.items():
-            if not is_there(image):
-                return f"the image {role} is not there: {name_of(image)}"
-    return ""
+    return next((reason for _, _, reason in _absent_images(judged)), "")
 
 
 def absence(judged: Judged) -> Verdict | None:
     """The verdict where an image is not there: `no_image` of an output, else `tool_error`; None where all are there."""
-    absent = [
-        (number, role, f"the image {role} is not there: {name_of(image)}")
-        for number, sample in enumerate(candidates_of(judged), start=1)
-        for role, image in sample.images.items()
-        if not is_there(image)
-    ]
-    if conditions := [reason for _, role, reason in absent if not _is_output(role)]:
+    absences = list(_absent_images(judged))
+    if conditions := [reason for _, role, reason in absences if not _is_output(role)]:
         return unjudged(Status.TOOL_ERROR, conditions[0])
-    return _no_image(judged, {number: reason for number, _, reason in absent})
+    return _no_image(judged, {number: reason for number, _, reason in absences})
+
+
+def _absent_images(judged: Judged) -> Iterator[tuple[int, str, str]]:
+    """Images that are not there: the candidate's number from 1, the role, and the reason in words."""
+    for number, sample in enumerate(candidates_of(judged), start=1):
+        for role, image in sample.images.items():
+            if not is_there(image):
+                yield number, role, f"the image {role} is not there: {name_of(image)}"
 
 
 def with_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
@@ -44,8 +43,8 @@ def with_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
         for role, image in sample.images.items()
         if _is_output(role) and (reason := _unreadable(image))
     }
-    lack = _no_image(judged, reasons)
-    return replace(lack, trace=(*verdict.trace, *lack.trace)) if lack else verdict
+    no_image = _no_image(judged, reasons)
+    return replace(no_image, trace=(*verdict.trace, *no_image.trace)) if no_image else verdict
 
 
 def _is_output(role: str) -> bool:
@@ -72,8 +71,7 @@ def _no_image(judged: Judged, reasons: Mapping[int, str]) -> Verdict | None:
 
 def require_images(judged: Iterable[Judged], remedy: str) -> None:
     """VievalError naming the first image file that is absent and how many are, with what to do about it."""
-    absent = (image for sample in judged for image in images_of(sample) if not is_there(image))
-    missing = list(dict.fromkeys(map(name_of, absent)))
-    if missing:
+    images = (image for sample in judged for image in images_of(sample))
+    if missing := list(dict.fromkeys(name_of(image) for image in images if not is_there(image))):
         more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
         raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")

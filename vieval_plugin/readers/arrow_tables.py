@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from vieval_plugin.errors import VievalError, install_advice
-from vieval_plugin.judges.protocol import TableCell
-from vieval_plugin.readers.places import Place, reason_of, size_of
+from vieval_plugin.images import is_there
+from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.judges.protocol import Image, TableCell
+from vieval_plugin.readers.places import Place, place_of, reason_of, size_of
 from vieval_plugin.readers.rows import require_once
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
 from vieval_plugin.text.suggestions import listed
@@ -24,8 +27,8 @@ from vieval_plugin.text.yaml_json import read_json
 
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files by which a folder of `datasets.save_to_disk` is known: of one split, and of several."""
-ARROW = b"ARROW1"
-"""What an Arrow file begins with; a stream begins otherwise."""
+PARQUET, ARROW = b"PAR1", b"ARROW1"
+"""What parquet and Arrow files begin with; a stream of Arrow begins otherwise."""
 
 _BATCH = 16  # rows in memory at once, each of which may hold an image
 _BUFFER, _REMOTE_BUFFER = 1 << 20, 8 << 20  # bytes of a column that are read at once, in one request
@@ -34,47 +37,35 @@ _MOST_NAMES = 1_000_000  # of columns and row groups in the footer of a parquet 
 _LARGEST, _EXPANSION = 256 << 20, 200  # bytes of all columns, and how many of them a stored byte may stand for
 _MOST_UNPACKED = 2 << 30  # bytes of all cells, a value counted as often as it is there
 
-_Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[TableCell, Any]]]
-"""Record batches of the columns that are asked for, each with the file and the number of its first row there."""
+_Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[int, TableCell, Any]]]
+"""Record batches of the columns that are asked for, each with the number of rows before it in the table, and with the
+file and the number of its first row there."""
 
 
-def parquet_table(place: Place) -> InputTable:
+def parquet_table(file: Place) -> InputTable:
     """A parquet file; VievalError where it cannot be read or is damaged, the latter also while rows are read."""
-    with reading_table(place):
-        return _parquet_table(place, parquet_file(place).schema_arrow)
+    with reading_table(file):
+        return _parquet_table(file, parquet_file(file).schema_arrow, partial(_parquet_batches, file))
 
 
-def row_group_table(place: Place, group: int, wanted: Sequence[range]) -> InputTable:
+def row_group_table(file: Place, group: int, wanted: Sequence[range]) -> InputTable:
     """Rows of a row group of a parquet file, in one pass over it; VievalError as `parquet_table`.
 
     Args:
-        place: the file.
+        file: the parquet file.
         group: the number of the row group.
         wanted: the rows that are read, by their numbers in the file from 0; nothing is read after the last.
     """
-    with reading_table(place):
-        file = parquet_file(place)
-        table = _parquet_table(place, file.schema_arrow)
-
-    def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
-        with reading_table(place):
-            start = sum(file.metadata.row_group(before).num_rows for before in range(group))
-            for batch in batches_of(place, file, columns, [group]):
-                named = [(name, batch.column(name)) for name in columns]
-                for row in range(start, start + batch.num_rows):
-                    if any(row in rows for rows in wanted):
-                        yield row + 1, _cells(named, row - start, TableCell(table.files[0], start, ""))
-                start += batch.num_rows
-                if all(rows.stop <= start for rows in wanted):
-                    return
-
-    return replace(table, read=read)
+    with reading_table(file):
+        parquet = parquet_file(file)
+        batches = partial(_parquet_batches, file, parquet=parquet, group=group)
+        return _parquet_table(file, parquet.schema_arrow, batches, wanted)
 
 
 def arrow_table(paths: Sequence[Path]) -> InputTable:
     """Arrow files or streams of the same columns, one after another; VievalError as `parquet_table`."""
     with reading_table(paths[0]):
-        return _table(str(paths[0]), paths, _arrow_reader(paths[0]).schema, partial(arrow_batches, paths))
+        return _table(str(paths[0]), paths, _arrow_reader(paths[0]).schema, partial(_arrow_batches, paths))
 
 
 def is_saved(folder: Path) -> bool:
@@ -106,40 +97,43 @@ def _names_in(path: Path, key: str) -> list[str]:
     return names
 
 
-def _parquet_table(place: Place, schema: Any) -> InputTable:
-    path = Path(str(place))
-    table = _table(str(place), [path], schema, partial(_parquet_batches, place))
+def _parquet_table(file: Place, schema: Any, batches: _Batches, wanted: Sequence[range] | None = None) -> InputTable:
+    path = Path(str(file))
+    table = _table(str(file), [path], schema, batches, wanted)
     # a path in a table of object storage is none of this machine's
-    return replace(table, roots=(path.parent,)) if place.scheme else table
+    return replace(table, roots=(path.parent,)) if file.scheme else table
 
 
-def _table(name: str, paths: Sequence[Path], schema: Any, batches: _Batches) -> InputTable:
+def _table(
+    name: str, paths: Sequence[Path], schema: Any, batches: _Batches, wanted: Sequence[range] | None = None
+) -> InputTable:
     require_once(name, schema.names, schema.names)
     readable = [field.name for field in schema if _is_readable(field.type)]
     unreadable = {field.name: str(field.type) for field in schema if field.name not in readable}
     not_texts = {field.name: str(field.type) for field in schema if not _holds_texts(field.type)}
 
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
-        number = 0
-        for first, batch in batches(columns):
-            named = [(name, batch.column(name)) for name in columns]
-            for place in range(batch.num_rows):
-                number += 1
-                yield number, _cells(named, place, first)
+        for start, first, batch in batches(columns):
+            values = [(name, batch.column(name)) for name in columns]
+            for row in range(batch.num_rows):
+                if wanted is None or any(start + row in rows for rows in wanted):
+                    yield start + row + 1, _cells(values, row, first)
+            if wanted is not None and all(rows.stop <= start + batch.num_rows for rows in wanted):
+                return
 
     folder, files = paths[0].parent, tuple(paths)
     return InputTable(name, tuple(readable), read, folder, files, "row", unreadable=unreadable, not_texts=not_texts)
 
 
-def _cells(columns: Sequence[tuple[str, Any]], place: int, first: TableCell) -> dict[str, Any] | BadLine:
+def _cells(columns: Sequence[tuple[str, Any]], row: int, first: TableCell) -> dict[str, Any] | BadLine:
     cells: dict[str, Any] = {}
     for name, column in columns:
         try:
-            value = column[place].as_py()
+            value = column[row].as_py()
         except (ValueError, IndexError):
             return BadLine(f"{name} cannot be read as UTF-8", cells)
-        cell = TableCell(first.file, first.row + place, name)
-        cells[name] = [_cell(of, cell) for of in value] if isinstance(value, list) else _cell(value, cell)
+        cell = TableCell(first.file, first.row + row, name)
+        cells[name] = [_cell(item, cell) for item in value] if isinstance(value, list) else _cell(value, cell)
     return cells
 
 
@@ -157,17 +151,11 @@ def _is_readable(kind: Any) -> bool:
 
     if types.is_dictionary(kind):
         # of others than these nobody could say what they take in each row
-        measurable = (
-            types.is_primitive,
-            types.is_string,
-            types.is_large_string,
-            types.is_binary,
-            types.is_large_binary,
-        )
-        return any(is_measurable(kind.value_type) for is_measurable in measurable) and _is_readable(kind.value_type)
+        sized = (types.is_primitive, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+        return any(is_sized(kind.value_type) for is_sized in sized) and _is_readable(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind):
-        of = kind.value_type
-        return bool(_is_text(of) or types.is_integer(of) or types.is_floating(of) or _is_image(of))
+        item = kind.value_type
+        return bool(_is_text(item) or types.is_integer(item) or types.is_floating(item) or _is_image(item))
     plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, _is_text)
     return any(is_plain(kind) for is_plain in plain) or _is_image(kind)
 
@@ -180,9 +168,9 @@ def _is_image(kind: Any) -> bool:
     if types.is_struct(kind):
         fields = {field.name: field.type for field in kind}
         # a field that is null in all rows has the type null where the table was made without a schema
-        given = {name: field for name, field in fields.items() if not types.is_null(field)}
-        typed = _is_binary(given.get("bytes", pyarrow.binary())) and _is_text(given.get("path", pyarrow.string()))
-        return bool(typed and given and fields.keys() <= {"bytes", "path"})
+        typed = {name: field for name, field in fields.items() if not types.is_null(field)}
+        fits = _is_binary(typed.get("bytes", pyarrow.binary())) and _is_text(typed.get("path", pyarrow.string()))
+        return bool(fits and typed and fields.keys() <= {"bytes", "path"})
     return _is_binary(kind)
 
 
@@ -206,33 +194,36 @@ def _is_binary(kind: Any) -> bool:
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
 
 
-def _parquet_batches(place: Place, columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:
-    with reading_table(place):
-        row = 0
-        for batch in batches_of(place, parquet_file(place), columns):
-            yield TableCell(Path(str(place)), row, ""), batch
+def _parquet_batches(
+    file: Place, columns: Sequence[str], parquet: Any = None, group: int | None = None
+) -> Iterator[tuple[int, TableCell, Any]]:
+    with reading_table(file):
+        parquet = parquet or parquet_file(file)
+        row = sum(parquet.metadata.row_group(earlier).num_rows for earlier in range(group or 0))
+        for batch in batches_of(file, parquet, columns, None if group is None else [group]):
+            yield row, TableCell(Path(str(file)), row, ""), batch
             row += batch.num_rows
 
 
-def batches_of(place: Place, file: Any, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[Any]:
+def batches_of(file: Place, parquet: Any, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[Any]:
     """Batches of a `parquet_file`, of all row groups or of some; ValueError where their cells are a bomb.
 
     A value that is stored once may be in every row, so batches are short where it could be large.
     """
-    metadata = file.metadata
+    metadata = parquet.metadata
     largest = max((metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)), default=0)
     rows = max(1, min(_BATCH, _LARGEST // max(largest, 1)))
-    batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False)
-    return _within_bounds(size_of(place), batches)
+    batches = parquet.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False)
+    return _within_bounds(size_of(file), batches)
 
 
 def _within_bounds(size: int, batches: Iterable[Any]) -> Iterator[Any]:
     """Batches, until their cells take more than a file of this size may hold."""
-    most, unpacked = max(_MOST_UNPACKED, _EXPANSION * size), 0
+    limit, unpacked = max(_MOST_UNPACKED, _EXPANSION * size), 0
     for batch in batches:
         unpacked += sum(map(_unpacked_bytes, batch.columns))
-        if unpacked > most:
-            raise ValueError(f"its cells would be more than {most >> 20} MiB, a bomb by its ratio")
+        if unpacked > limit:
+            raise ValueError(f"its cells would be more than {limit >> 20} MiB, a bomb by its ratio")
         yield batch
 
 
@@ -246,40 +237,41 @@ def _unpacked_bytes(column: Any) -> int:
     return int(compute.sum(compute.take(lengths, column.indices)).as_py() or 0)
 
 
-def parquet_file(place: Place) -> Any:
+def parquet_file(file: Place) -> Any:
     """A parquet file within limits: what its footer says is believed up to a size, and a bomb that it shows is refused."""
     from pyarrow import parquet
 
-    stream = place.system.open_input_file(place.path)
+    stream = file.system.open_input_file(file.path)
     size = stream.size()
     footer = int.from_bytes(stream.read_at(4, max(size - 8, 0)), "little")
     if footer > _LONGEST_FOOTER:
         raise ValueError(f"a footer of {footer >> 20} MiB")
     # without a buffer of so many bytes all of a row group would be in memory
-    file = parquet.ParquetFile(
+    opened = parquet.ParquetFile(
         stream,
-        buffer_size=_REMOTE_BUFFER if place.scheme else _BUFFER,
+        buffer_size=_REMOTE_BUFFER if file.scheme else _BUFFER,
         pre_buffer=False,
         thrift_string_size_limit=_LONGEST_FOOTER,
         thrift_container_size_limit=_MOST_NAMES,
     )
     # of groups and not of their columns, at which pyarrow ends the process where a footer is damaged
-    unpacked = sum(file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups))
+    unpacked = sum(opened.metadata.row_group(group).total_byte_size for group in range(opened.metadata.num_row_groups))
     if unpacked > max(_LARGEST, _EXPANSION * size):
         raise ValueError(f"it would be {unpacked >> 20} MiB, a bomb by its ratio")
-    return file
+    return opened
 
 
-def arrow_batches(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:
-    """Batches of the columns of Arrow files, each with the file and the number of its first row there."""
+def _arrow_batches(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[int, TableCell, Any]]:
+    start = 0
     for path in paths:
         row = 0
         with reading_table(path):
             reader = _arrow_reader(path, columns)
             batches = map(reader.get_batch, range(reader.num_record_batches)) if _is_file(path) else reader
             for batch in _within_bounds(path.stat().st_size, map(_validated, batches)):
-                yield TableCell(path, row, ""), batch
+                yield start + row, TableCell(path, row, ""), batch
                 row += batch.num_rows
+        start += row
 
 
 def _validated(batch: Any) -> Any:
@@ -296,8 +288,8 @@ def _arrow_reader(path: Path, columns: Sequence[str] | None = None) -> Any:
     if columns is not None:
         names = _arrow_reader(path).schema.names
         options = ipc.IpcReadOptions(use_threads=False, included_fields=[names.index(name) for name in columns])
-    opened = ipc.open_file if _is_file(path) else ipc.open_stream
-    return opened(pyarrow.memory_map(str(path)), options=options)
+    open_reader = ipc.open_file if _is_file(path) else ipc.open_stream
+    return open_reader(pyarrow.memory_map(str(path)), options=options)
 
 
 def _is_file(path: Path) -> bool:
@@ -306,16 +298,54 @@ def _is_file(path: Path) -> bool:
 
 
 @contextmanager
-def reading_table(place: Place | Path) -> Iterator[None]:
+def reading_table(file: Place | Path) -> Iterator[None]:
     """A file while pyarrow reads it, which raises many types on one that is damaged."""
     try:
         yield
     except VievalError:
         raise
     except ImportError:
-        raise VievalError(f"{place}: reading it needs pyarrow; {install_advice('tables')}") from None
+        raise VievalError(f"{file}: reading it needs pyarrow; {install_advice('tables')}") from None
     except Exception as error:
         reason = reason_of(error)
-        if isinstance(place, Place) and place.scheme and not isinstance(error, ValueError):  # the service's, or damage
-            raise VievalError(f"{place}: cannot be read ({reason})") from None
-        raise VievalError(f"{place}: not readable as parquet or Arrow ({reason}); save it again") from None
+        if isinstance(file, Place) and file.scheme and not isinstance(error, ValueError):  # the service's, or damage
+            raise VievalError(f"{file}: cannot be read ({reason})") from None
+        raise VievalError(f"{file}: not readable as parquet or Arrow ({reason}); save it again") from None
+
+
+def with_cells(judged: Judged) -> Judged:
+    """A sample or contest whose images in cells of tables are read again; one whose table is not there stays as it is.
+
+    Raises:
+        VievalError: a table cannot be read, or has no image in that cell.
+    """
+    if isinstance(judged, Contest):
+        return replace(judged, candidates=tuple(map(with_cells, judged.candidates)))  # type: ignore[arg-type]
+    return replace(judged, images={role: _with_cell(image) for role, image in judged.images.items()})
+
+
+def _with_cell(image: Image) -> Image:
+    cell = image.origin
+    if isinstance(image.source, bytes) or not isinstance(cell, TableCell) or not is_there(image):
+        return image
+    with reading_table(cell.file):
+        for _, first, batch in _batches_with(cell):
+            if first.row <= cell.row < first.row + batch.num_rows:
+                value = batch.column(cell.column)[cell.row - first.row].as_py()
+                data = value.get("bytes") if isinstance(value, dict) else value
+                if isinstance(data, bytes):
+                    return replace(image, source=data)
+    raise VievalError(f"{cell.file}: no image in row {cell.row} of {cell.column}; restore the file")
+
+
+def _batches_with(cell: TableCell) -> Iterator[tuple[int, TableCell, Any]]:
+    """Batches of a cell's column: of parquet, those of its row group alone."""
+    with cell.file.open("rb") as stream:
+        is_parquet = stream.read(len(PARQUET)) == PARQUET
+    if not is_parquet:
+        return _arrow_batches([cell.file], [cell.column])
+    file = place_of(cell.file)
+    parquet = parquet_file(file)
+    ends = accumulate(parquet.metadata.row_group(group).num_rows for group in range(parquet.metadata.num_row_groups))
+    group = next((group for group, end in enumerate(ends) if cell.row < end), None)
+    return _parquet_batches(file, [cell.column], parquet, group)

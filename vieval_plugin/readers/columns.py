@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.images import format_of
-from vieval_plugin.judges.protocol import CONDITION_ROLES
+from vieval_plugin.judges.protocol import CONDITION_ROLES, Image
 from vieval_plugin.readers.image_names import SUFFIXES
-from vieval_plugin.readers.sample_rows import is_address
-from vieval_plugin.readers.tables import BadLine, InputTable, StoredImage
+from vieval_plugin.readers.sample_rows import is_address, stem_of
+from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import did_you_mean, listed
-from vieval_plugin.text.untrusted import address_of
+from vieval_plugin.text.untrusted import address_of, is_below
 
 _SUBJECT = "subject"
 _ROLES = tuple(role for role in ("output", *CONDITION_ROLES) if role != _SUBJECT)
@@ -44,44 +45,49 @@ _COMMON: Mapping[str, tuple[str, ...]] = {
 }
 """Names that columns of published tables have, the surest first."""
 _CONDITIONS = ("source", "mask", "control")
+_FIELDS = {
+    **{name: name for name in (*_PLAIN, "images", "texts")},
+    **{role: f"images.{role}" for role in _ROLES},
+    **{text: f"texts.{text}" for text in _TEXTS},
+    "task": "kind",
+}
 _FIRST = 100  # rows whose values say whether a column of such a name holds images
-_FILE_NAME = "_file_name"
 
 
 @dataclass(frozen=True)
 class ColumnMap:
-    """The column of each thing that a sample has (`images.output`, `texts.prompt`, `uid`, ...), and lines on guesses.
-
-    None at all where rows are those of a samples file as they are. `no_text` says what to do where no column is a text.
-    """
+    """The column of each field of a sample."""
 
     columns: Mapping[str, str]
+    """Columns by field (`images.output`, `texts.prompt`, `uid`, ...); none where rows are a samples file's as they are."""
     notes: tuple[str, ...] = ()
+    """Lines for the user on what was guessed or left out."""
     no_text: str = ""
+    """Advice where no column is a text."""
 
 
-def parse_columns(named: Sequence[str]) -> dict[str, str]:
+def parse_columns(options: Sequence[str]) -> dict[str, str]:
     """The columns that a user names, from texts such as `output=image,prompt=caption`; a name may be empty.
 
     Raises:
         VievalError: a text is no such list, or no sample has what it names.
     """
-    chosen: dict[str, str] = {}
-    for pair in (pair for text in named for pair in text.split(",")):
+    columns: dict[str, str] = {}
+    for pair in (pair for text in options for pair in text.split(",")):
         key, equals, column = (piece.strip() for piece in pair.partition("="))
         if not equals:
             raise VievalError(f"--columns {pair[:80]!r} names no column; write it as output=image,prompt=caption")
-        chosen |= columns_by_field({key: column}, "--columns")
-    return chosen
+        columns |= columns_by_field({key: column}, "--columns")
+    return columns
 
 
-def columns_by_field(named: Mapping[str, str], where: str) -> dict[str, str]:
+def columns_by_field(columns: Mapping[str, str], where: str) -> dict[str, str]:
     """Columns by the field that each key means; VievalError, which `where` begins, for a key that means none."""
-    for key in named:
+    for key in columns:
         if not _field(key):
             hint = did_you_mean(key, KEYS, 0.6) or ";"
             raise VievalError(f"{where}: {key[:80]!r} is nothing that a sample has{hint} that is {', '.join(KEYS)}")
-    return {_field(key): column for key, column in named.items()}
+    return {_field(key): column for key, column in columns.items()}
 
 
 def require_columns(table: InputTable, columns: Iterable[str]) -> None:
@@ -91,10 +97,10 @@ def require_columns(table: InputTable, columns: Iterable[str]) -> None:
             raise VievalError(f"{table.name}: {_of_type(table, column)}")
         if column not in table.columns:
             hint = did_you_mean(column, table.columns) or ";"
-            raise VievalError(f"{table.name}: no column {column[:80]!r}{hint} {_listed(table.columns)}")
+            raise VievalError(f"{table.name}: no column {column[:80]!r}{hint} {_in_words(table.columns)}")
 
 
-def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True) -> ColumnMap:
+def fields_of(table: InputTable, columns: Mapping[str, str], outputs: bool = True) -> ColumnMap:
     """The columns of a table by what they are to a sample.
 
     A column that is called `source`, `mask`, `control` or a synonym, and that the user does not name, is read only where
@@ -103,57 +109,63 @@ def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True
 
     Args:
         table: whose columns are looked at.
-        chosen: what the user says of them, by `parse_columns`.
+        columns: what the user says of them, by `parse_columns`.
         outputs: whether rows have images that were made; without them they are prompts.
 
     Raises:
-        VievalError: a chosen column is not there, no column holds images where there should be some, or one that may
-            hold conditions looks like images in some rows alone.
+        VievalError: a column of the user's is not there, no column holds images where there should be some, or one that
+            may hold conditions looks like images in some rows alone.
     """
     if table.nested and {"status", "scores"} <= set(table.columns):
         raise VievalError(f"{table.name}: verdicts, where samples are needed; give the table that was judged")
-    if table.nested and not chosen and {"images", "texts"} & set(table.columns):
+    if table.nested and not columns and {"images", "texts"} & set(table.columns):
         return ColumnMap({})
-    require_columns(table, chosen.values())
-    named = {field: column for column in table.columns if column not in _CONDITIONS and (field := _field(column))}
-    if _SUBJECT in table.columns and _SUBJECT not in chosen.values():
+    require_columns(table, columns.values())
+    if _SUBJECT in table.columns and _SUBJECT not in columns.values():
         raise VievalError(
             f"{table.name}: is the column {_SUBJECT!r} an image or a text? call it images.{_SUBJECT} or texts.{_SUBJECT}"
         )
-    fields = {field: column for field, column in {**named, **chosen}.items() if column}
-    guessed, words = _guessed(table, {**fields, **chosen}, outputs)
+    by_own_name = {field: column for column in table.columns if column not in _CONDITIONS and (field := _field(column))}
+    fields = {field: column for field, column in {**by_own_name, **columns}.items() if column}
+    guessed, no_images = _guessed(table, {**fields, **columns}, outputs)
     fields |= guessed
-    _require_texts(table, fields)
-    if outputs and table.columns and not any(field.startswith("images") for field in fields):
-        hints = (
-            (f" {column!r}", did_you_mean(column, ("output", *_COMMON["output"]), 0.7)) for column in table.columns
-        )
-        column, hint = next((pair for pair in hints if pair[1]), (" of images", ";"))
-        unreadable = "".join(f"; {_of_type(table, name)}" for name in list(table.unreadable)[:1])
-        raise VievalError(
-            f"{table.name}: no column{column}{hint} {_listed(table.columns)}; say which it is: --columns output=COLUMN"
-            f"{unreadable}; see {docs_url('guides/scoring.md#columns-of-a-table')}"
-        )
-    no_text = "" if any(field.startswith("texts") for field in fields) else _no_text(table, fields)
-    if no_text and not outputs and table.columns:
-        raise VievalError(no_text)
-    return ColumnMap(fields, _notes(table, fields, guessed, words), no_text)
-
-
-def _require_texts(table: InputTable, fields: Mapping[str, str]) -> None:
-    """VievalError for a text whose column holds something else."""
     for field, column in fields.items():
         part, _, name = field.partition(".")
         if part == "texts" and column in table.not_texts:
             raise VievalError(
                 f"{table.name}: the column {column[:80]!r} ({table.not_texts[column][:80]}) is no text; --columns "
-                f"{_column_name(name)}=COLUMN names another"
+                f"{name if name in _TEXTS else field}=COLUMN names another"
             )
+    if outputs and table.columns and not any(field.startswith("images") for field in fields):
+        raise _no_output(table)
+    unused = [column for column in (*table.columns, *table.unreadable) if column and column not in fields.values()]
+    no_text = "" if any(field.startswith("texts") for field in fields) else _no_text(table, fields, unused)
+    if no_text and not outputs and table.columns:
+        raise VievalError(no_text)
+    by_synonym = {field: column for field, column in guessed.items() if _field(column) != field}
+    synonyms = ", ".join(f"{column} as {field.partition('.')[2] or field}" for field, column in by_synonym.items())
+    notes = []
+    if synonyms:
+        notes.append(f"guessed by its columns' names: reading {synonyms}; --columns KEY=COLUMN says otherwise")
+    for column, value in no_images.items():
+        notes.append(
+            f"the column {column[:80]!r} holds no images (such as {value}) and is left out; --columns "
+            f"category={column} reads it, or image_model={column} if it names the generator"
+        )
+    if unread := [column for column in unused if column not in no_images]:
+        notes.append(f"columns that are left out: {listed(unread)}")
+    return ColumnMap(fields, tuple(f"{table.name}: {note}" for note in notes), no_text)
 
 
-def _column_name(text: str) -> str:
-    """The key of a text in --columns."""
-    return text if text in _TEXTS else f"texts.{text}"
+def _no_output(table: InputTable) -> VievalError:
+    """The error for a table without a column of images: which it could be, and how to say so."""
+    hints = ((f" {column!r}", did_you_mean(column, ("output", *_COMMON["output"]), 0.7)) for column in table.columns)
+    column, hint = next((pair for pair in hints if pair[1]), (" of images", ";"))
+    unreadable = "".join(f"; {_of_type(table, name)}" for name in list(table.unreadable)[:1])
+    return VievalError(
+        f"{table.name}: no column{column}{hint} {_in_words(table.columns)}; say which it is: --columns output=COLUMN"
+        f"{unreadable}; see {docs_url('guides/scoring.md#columns-of-a-table')}"
+    )
 
 
 def _of_type(table: InputTable, column: str) -> str:
@@ -161,13 +173,119 @@ def _of_type(table: InputTable, column: str) -> str:
     return f"the column {column[:80]!r} is {kind[:200]}, which cannot be read; save it as texts, numbers or images"
 
 
-def _no_text(table: InputTable, fields: Mapping[str, str]) -> str:
+def _no_text(table: InputTable, fields: Mapping[str, str], unused: Sequence[str]) -> str:
     """The line on a table without a column of texts: which columns could be it."""
-    left, text = _left_out(table, fields), "instruction" if "images.source" in fields else "prompt"
-    if not left:
+    text = "instruction" if "images.source" in fields else "prompt"
+    if not unused:
         return f"{table.name}: no {text} was found; add a column {text!r}"
-    column = left[0] if len(left) == 1 else "COLUMN"
-    return f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: {listed(left)})"
+    column = unused[0] if len(unused) == 1 else "COLUMN"
+    return f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: {listed(unused)})"
+
+
+def _in_words(columns: Sequence[str]) -> str:
+    return f"the columns are {listed(columns)}" if columns else "it has no columns"
+
+
+def _field(column: str) -> str:
+    """The field that a column's own name says; empty for a name that says none."""
+    part, _, name = column.partition(".")
+    return column if part in ("images", "texts") and name else _FIELDS.get(column, "")
+
+
+def _guessed(table: InputTable, fields: Mapping[str, str], outputs: bool) -> tuple[dict[str, str], dict[str, str]]:
+    """Columns by the fields that their names are common for, beside fields whose columns are there.
+
+    Beside them, by their names, columns of conditions that hold no images, each with one of its values.
+    """
+    plain = {_plain(column): column for column in reversed(table.columns) if column not in fields.values()}
+    instructions = ("instruction", *_COMMON["instruction"])
+    has_instructions = "texts.instruction" in fields or not plain.keys().isdisjoint(instructions)
+    guessed: dict[str, str] = {}
+    no_images: dict[str, str] = {}
+    is_edited = bool(fields.get("images.source"))
+    for key, synonyms in _COMMON.items():
+        field, names = _field(key), (key, *synonyms)
+        if field in fields or (key == "output" and not outputs):
+            continue
+        if key == "instruction" and is_edited:
+            names = (*names, *_COMMON["prompt"])  # a text beside an image that is edited
+        if key == "prompt" and "texts.instruction" in {*fields, *guessed}:
+            continue
+        for column in (plain[name] for name in names if name in plain and plain[name] not in guessed.values()):
+            values = _first_values(table, column) if key in _CONDITIONS else []
+            looks = [_looks_like_image(value, has_instructions) for value in values]
+            if any(looks) and not all(looks):
+                raise VievalError(
+                    f"{table.name}: is the column {column[:80]!r} an image? {_shortened(values[looks.index(True)])} looks "
+                    f"like one, and {_shortened(values[looks.index(False)])} does not; say --columns {key}={column} to read "
+                    f"it, or --columns {key}= to leave it out"
+                )
+            if all(looks):
+                guessed[field] = column
+                is_edited = is_edited or (key == "source" and bool(looks))
+                break
+            no_images[column] = _shortened(values[0])
+    return guessed, no_images
+
+
+def _plain(column: str) -> str:
+    """A column's name as `_COMMON` has it: `Edited-Image` and `edited_image_file_name` are `edited_image`."""
+    return column.strip().lower().replace(" ", "_").replace("-", "_").removesuffix("_file_name")
+
+
+def _first_values(table: InputTable, column: str) -> list[Any]:
+    """The values of a column in the first rows, less those that are empty."""
+    rows = (row for _, row in islice(table.read([column]), _FIRST) if not isinstance(row, BadLine))
+    return [value for row in rows if not _is_empty(value := row.get(column))]
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _looks_like_image(value: Any, has_instructions: bool) -> bool:
+    """Return whether a value has the form of an image: its bytes or pixels, or a text that names one."""
+    if isinstance(value, list):
+        return all(_looks_like_image(item, has_instructions) for item in value)
+    if isinstance(value, StoredImage):
+        if value.data is not None and format_of(value.data):
+            return True
+        value = value.name
+    if isinstance(value, str):
+        address = address_of(value) if is_address(value) else None
+        path = address.path if address else value.strip()
+        return path.lower().endswith(SUFFIXES) or path.startswith("data:image/") or (bool(address) and has_instructions)
+    if isinstance(value, dict):
+        return not value.keys().isdisjoint(("bytes", "path"))
+    return not isinstance(value, (int, float))
+
+
+def _shortened(value: Any) -> str:
+    return repr(redacted(value)[:60] if isinstance(value, str) else value)[:80]
+
+
+def rows_of(table: InputTable, fields: ColumnMap, uids: bool = False) -> Iterator[NumberedRow]:
+    """The rows of a table in the form of a samples file's lines; images are texts or `Image`.
+
+    Args:
+        table: whose rows are read.
+        fields: by `fields_of`.
+        uids: whether a row without a uid is called by the file of its output, with a number where another was before.
+    """
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for number, cells in table.read(list(dict.fromkeys(fields.columns.values()))):
+        if isinstance(cells, BadLine):
+            yield number, BadLine(str(cells), sample_row(cells.row, fields))
+            continue
+        row = sample_row(cells, fields)
+        if table.image_model:
+            row.setdefault("image_model", table.image_model)
+        if uids:
+            _call(row, counts)
+        try:
+            yield number, located(row, table)
+        except BadLine as bad:
+            yield number, BadLine(str(bad), row)
 
 
 def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
@@ -177,7 +295,7 @@ def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
     row: dict[str, Any] = {"images": {}, "texts": {}}
     for field, column in fields.columns.items():
         value = cells.get(column)
-        if value is None or (isinstance(value, str) and not value.strip()):
+        if _is_empty(value):
             continue
         part, _, name = field.partition(".")
         if name and isinstance(row[part], dict):
@@ -194,114 +312,45 @@ def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
     return row
 
 
-def _field(name: str) -> str:
-    """The field that a column's own name says; empty for a name that says none."""
-    part, _, rest = name.partition(".")
-    if name in ("images", "texts") or (part in ("images", "texts") and rest):
-        return name
-    if name in _ROLES:
-        return f"images.{name}"
-    if name in _TEXTS:
-        return f"texts.{name}"
-    return "kind" if name == "task" else name if name in _PLAIN else ""
+def _call(row: dict[str, Any], counts: Counter[tuple[str, str, str]]) -> None:
+    """Give a row a uid by its output's file where it has none; `counts` are those of uids by image model and draw."""
+    model, draw = str(row.get("image_model", "")), str(row.get("draw", 0))
+    uid, images = row.get("uid"), row.get("images")
+    output = images.get("output") if isinstance(images, dict) else None
+    name = output.name if isinstance(output, StoredImage) else output
+    if uid is None and isinstance(name, str) and (stem := stem_of(name)):
+        uid = stem
+        while count := counts[model, draw, uid]:
+            counts[model, draw, uid] += 1
+            uid = f"{stem}_{count + 1}"
+        row["uid"] = uid
+    counts[model, draw, str(uid)] += 1
 
 
-def _guessed(table: InputTable, known: Mapping[str, str], outputs: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """Columns by the fields that their names are common for, of fields that are not known.
-
-    Beside them, by their names, columns of conditions that hold no images, each with one of its values.
-    """
-    plain = {_plain(column): column for column in reversed(table.columns) if column not in known.values()}
-    has_instructions = "texts.instruction" in known or not plain.keys().isdisjoint(_names("instruction"))
-    guessed: dict[str, str] = {}
-    words: dict[str, str] = {}
-    is_edited = bool(known.get("images.source"))
-    for key in _COMMON:
-        field, names = _field(key), _names(key)
-        if field in known or (key == "output" and not outputs):
-            continue
-        if key == "instruction" and is_edited:
-            names = (*names, *_COMMON["prompt"])  # a text beside an image that is edited
-        if key == "prompt" and "texts.instruction" in {*known, *guessed}:
-            continue
-        for column in (plain[name] for name in names if name in plain and plain[name] not in guessed.values()):
-            values = _first_values(table, column) if key in _CONDITIONS else []
-            looks = [_looks_like_image(value, has_instructions) for value in values]
-            if any(looks) and not all(looks):
-                raise VievalError(
-                    f"{table.name}: is the column {column[:80]!r} an image? {_shown(values[looks.index(True)])} looks like "
-                    f"one, and {_shown(values[looks.index(False)])} does not; say --columns {key}={column} to read it, or "
-                    f"--columns {key}= to leave it out"
-                )
-            if all(looks):
-                guessed[field] = column
-                is_edited = is_edited or (key == "source" and bool(looks))
-                break
-            words[column] = _shown(values[0])
-    return guessed, words
+def located(row: dict[str, Any], table: InputTable) -> dict[str, Any]:
+    """A row whose stored images are images; BadLine where others wrote the table and a path leads out of its folder."""
+    images = row.get("images")
+    if not isinstance(images, dict):
+        return row
+    located = {
+        role: [_located(item, role, table) for item in value]
+        if isinstance(value, list)
+        else _located(value, role, table)
+        for role, value in images.items()
+    }
+    return {**row, "images": located}
 
 
-def _names(key: str) -> tuple[str, ...]:
-    return (key, *_COMMON[key])
-
-
-def _first_values(table: InputTable, column: str) -> list[Any]:
-    """The values of a column in the first rows, less those that are empty."""
-    cells = (row.get(column) for _, row in islice(table.read([column]), _FIRST) if not isinstance(row, BadLine))
-    return [cell for cell in cells if not (cell is None or (isinstance(cell, str) and not cell.strip()))]
-
-
-def _looks_like_image(value: Any, has_instructions: bool) -> bool:
-    """Return whether a value has the form of an image: its bytes or pixels, or a text that names one."""
-    if isinstance(value, list):
-        return all(_looks_like_image(of, has_instructions) for of in value)
+def _located(value: Any, role: str, table: InputTable) -> Any:
+    roots = table.roots
     if isinstance(value, StoredImage):
-        if value.data is not None and format_of(value.data):
-            return True
-        value = value.name
-    if isinstance(value, str):
-        address = address_of(value) if is_address(value) else None
-        path = address.path if address else value.strip()
-        return path.lower().endswith(SUFFIXES) or path.startswith("data:image/") or (bool(address) and has_instructions)
-    if isinstance(value, dict):
-        return not value.keys().isdisjoint(("bytes", "path"))
-    return not isinstance(value, (int, float))
-
-
-def _shown(value: Any) -> str:
-    return repr(redacted(value)[:60] if isinstance(value, str) else value)[:80]
-
-
-def _plain(column: str) -> str:
-    """A column's name as `_COMMON` has it: `Edited-Image` and `edited_image_file_name` are `edited_image`."""
-    plain = column.strip().lower().replace(" ", "_").replace("-", "_")
-    return plain.removesuffix(_FILE_NAME)
-
-
-def _notes(
-    table: InputTable, fields: Mapping[str, str], guessed: Mapping[str, str], words: Mapping[str, str]
-) -> tuple[str, ...]:
-    left = [column for column in _left_out(table, fields) if column not in words]
-    by_synonym = {field: column for field, column in guessed.items() if _field(column) != field}
-    read = ", ".join(f"{column} as {field.partition('.')[2] or field}" for field, column in by_synonym.items())
-    lines = (
-        [f"{table.name}: guessed by its columns' names: reading {read}; --columns KEY=COLUMN says otherwise"]
-        if read
-        else []
-    )
-    for column, value in words.items():
-        lines.append(
-            f"{table.name}: the column {column[:80]!r} holds no images (such as {value}) and is left out; --columns "
-            f"category={column} reads it, or image_model={column} if it names the generator"
+        if value.data is not None:
+            return Image(value.data, value.cell)
+        value, roots = value.name, roots or (table.folder,)
+    if not isinstance(value, str) or not roots or is_address(value):
+        return value
+    if not any(is_below(table.folder / value, root) for root in roots):
+        raise BadLine(
+            f"the image {role} is {redacted(value)[:200]!r}, outside the folder of the table, and is not read"
         )
-    if left:
-        lines.append(f"{table.name}: columns that are left out: {listed(left)}")
-    return tuple(lines)
-
-
-def _left_out(table: InputTable, fields: Mapping[str, str]) -> list[str]:
-    return [column for column in (*table.columns, *table.unreadable) if column and column not in fields.values()]
-
-
-def _listed(columns: Sequence[str]) -> str:
-    return f"the columns are {listed(columns)}" if columns else "it has no columns"
+    return Image(table.folder / value)

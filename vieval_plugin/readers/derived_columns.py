@@ -11,35 +11,35 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.columns import require_columns
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
 
-_NAMED = re.compile(r"\{([^{}]+)\}")
+_IN_BRACES = re.compile(r"\{([^{}]+)\}")
 
 
-def with_derived_columns(table: InputTable, split: Mapping[str, str], named: Iterable[str]) -> InputTable:
+def with_derived_columns(table: InputTable, split: Mapping[str, str], columns: Iterable[str]) -> InputTable:
     """A table with the columns that are derived from its own.
 
     Args:
         table: whose rows are read.
         split: by column, a template such as `{image_model}_{uid}.png` that its texts have: each name is a column.
-        named: columns and templates such as `images/{file}`; each template is a column, filled from those it names.
+        columns: names of columns, and templates such as `images/{file}`; each template is a column, filled from those it names.
 
     Raises:
         VievalError: a column is absent or there already, or nothing stands between two names of a template. Rows whose
             text has not the form of its template are `BadLine`.
     """
     require_columns(table, split)
-    parts = [name for template in split.values() for name in _NAMED.findall(template)]
+    parts = [name for template in split.values() for name in _IN_BRACES.findall(template)]
     for number, name in enumerate(parts):
         if name in table.columns or name in parts[:number]:
             raise VievalError(f"{table.name}: split: there is a column {name!r} already; choose another name")
     for template in split.values():
-        if not all(_NAMED.split(template)[2:-1:2]) or not _NAMED.search(template):
+        if not all(_IN_BRACES.split(template)[2:-1:2]) or not _IN_BRACES.search(template):
             raise VievalError(f"{table.name}: split: {template!r} is not names in braces with text between each two")
-    sources = {template: _NAMED.findall(template) for template in named if _NAMED.search(template)}
+    sources = {template: _IN_BRACES.findall(template) for template in columns if _IN_BRACES.search(template)}
     wider = replace(table, columns=(*table.columns, *parts))
     require_columns(wider, [name for names in sources.values() for name in names])
 
-    def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
-        needed = dict.fromkeys([*columns, *split, *(name for names in sources.values() for name in names)])
+    def read(requested: Sequence[str]) -> Iterator[NumberedRow]:
+        needed = dict.fromkeys([*requested, *split, *(name for names in sources.values() for name in names)])
         for number, cells in table.read([column for column in needed if column in table.columns]):
             yield number, cells if isinstance(cells, BadLine) else _derived(cells, split, sources)
 
@@ -70,7 +70,7 @@ def _derived(
     for template, names in sources.items():
         texts = {name: text_of(row.get(name)) for name in names}
         if all(texts.values()):
-            row[template] = _NAMED.sub(lambda match: texts[match[1]], template)  # noqa: B023  called at once
+            row[template] = _IN_BRACES.sub(lambda match: texts[match[1]], template)  # noqa: B023  called at once
     return row
 
 
@@ -80,11 +80,11 @@ def _parts(text: str, template: str) -> dict[str, str] | None:
     >>> _parts("sd_1.5_low_007.jpg", "{image_model}_{uid}.{suffix}")
     {'suffix': 'jpg', 'uid': '007', 'image_model': 'sd_1.5_low'}
     """
-    before, first, *pieces, after = _NAMED.split(template)
-    rest, parts = text.removeprefix(before).removesuffix(after), dict[str, str]()
-    if rest != text[len(before) : len(text) - len(after)]:
+    prefix, first_name, *pieces, suffix = _IN_BRACES.split(template)
+    remainder, parts = text.removeprefix(prefix).removesuffix(suffix), dict[str, str]()
+    if remainder != text[len(prefix) : len(text) - len(suffix)]:
         return None
-    for between, name in zip(pieces[-2::-2], pieces[::-2], strict=True):
-        rest, _, parts[name] = rest.rpartition(between)
-    parts[first] = rest
+    for separator, name in zip(pieces[-2::-2], pieces[::-2], strict=True):
+        remainder, _, parts[name] = remainder.rpartition(separator)
+    parts[first_name] = remainder
     return parts if all(parts.values()) else None

@@ -19,44 +19,44 @@ _NAME = re.compile(r"(?P<dataset>\w[\w.-]*/[\w.-]+?)(:(?P<config>[\w.-]+))??(:(?
 _PATIENCE = 10.0  # seconds in which the hub must say anything
 
 
-def is_hub_name(named: str) -> bool:
+def is_hub_name(text: str) -> bool:
     """Return whether a text has the form `ORG/NAME`, `ORG/NAME:SPLIT` or `ORG/NAME:CONFIG:SPLIT`."""
-    return _NAME.fullmatch(named) is not None
+    return _NAME.fullmatch(text) is not None
 
 
-def hub_table(named: str) -> InputTable:
+def hub_table(location: str) -> InputTable:
     """The rows of a data set of the hub, which is fetched whole where the cache of `datasets` does not have it.
 
     Args:
-        named: `ORG/NAME`, with a split where it has several and a config where it has several.
+        location: `ORG/NAME`, with a split where it has several and a config where it has several.
 
     Raises:
         VievalError: `datasets` or pyarrow is not installed, the hub cannot be reached, or it has no such data set or
             split.
     """
-    match = _NAME.fullmatch(named)
+    match = _NAME.fullmatch(location)
     if not match:
-        raise VievalError(f"{named!r} is no data set of the hub; those are called ORG/NAME or ORG/NAME:SPLIT")
+        raise VievalError(f"{location!r} is no data set of the hub; those are called ORG/NAME or ORG/NAME:SPLIT")
     name = match["dataset"]
     if silent := unreachable():
-        raise VievalError(f"{named}: no such file or folder here, and the hub cannot be asked: {silent}")
+        raise VievalError(f"{location}: no such file or folder here, and the hub cannot be asked: {silent}")
     try:
         splits = load_from_hub(name, match["config"] or "")
     except (ImportError, VievalError):
         raise
     except Exception as error:  # of many types, its own and those of what it builds on
         raise VievalError(
-            f"{named}: no such file or folder here, and it cannot be had from the hub ({one_line(error)})"
+            f"{location}: no such file or folder here, and it cannot be had from the hub ({one_line(error)})"
         ) from None
     if (split := match["split"] or "") not in splits and (split or len(splits) != 1):
-        raise VievalError(f"{named}: name one of its splits: {listed([f'{name}:{known}' for known in splits])}")
+        raise VievalError(f"{location}: name one of its splits: {listed([f'{name}:{split}' for split in splits])}")
     dataset = splits[split or next(iter(splits))]
     table = arrow_table([Path(file["filename"]) for file in dataset.cache_files])
-    return replace(table, name=named, roots=_cache_folders())
+    return replace(table, name=location, roots=_cache_folders())
 
 
 def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
-    """What `datasets.load_dataset` gives: a split, or all by name; whatever it raises, and VievalError without it."""
+    """A split of a data set by `datasets.load_dataset`, or all by name; it raises whatever that does."""
     try:
         import datasets
     except ImportError:
@@ -91,5 +91,5 @@ def _cache_folders() -> tuple[Path, ...]:
     import datasets
     from huggingface_hub import constants
 
-    kept = (datasets.config.HF_DATASETS_CACHE, datasets.config.DOWNLOADED_DATASETS_PATH, constants.HF_HUB_CACHE)
-    return tuple(Path(folder) for folder in kept)
+    config = datasets.config
+    return tuple(map(Path, (config.HF_DATASETS_CACHE, config.DOWNLOADED_DATASETS_PATH, constants.HF_HUB_CACHE)))

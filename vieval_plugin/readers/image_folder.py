@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import format_of
@@ -20,6 +21,7 @@ from vieval_plugin.readers.image_names import (
     readings,
     stems_of,
 )
+from vieval_plugin.readers.open_table import metadata_of, other_than_table, parquet_files
 from vieval_plugin.readers.prompt_rows import NAMES, PromptRow, Prompts, own_prompts, prompts_of
 from vieval_plugin.readers.sample_rows import is_address, kind_of, stem_of
 from vieval_plugin.readers.samples import (
@@ -31,7 +33,6 @@ from vieval_plugin.readers.samples import (
     read_samples,
     samples_in_row,
 )
-from vieval_plugin.readers.table_rows import metadata_of, other_than_table, parquet_files
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.plural import plural
 from vieval_plugin.text.suggestions import listed
@@ -44,7 +45,7 @@ _HEAD = 64
 
 
 def read_named(
-    named: Sequence[str],
+    locations: Sequence[str],
     prompts: Path | None = None,
     kind: str | None = None,
     columns: Mapping[str, str] | None = None,
@@ -53,15 +54,16 @@ def read_named(
 
     A folder of parquet files stands for these. In several tables a row without a uid is called by its table and number.
     """
-    paths = [path_of(name) for name in named]
+    paths = [path_of(location) for location in locations]
     if prompts or all(map(is_of_images, paths)):
         return read_folders(paths, prompts, kind, columns)
     tables: dict[str | Path, str] = {}
-    for name, path in zip(named, paths, strict=True):
+    for location, path in zip(locations, paths, strict=True):
         files: dict[str | Path, str] = {file: f"{file.relative_to(path).as_posix()}:" for file in parquet_files(path)}
-        tables |= files or {name: f"{path.name}:"}
-    several = len(tables) > 1
-    return chained([read_samples(table, kind, columns, prefix * several) for table, prefix in tables.items()])
+        tables |= files or {location: f"{path.name}:"}
+    if len(tables) == 1:
+        return read_samples(next(iter(tables)), kind, columns)
+    return chained([read_samples(table, kind, columns, prefix) for table, prefix in tables.items()])
 
 
 def read_folders(
@@ -87,54 +89,55 @@ def read_folders(
             that is called by a uid.
     """
     if prompts is None:
-        own = {found: folder for folder in folders if isdir(folder) and (found := own_prompts(folder))}
-        if len(own) > 1:
-            raise VievalError(f"several files of prompts: {listed(list(map(str, own)))}; name one with --prompts")
-        prompts = next(iter(own), None)
+        files = [file for folder in folders if isdir(folder) and (file := own_prompts(folder))]
+        if len(files) > 1:
+            raise VievalError(f"several files of prompts: {listed(list(map(str, files)))}; name one with --prompts")
+        prompts = files[0] if files else None
     if prompts is None:
         parts = [part for folder in folders if isdir(folder) for part in sorted(folder.iterdir()) if own_prompts(part)]
         if parts:
             return chained([read_folders([part], own_prompts(part), kind, columns) for part in parts])
         return _with_texts(_image_models(folders), kind)
-    known, notes = prompts_of(prompts, columns), list[str]()
+    conditions, notes = prompts_of(prompts, columns), list[str]()
     paired = [
         (prompt.number, model, prompt, draw, file)
-        for model, files in _image_models(folders, _folders_of_conditions(known)).items()
-        for prompt, draw, file in _paired(files, known.rows, prompts, notes)
+        for model, files in _image_models(folders, _folders_of_conditions(conditions)).items()
+        for prompt, draw, file in _paired(files, conditions.rows, prompts, notes)
     ]
     # prompt by prompt, so that the first few samples are of all image models
     paired.sort(key=itemgetter(0))
 
     def rows() -> Iterator[SampleRow]:
         for number, model, prompt, draw, file in paired:
-            conditions = prompt.row.get("images", {})
-            # whatever else is there is told where the row is read
-            images = {**conditions, "output": str(file.absolute())} if isinstance(conditions, Mapping) else conditions
+            images = prompt.row.get("images", {})
+            if isinstance(images, Mapping):  # whatever else is there is an error where the row is read
+                images = {**images, "output": str(file.absolute())}
             row = {**prompt.row, "uid": prompt.uid, "image_model": model, "draw": draw, "images": images}
-            for sample in samples_in_row(known.folder, number, row, kind or kind_of(row), known.unit):
+            for sample in samples_in_row(conditions.folder, number, row, kind, conditions.unit):
                 if sample.verdict and sample.verdict.status is Status.PARSE_FAILURE:
                     raise VievalError(f"{prompts}: {sample.place}: {sample.verdict.reason}")
                 yield sample
 
-    named = (f"{model}/{file.name}" for _, model, _, _, file in paired)
-    fingerprint = fingerprint_of([prompts], kind or "", *named)
-    return checked(SampleSource(str(prompts), rows, fingerprint, (*known.notes, *notes)))
+    names = (f"{model}/{file.name}" for _, model, _, _, file in paired)
+    fingerprint = fingerprint_of([prompts], kind or "", *names)
+    return checked(SampleSource(str(prompts), rows, fingerprint, (*conditions.notes, *notes)))
 
 
-def are_images(named: Sequence[str]) -> bool:
+def are_images(locations: Sequence[str]) -> bool:
     """Return whether all of these are images themselves, and no table: addresses, or files by their names or content."""
-    return all(name.lower().endswith(SUFFIXES) or is_address(name) or _is_image(path_of(name)) for name in named)
+    return all(name.lower().endswith(SUFFIXES) or is_address(name) or _is_image(path_of(name)) for name in locations)
 
 
-def other_than_images(named: Sequence[str]) -> str:
+def other_than_images(locations: Sequence[str]) -> str:
     """The words on the first of these that is no image, and on how it is given its prompts."""
-    other = next(name for name in named if not are_images([name]))
-    if isdir(path_of(other)):
-        return f", and {other} is a folder; name the file of what its images were made of with --prompts"
-    if isfile(path_of(other)) and (kind := other_than_table(path_of(other))):
-        return f", and {other} is {kind}, no image"
-    if len(named) > 1:
-        return f", and {other} is no image; leave it out"
+    location = next(location for location in locations if not are_images([location]))
+    path = path_of(location)
+    if isdir(path):
+        return f", and {location} is a folder; name the file of what its images were made of with --prompts"
+    if isfile(path) and (kind := other_than_table(path)):
+        return f", and {location} is {kind}, no image"
+    if len(locations) > 1:
+        return f", and {location} is no image; leave it out"
     return "; a file of samples has its own"
 
 
@@ -168,10 +171,10 @@ def read_image_samples(
             inferred = kind_of(row) or (_EDIT if source else _KIND)
             yield from samples_in_row(Path.cwd(), number, {"uid": uid, **row}, kind or inferred, "image")
 
-    named = [*images, source or "", *texts.values(), kind or ""]
-    asked = "--instruction TEXT" if source else "--prompt TEXT, or --source IMAGE and --instruction TEXT"
-    no_text = "" if texts else f"nothing says what the images were made of; pass {asked}"
-    return checked(SampleSource("the images", rows, fingerprint_of([], *named), no_text=no_text))
+    fingerprint = fingerprint_of([], *images, source or "", *texts.values(), kind or "")
+    options = "--instruction TEXT" if source else "--prompt TEXT, or --source IMAGE and --instruction TEXT"
+    no_text = "" if texts else f"nothing says what the images were made of; pass {options}"
+    return checked(SampleSource("the images", rows, fingerprint, no_text=no_text))
 
 
 def is_of_images(folder: Path) -> bool:
@@ -195,7 +198,7 @@ def _with_subfolders(folder: Path) -> list[Path]:
 
 def _with_texts(models: Mapping[str, list[Path]], kind: str | None) -> SampleSource:
     """Samples from images beside each of which is a text file of the same name, with its prompt."""
-    files = [(model, file) for model, of_model in models.items() for file in of_model]
+    files = [(model, file) for model, images in models.items() for file in images]
     if not any(isfile(file.with_suffix(".txt")) for _, file in files):
         raise VievalError(
             f"{files[0][1].parent}: images, and no prompts; name the file of what they were made of with --prompts, call "
@@ -205,14 +208,12 @@ def _with_texts(models: Mapping[str, list[Path]], kind: str | None) -> SampleSou
 
     def rows() -> Iterator[SampleRow]:
         for number, (model, file) in enumerate(files, start=1):
-            named = {"uid": file.stem, "image_model": model}
+            row: dict[str, Any] = {"uid": file.stem, "image_model": model}
             try:
-                texts = {"prompt": _text_beside(file)}
+                row |= {"images": {"output": str(file.absolute())}, "texts": {"prompt": _text_beside(file)}}
+                yield from samples_in_row(file.parent, number, row, kind, "image")
             except BadLine as bad:
-                yield from samples_in_row(file.parent, number, BadLine(str(bad), named), kind, "image")
-                continue
-            row = {**named, "images": {"output": str(file.absolute())}, "texts": texts}
-            yield from samples_in_row(file.parent, number, row, kind or kind_of(row), "image")
+                yield from samples_in_row(file.parent, number, BadLine(str(bad), row), kind, "image")
 
     fingerprint = fingerprint_of(
         [text for _, file in files if isfile(text := file.with_suffix(".txt"))],
@@ -241,8 +242,10 @@ def _text_beside(file: Path) -> str:
 
 def _folders_of_conditions(prompts: Prompts) -> set[Path]:
     """The folders of the images that prompts show, which are no image models."""
-    shown = (prompt.row.get("images") for prompt in prompts.rows)
-    files = (file for images in shown if isinstance(images, dict) for file in images.values() if isinstance(file, str))
+    by_role = (prompt.row.get("images") for prompt in prompts.rows)
+    files = (
+        file for images in by_role if isinstance(images, dict) for file in images.values() if isinstance(file, str)
+    )
     return {real((prompts.folder / file).parent) for file in files}
 
 
@@ -251,7 +254,7 @@ def _image_models(folders: Sequence[Path], but: Collection[Path] = ()) -> dict[s
 
     Folders of one name are called by the parts of their paths that differ: `runA/images` is `runA` beside `runB/images`.
     """
-    found: list[Path] = []
+    all_folders: list[Path] = []
     for folder in folders:
         if not isdir(folder):
             raise VievalError(f"{folder}: no folder of images; with --prompts, pass folders of images")
@@ -259,9 +262,9 @@ def _image_models(folders: Sequence[Path], but: Collection[Path] = ()) -> dict[s
         model_folders = [folder] if _images(folder) else [path for path in subfolders if _images(path)]
         if not model_folders:
             raise VievalError(f"{folder}: no images in it, nor in its folders ({', '.join(SUFFIXES)})")
-        found += model_folders
+        all_folders += model_folders
     files_by_model: dict[str, list[Path]] = {}
-    for model_folder, name in zip(found, image_models_of(found), strict=True):
+    for model_folder, name in zip(all_folders, image_models_of(all_folders), strict=True):
         if name in files_by_model:
             raise VievalError(
                 f"{model_folder}: another folder is called {name} as well; rename one, as they are image models"
@@ -280,7 +283,7 @@ def _paired(
     """Each prompt with the number and file of each of its images; one without an image is there with the file it lacks."""
     folder = files[0].parent
     ordered = sorted(files, key=lambda file: natural(file.name))
-    if not any(prompt.named for prompt in prompt_rows):
+    if not any(prompt.has_uid for prompt in prompt_rows):
         by_uid = "give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
         if len(files) != len(prompt_rows):
             raise VievalError(

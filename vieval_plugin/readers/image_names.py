@@ -52,7 +52,7 @@ def readings(file: Path) -> Iterator[tuple[str, int]]:
 
 def image_model_of(folder: Path) -> str:
     """The name of the image model whose images a folder holds."""
-    return _whole(real(folder).name)
+    return _encodable(real(folder).name)
 
 
 def image_models_of(folders: Sequence[Path]) -> list[str]:
@@ -62,15 +62,14 @@ def image_models_of(folders: Sequence[Path]) -> list[str]:
     ['new', 'one', 'two']
     """
     paths = [real(folder) for folder in folders]
-    return [_distinct(path, {other.parts for other in paths if other.name == path.name}) for path in paths]
+    return [_distinct(path, {namesake.parts for namesake in paths if namesake.name == path.name}) for path in paths]
 
 
-def _distinct(path: Path, of_one_name: Collection[tuple[str, ...]]) -> str:
-    if len(of_one_name) < 2:
+def _distinct(path: Path, namesakes: Collection[tuple[str, ...]]) -> str:
+    if len(namesakes) < 2:
         return image_model_of(path)
-    first = _equal(of_one_name)
-    end = len(path.parts) - _equal([parts[::-1] for parts in of_one_name])
-    return _whole("/".join(path.parts[min(first, end - 1) : end]))
+    start, end = _equal(namesakes), len(path.parts) - _equal([parts[::-1] for parts in namesakes])
+    return _encodable("/".join(path.parts[min(start, end - 1) : end]))
 
 
 def _equal(paths: Iterable[Sequence[str]]) -> int:
@@ -78,7 +77,7 @@ def _equal(paths: Iterable[Sequence[str]]) -> int:
     return sum(1 for _ in takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False)))
 
 
-def _whole(name: str) -> str:
+def _encodable(name: str) -> str:
     return name.encode(errors="replace").decode()  # results hold whole characters only
 
 
@@ -97,7 +96,7 @@ def are_numbered(files: Sequence[Path], rows: Sequence[int]) -> bool:
     pieces = [re.split(r"(\d+)", file.stem) for file in files]
     if len(files) < 2 or len({len(name) for name in pieces}) > 1:
         return len(files) == 1
-    different = [place for place, several in enumerate(zip(*pieces, strict=True)) if len({*several}) > 1]
+    different = [index for index, column in enumerate(zip(*pieces, strict=True)) if len({*column}) > 1]
     if len(different) != 1 or different[0] % 2 == 0:
         return False
     numbers = sorted(int(name[different[0]]) for name in pieces)

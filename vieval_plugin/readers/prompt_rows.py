@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.readers.columns import fields_of
-from vieval_plugin.readers.table_rows import open_table, rows_of
+from vieval_plugin.readers.columns import fields_of, rows_of
+from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.untrusted import isfile
 
@@ -19,22 +19,30 @@ NAMES = tuple(f"prompts.{suffix}" for suffix in ("jsonl", "csv", "parquet", "txt
 
 @dataclass(frozen=True)
 class PromptRow:
-    """Conditions of one image, in the form of a samples file's line; `named` says that the file gives it a uid."""
+    """Conditions of one image."""
 
     number: int
+    """Number of its row in the file."""
     row: dict[str, Any]
+    """The row in the form of a samples file's line."""
     uid: str
-    named: bool
+    """Its uid, or its number among the prompts."""
+    has_uid: bool
+    """True where the file gives it a uid."""
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """Prompts in order, the folder where paths of their images begin, what messages call a row, and lines on guesses."""
+    """Prompts of a file, in order."""
 
     rows: tuple[PromptRow, ...]
+    """The prompts."""
     folder: Path
+    """Folder where paths of their images begin."""
     unit: str
+    """Name of a row in messages."""
     notes: tuple[str, ...]
+    """Lines for the user on what was guessed."""
 
 
 def own_prompts(folder: Path) -> Path | None:
@@ -57,13 +65,13 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
     for number, row in rows_of(table, fields):
         if isinstance(row, BadLine) or (problem := _problem(row)):
             raise VievalError(f"{path}: {table.unit} {number}: {row if isinstance(row, BadLine) else problem}")
-        named = row.get("uid") is not None
-        uid = str(row["uid"] if named else len(prompts) + 1)
+        has_uid = row.get("uid") is not None
+        uid = str(row["uid"] if has_uid else len(prompts) + 1)
         if uid in prompts:
             raise VievalError(
                 f"{path}: {table.unit}s {prompts[uid].number} and {number} are both {uid!r}; give each a uid of its own"
             )
-        prompts[uid] = PromptRow(number, dict(row), uid, named)
+        prompts[uid] = PromptRow(number, dict(row), uid, has_uid)
     if not prompts:
         raise VievalError(f"{path}: no prompts in it")
     return Prompts(tuple(prompts.values()), table.folder, table.unit, fields.notes)
@@ -73,12 +81,8 @@ def _problem(row: Mapping[str, Any]) -> str:
     """Reason that a row is no prompt, in words; empty where it is one."""
     images = row.get("images", {})
     if isinstance(images, dict) and "output" in images:
-        return (
-            "it names an output, and the outputs are those of the folder; leave --prompts out to judge a samples file"
-        )
+        return "it names an output, and the outputs are the folder's; leave --prompts out to judge a samples file"
     if row.get("image_model") or row.get("draw"):
-        return (
-            "a prompt has no image_model and no draw: folders are image models, and UID_1.png is the second of a prompt"
-        )
+        return "a prompt has no image_model and no draw: folders are image models, and UID_1.png is its second image"
     uid = row.get("uid", "")
     return "" if isinstance(uid, (str, int)) and not isinstance(uid, bool) else "uid must be a text"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any
 
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.tables import BadLine
@@ -15,9 +16,6 @@ from vieval_plugin.text.untrusted import address_of, overlong, path_of
 _KEYS = ("uid", "image_model", "draw", "kind", "task", "images", "texts", "tags", "category")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _LIKE_ADDRESS, _AFTER_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]|[/\\]{2}"), re.compile(r"[?#]")
-
-GivenSample: TypeAlias = tuple[Sample, Mapping[str, str]]
-"""A sample, and those of its images that are paths or addresses as the row has them."""
 
 
 def is_address(file: str) -> bool:
@@ -50,8 +48,8 @@ def addresses_among(files: Mapping[str, str]) -> dict[str, str]:
 
 def samples_of_row(
     folder: Path, number: int, row: Mapping[str, Any], kind: str | None, benchmark: str
-) -> list[GivenSample]:
-    """The samples of a row: one, or one for each prompt of a list. Each comes with its images as the row has them.
+) -> list[tuple[Sample, Mapping[str, str]]]:
+    """The samples of a row: one, or one for each prompt of a list; each with the images that are paths or addresses.
 
     Args:
         folder: where relative paths of images begin.
@@ -63,10 +61,43 @@ def samples_of_row(
     Raises:
         BadLine: it says something else than a row may.
     """
-    try:
-        return list(_read(folder, number, row, kind, benchmark))
-    except BadLine as bad:
-        raise BadLine(str(bad), row) from None
+    if unknown := sorted(map(str, set(row) - set(_KEYS))):
+        raise BadLine(f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}")
+    images, texts, code = row.get("images", {}), row.get("texts", {}), row.get("kind", row.get("task", kind or ""))
+    prompts = texts.get("prompt") if isinstance(texts, dict) else None
+    if isinstance(prompts, list) and not (prompts and all(isinstance(prompt, str) for prompt in prompts)):
+        raise BadLine("a list of prompts must hold texts, one or more")
+    if not isinstance(images, dict) or not all(isinstance(image, (str, Image)) for image in images.values()):
+        raise BadLine("images must map roles (output, source, ...) to paths")
+    if not isinstance(texts, dict):
+        raise BadLine("texts must map names (prompt, instruction, subject) to texts")
+    for name, text in texts.items():
+        if not isinstance(text, str) and not (name == "prompt" and isinstance(text, list)):
+            raise BadLine(
+                "texts must map names (prompt, instruction, subject) to texts; "
+                f"{str(name)[:80]} is no text ({type(text).__name__})"
+            )
+    if not isinstance(code, str):
+        raise BadLine(f"kind {str(code)[:80]} is no text")
+    model, uid, category = (
+        _name(row, key, default) for key, default in (("image_model", ""), ("uid", str(number)), ("category", ""))
+    )
+    tags = row.get("tags", [])
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise BadLine("tags must be a list of texts")
+    if problem := overlong(model, uid, code, category, *tags, *images, *texts):
+        raise BadLine(problem)
+    files = {role: file for role, file in images.items() if isinstance(file, str)}
+    located = {**images, **{role: Image(path_of(file, folder)) for role, file in files.items()}}
+    sample_id = SampleId(benchmark, code, model, uid, draw_of(row))
+    labels: dict[str, Any] = {"tags": tuple(tags), "category": category}
+    if not isinstance(prompts, list):
+        return [(Sample(sample_id, located, texts, **labels), files)]
+    samples: list[tuple[Sample, Mapping[str, str]]] = []
+    for index, prompt in enumerate(prompts):
+        prompt_id, prompt_texts = replace(sample_id, uid=f"{uid}#{index}"), {**texts, "prompt": prompt}
+        samples.append((Sample(prompt_id, located, prompt_texts, group=uid, place=(index,), **labels), files))
+    return samples
 
 
 def kind_of(row: Mapping[str, Any]) -> str:
@@ -93,52 +124,9 @@ def draw_of(row: Mapping[str, Any]) -> int:
     return draw
 
 
-def _read(folder: Path, number: int, row: Mapping[str, Any], kind: str | None, benchmark: str) -> Iterator[GivenSample]:
-    if unknown := sorted(map(str, set(row) - set(_KEYS))):
-        raise BadLine(f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}")
-    images, texts, code = row.get("images", {}), row.get("texts", {}), row.get("kind", row.get("task", kind or ""))
-    prompts = texts.get("prompt") if isinstance(texts, dict) else None
-    if isinstance(prompts, list) and not (prompts and all(isinstance(prompt, str) for prompt in prompts)):
-        raise BadLine("a list of prompts must hold texts, one or more")
-    if not isinstance(images, dict) or not all(isinstance(image, (str, Image)) for image in images.values()):
-        raise BadLine("images must map roles (output, source, ...) to paths")
-    if not isinstance(texts, dict):
-        raise BadLine("texts must map names (prompt, instruction, subject) to texts")
-    if problem := _not_text({**texts, "prompt": ""} if isinstance(prompts, list) else texts):
-        raise BadLine(f"texts must map names (prompt, instruction, subject) to texts; {problem}")
-    if not isinstance(code, str):
-        raise BadLine(f"kind {str(code)[:80]} is no text")
-    model, uid = (_name(row, key, default) for key, default in (("image_model", ""), ("uid", str(number))))
-    labels: dict[str, Any] = {"tags": _tags(row), "category": _name(row, "category", "")}
-    if problem := overlong(model, uid, code, labels["category"], *labels["tags"], *images, *texts):
-        raise BadLine(problem)
-    draw = draw_of(row)
-    files = {role: file for role, file in images.items() if isinstance(file, str)}
-    shown = {**images, **{role: Image(path_of(file, folder)) for role, file in files.items()}}
-    if not isinstance(prompts, list):
-        yield Sample(SampleId(benchmark, code, model, uid, draw), shown, texts, **labels), files
-        return
-    for place, prompt in enumerate(prompts):
-        identity = SampleId(benchmark, code, model, f"{uid}#{place}", draw)
-        yield Sample(identity, shown, {**texts, "prompt": prompt}, group=uid, place=(place,), **labels), files
-
-
-def _tags(row: Mapping[str, Any]) -> tuple[str, ...]:
-    tags = row.get("tags", [])
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise BadLine("tags must be a list of texts")
-    return tuple(tags)
-
-
 def _name(row: Mapping[str, Any], key: str, default: str) -> str:
     """A name that is a text or a number."""
     name = row.get(key)
     if name is not None and (isinstance(name, bool) or not isinstance(name, (str, int, float))):
         raise BadLine(f"{key} must be a text")
     return default if name is None else str(name)
-
-
-def _not_text(texts: dict[Any, Any]) -> str:
-    """The words on the first value of a mapping that is no text; empty where all are."""
-    types = ((name, type(value).__name__) for name, value in texts.items() if not isinstance(value, str))
-    return next((f"{str(name)[:80]} is no text ({kind})" for name, kind in types), "")

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import Judged, candidates_of
+from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.readers.absent_images import absence
-from vieval_plugin.readers.columns import fields_of
-from vieval_plugin.readers.contest_columns import contest_of_row, has_candidates
+from vieval_plugin.readers.columns import fields_of, rows_of
+from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.sample_rows import address_among, addresses_among, draw_of, kind_of, samples_of_row
-from vieval_plugin.readers.table_rows import open_table, rows_of
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN, unjudged
 from vieval_plugin.text.untrusted import overlong
@@ -25,43 +24,45 @@ from vieval_plugin.text.untrusted import overlong
 
 @dataclass(frozen=True)
 class SampleRow:
-    """A sample or contest of a stream, and where it stands, such as `line 3`.
-
-    `verdict` is there where nobody is to be asked: the row is bad, or its image is lacking. `findings` are what was
-    noted when the image was made, `addresses` its images that are addresses and no files, by role.
-    """
+    """A sample or contest of a stream, and where it stands."""
 
     sample: Judged
+    """The sample or contest."""
     place: str
+    """Name of its row, such as `line 3`."""
     verdict: Verdict | None = None
+    """Verdict where nobody is to be asked: the row is bad, or its image is lacking."""
     findings: tuple[str, ...] = ()
+    """Findings on its image from when that was made."""
     addresses: Mapping[str, str] = field(default_factory=dict)
+    """Images, by role, that are addresses and no files."""
 
 
 @dataclass(frozen=True)
 class SampleSource:
-    """Samples that can be read again and again, a row at a time; iterating begins anew.
-
-    `name` is what messages call it. `fingerprint` is another where the inputs are others: a run that was interrupted
-    goes on only where it is the same. `notes` are lines for the user on what was left out or guessed; `total` is the
-    number of rows, None where it is not known; `addresses` says that some images are addresses. `no_text` is a line on
-    what to do where samples have no text at all.
-    """
+    """Samples that can be read again and again, a row at a time; iterating begins anew."""
 
     name: str
+    """Its name in messages."""
     read: Callable[[], Iterator[SampleRow]]
+    """Function that reads the rows."""
     fingerprint: str
+    """Digest of the inputs: a run that was interrupted goes on only where it is the same."""
     notes: tuple[str, ...] = ()
+    """Lines for the user on what was left out or guessed."""
     total: int | None = None
+    """Number of rows, where that is known."""
     addresses: bool = False
+    """True where some images are addresses."""
     no_text: str = ""
+    """Advice where samples have no text at all."""
 
     def __iter__(self) -> Iterator[SampleRow]:
         return self.read()
 
 
 def read_samples(
-    named: str | Path, kind: str | None = None, columns: Mapping[str, str] | None = None, prefix: str = ""
+    location: str | Path, kind: str | None = None, columns: Mapping[str, str] | None = None, prefix: str = ""
 ) -> SampleSource:
     """Samples from any table: see `open_table`.
 
@@ -73,7 +74,7 @@ def read_samples(
     no readable uid; so is one that names an image file which is not there.
 
     Args:
-        named: a file, a folder, or a data set of the hub.
+        location: a file, a folder, or a data set of the hub.
         kind: that of rows which name none (default: what their images and texts tell).
         columns: what columns are, by `parse_columns`.
         prefix: begins the uid of a row that is called by its number, which counts from 0 then.
@@ -82,15 +83,14 @@ def read_samples(
         VievalError: the table cannot be read, holds no samples or none that can be read, or two of one uid, image
             model, draw and kind.
     """
-    table = open_table(named)
+    table = open_table(location)
     fields = fields_of(table, columns or {})
 
     def rows() -> Iterator[SampleRow]:
         for number, row in rows_of(table, fields, uids=True):
             if prefix and not isinstance(row, BadLine):
                 row = {"uid": f"{prefix}{number - 1}", **row}
-            inferred = kind or (None if isinstance(row, BadLine) else kind_of(row))
-            yield from samples_in_row(table.folder, number, row, inferred, table.unit)
+            yield from samples_in_row(table.folder, number, row, kind, table.unit)
 
     fingerprint = fingerprint_of(table.files, kind or "", *(f"{key}={name}" for key, name in fields.columns.items()))
     return checked(SampleSource(table.name, rows, fingerprint, fields.notes, no_text=fields.no_text))
@@ -141,12 +141,12 @@ def _require_first(source: SampleSource, number: int, identity: SampleId) -> Non
         first = last if first is None and last.sample.id == identity else first
     if first is None or last is None or first.place == last.place:
         return
-    of = f" of {identity.image_model}" if identity.image_model else ""
+    generator = f" of {identity.image_model}" if identity.image_model else ""
     kind = f" ({identity.part})" if identity.part else ""
-    generator = "" if of else ", or name the column of the generator by --columns image_model=COLUMN"
+    advice = "" if generator else ", or name the column of the generator by --columns image_model=COLUMN"
     raise VievalError(
-        f"{source.name}: {first.place} and {last.place} are both {identity.uid!r}{of}{kind}; give each a uid of its own, "
-        f"or a draw where they are images of one prompt{generator}"
+        f"{source.name}: {first.place} and {last.place} are both {identity.uid!r}{generator}{kind}; give each a uid of its "
+        f"own, or a draw where they are images of one prompt{advice}"
     )
 
 
@@ -165,22 +165,18 @@ def chained(sources: Sequence[SampleSource]) -> SampleSource:
     return checked(SampleSource(name, rows, fingerprint, tuple(notes), no_text=no_text))
 
 
-def limited(source: SampleSource, most: int | None) -> SampleSource:
+def limited(source: SampleSource, limit: int | None) -> SampleSource:
     """The first so many rows of a source; all where there is no limit."""
-    if most is None:
+    if limit is None:
         return source
-    total = None if source.total is None else min(source.total, most)
-    return replace(
-        source,
-        read=lambda: islice(source, most),
-        total=total,
-        fingerprint=fingerprint_of([], source.fingerprint, str(most)),
-    )
+    total = None if source.total is None else min(source.total, limit)
+    fingerprint = fingerprint_of([], source.fingerprint, str(limit))
+    return replace(source, read=lambda: islice(source, limit), total=total, fingerprint=fingerprint)
 
 
-def fingerprint_of(files: Iterable[Path], *words: str) -> str:
-    """A short name for the content of some files and for words beside them; VievalError for a file that cannot be read."""
-    hashed = hashlib.sha256("\0".join(words).encode(errors="replace"))
+def fingerprint_of(files: Iterable[Path], *texts: str) -> str:
+    """A short name for the content of some files and for texts beside them; VievalError for a file that cannot be read."""
+    hashed = hashlib.sha256("\0".join(texts).encode(errors="replace"))
     for path in files:
         try:
             with path.open("rb") as file:
@@ -199,35 +195,57 @@ def samples_in_row(
         folder: where relative paths of images begin.
         number: the row's, which is the uid of one that has none.
         row: as a line of a samples file has it, or what is wrong with it.
-        kind: that of rows which name none.
+        kind: that of rows which name none (default: what their images and texts tell).
         unit: what a row is called: `line`, `row`, ...
     """
-    place = f"{unit} {number}"
+    row_name = f"{unit} {number}"
     try:
         if isinstance(row, BadLine):
             raise row
-        if has_candidates(row):
-            contest = contest_of_row(folder, number, row, kind, OWN)
-            yield SampleRow(contest, place, absence(contest))
+        kind = kind or kind_of(row)
+        images = row.get("images")
+        if isinstance(images, Mapping) and isinstance(images.get("output"), list):
+            contest = _contest_of_row(folder, number, row, kind)
+            yield SampleRow(contest, row_name, absence(contest))
             return
         for sample, files in samples_of_row(folder, number, row, kind, OWN):
             addresses = addresses_among(files)
-            images = {
+            located = {
                 role: replace(image, origin=addresses.get(role, image.origin)) for role, image in sample.images.items()
             }
             reason = address_among(files)
             verdict = unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample)
-            yield SampleRow(replace(sample, images=images), place, verdict, addresses=addresses)
+            yield SampleRow(replace(sample, images=located), row_name, verdict, addresses=addresses)
     except BadLine as bad:
-        yield SampleRow(_sample_of_bad_row(bad.row, place, kind), place, unjudged(Status.PARSE_FAILURE, str(bad)))
+        cells = row.row if isinstance(row, BadLine) else row
+        yield SampleRow(_sample_of_bad_row(cells, row_name, kind), row_name, unjudged(Status.PARSE_FAILURE, str(bad)))
 
 
-def _sample_of_bad_row(row: Mapping[str, Any], place: str, kind: str | None) -> Sample:
+def _contest_of_row(folder: Path, number: int, row: Mapping[str, Any], kind: str | None) -> Contest:
+    """The contest of a row whose outputs are in a list, as are their image models, or they are numbered."""
+    outputs, models = row["images"]["output"], row.get("image_model", "")
+    if isinstance(models, list) and len(models) != len(outputs):
+        raise BadLine(f"{len(outputs)} outputs of {len(models)} image models; give as many of both")
+    candidates = []
+    for index, output in enumerate(outputs):
+        maker = {"image_model": models[index]} if isinstance(models, list) else {"draw": index}
+        candidate = {**row, "images": {**row["images"], "output": output}, **maker}
+        for sample, files in samples_of_row(folder, number, candidate, kind, OWN):
+            if addresses_among(files):
+                raise BadLine("images of a contest are fetched for nobody; save them as bytes or files")
+            candidates.append(sample)
+    if len(candidates) < 2:
+        raise BadLine(f"a contest has two outputs or more, and this one {len(candidates)}")
+    first = candidates[0].id
+    return Contest(SampleId(OWN, first.part, "", first.uid), tuple(candidates), tags=candidates[0].tags)
+
+
+def _sample_of_bad_row(row: Mapping[str, Any], row_name: str, kind: str | None) -> Sample:
     """The sample that a bad row stands for, as far as it can be told."""
-    named = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
-    uid, model, code = (name if isinstance(name, str) and not overlong(name) else "" for name in named)
+    names = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
+    uid, model, code = (name if isinstance(name, str) and not overlong(name) else "" for name in names)
     try:
         draw = draw_of(row)
     except BadLine:
         draw = 0
-    return Sample(SampleId(OWN, code, model, uid or place, draw), {})
+    return Sample(SampleId(OWN, code, model, uid or row_name, draw), {})

@@ -36,36 +36,42 @@ NumberedRow: TypeAlias = "tuple[int, Mapping[str, Any] | BadLine]"
 
 @dataclass(frozen=True)
 class StoredImage:
-    """A cell of a table that holds an image: its bytes, or only its file's name, which may be an address."""
+    """A cell of a table that holds an image."""
 
     name: str
+    """Its file's name, which may be an address; empty where only bytes are there."""
     data: bytes | None
+    """Its bytes; None where only a name is there."""
     cell: TableCell
+    """Where it is."""
 
 
 @dataclass(frozen=True)
 class InputTable:
-    """A table whose rows are read as often as they are asked for.
-
-    `columns` are those that rows may have, as far as that is known before all are read; `unreadable` are the types of
-    columns whose values are nothing that a sample has, and `not_texts` those of columns whose values are no texts.
-    `nested` rows may have the columns `images` and `texts`, which map roles and names to values. `read` is given the
-    columns that are needed. Relative paths begin at `folder`. `unit` is what messages call a row. `roots` are the folders
-    that images must lie in where others wrote the table; empty where paths are the user's own. `image_model` is that of
-    rows which name none; `files` hold the rows.
-    """
+    """A table whose rows are read as often as they are asked for."""
 
     name: str
+    """Its name in messages."""
     columns: tuple[str, ...]
+    """Columns that rows may have, as far as that can be said before all are read."""
     read: Callable[[Sequence[str]], Iterator[NumberedRow]]
+    """Function that reads the rows, given the columns that are needed."""
     folder: Path
+    """Folder where relative paths begin."""
     files: tuple[Path, ...]
+    """Files that hold the rows."""
     unit: str = "line"
+    """Name of a row in messages."""
     roots: tuple[Path, ...] = ()
+    """Folders that images must lie in where others wrote the table; empty where paths are the user's own."""
     image_model: str = ""
+    """Image model of rows which name none."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Types of the columns whose values are nothing that a sample has."""
     nested: bool = False
+    """True where rows may have the columns `images` and `texts`, which map roles and names to values."""
     not_texts: Mapping[str, str] = field(default_factory=dict)
+    """Types of the columns whose values are no texts."""
 
 
 def csv_table(path: Path) -> InputTable:
@@ -97,7 +103,10 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of each row of a CSV file, the header's first, with the line where it ends; VievalError as `csv_table`."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=_delimiter(file.readline()), strict=True)
+            header = file.readline()
+            # where a header has no comma, the semicolon or tab that spreadsheets write in some languages
+            delimiter = next((sign for sign in ",;\t" if sign in header), ",")
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
             file.seek(0)
             try:
                 for cells in reader:
@@ -112,14 +121,9 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise _unreadable(path, error) from None
 
 
-def _delimiter(header: str) -> str:
-    """The comma, or where a header has none the semicolon or tab that spreadsheets write in some languages."""
-    return next((sign for sign in ",;\t" if sign in header), ",")
-
-
 def jsonl_table(path: Path) -> InputTable:
     """A file with a JSON object a line; VievalError where it cannot be read."""
-    return _of_objects(path, lambda: _objects(path), "line")
+    return _of_objects(path, lambda: ((number, _row_of_line(line)) for number, line in lines_of_file(path)), "line")
 
 
 def json_table(path: Path) -> InputTable:
@@ -167,26 +171,14 @@ def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
         raise _unreadable(path, error) from None
 
 
-def row_of_line(line: bytes) -> dict[str, Any]:
-    """The object of a line; BadLine where it is none."""
+def _row_of_line(line: bytes) -> dict[str, Any] | BadLine:
+    """The object of a line, or what is wrong with it."""
     try:
-        row = read_json(line.decode())
+        return _object(read_json(line.decode()))
     except UnicodeDecodeError:
-        raise BadLine("not UTF-8") from None
+        return BadLine("not UTF-8")
     except ValueError as error:
-        raise BadLine("nested too deeply" if "deeply" in str(error) else "not a JSON object") from None
-    row = _object(row)
-    if isinstance(row, BadLine):
-        raise row
-    return row
-
-
-def _objects(path: Path) -> Iterator[NumberedRow]:
-    for number, line in lines_of_file(path):
-        try:
-            yield number, row_of_line(line)
-        except BadLine as bad:
-            yield number, bad
+        return BadLine("nested too deeply" if "deeply" in str(error) else "not a JSON object")
 
 
 def _object(value: Any) -> dict[str, Any] | BadLine:

@@ -27,13 +27,14 @@ _HEADER = 2**20  # bytes that tarfile may read of a member's headers, extended o
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of what an archive may hold: `members` of it, bytes of one file, and bytes in all, decompressed and
-    written.
-    """
+    """Limits of what an archive may hold."""
 
     members: int = 20_000
+    """Number of members."""
     file: int = 64 * 2**20
+    """Bytes of a file."""
     total: int = 4 * 2**30
+    """Bytes in all, decompressed and written."""
 
 
 def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
@@ -44,8 +45,8 @@ def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
     """
     if not hasattr(tarfile, "data_filter"):
         raise VievalError(f"{archive}: unpacking it safely needs Python 3.11.4 or later; update Python")
-    for left in target.parent.glob(f"{target.name}.*.part"):
-        shutil.rmtree(left, ignore_errors=True)
+    for unfinished in target.parent.glob(f"{target.name}.*.part"):
+        shutil.rmtree(unfinished, ignore_errors=True)
     staged = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
         source = archive.open("rb")
@@ -56,9 +57,9 @@ def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
         with source:
             files = _gather(source, staged, target.name, limits)
         for file in files:
-            place = target / file.relative_to(staged)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            file.replace(place)
+            path = target / file.relative_to(staged)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(path)
     except _Refused as refused:
         raise VievalError(f"{archive}: {refused}; fetch it again from where it is published") from None
     except OSError as error:
@@ -117,13 +118,13 @@ def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list
             for number, member in enumerate(_members(tar, bounded)):
                 if number >= limits.members:
                     raise _Refused(f"holds more than {limits.members} members")
-                place = _place(member, staged, name)
+                path = _path_of(member, staged, name)
                 if member.isdir():
                     continue
                 if member.size > limits.file:
                     raise _Refused(f"{_member_name(member)} is larger than {limits.file / 2**20:g} MiB")
-                files[place] = None
-                for piece in _pieces(tar, member, place):
+                files[path] = None
+                for piece in _pieces(tar, member, path):
                     written += piece
                     if written > limits.total:
                         raise _too_much(limits.total)
@@ -146,13 +147,13 @@ def _members(tar: tarfile.TarFile, bounded: _Bounded) -> Iterator[tarfile.TarInf
         yield member
 
 
-def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> Iterator[int]:
+def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> Iterator[int]:
     """Writes a member piece by piece; gives the size of each before it is written."""
     body = tar.extractfile(member)
     assert body is not None  # a plain file has one
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("wb") as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
             while piece := body.read(2**16):
                 yield len(piece)
                 file.write(piece)
@@ -160,7 +161,7 @@ def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> Itera
         raise _Refused(f"{_member_name(member)} is both a file and a folder") from None
 
 
-def _place(member: tarfile.TarInfo, staged: Path, name: str) -> Path:
+def _path_of(member: tarfile.TarInfo, staged: Path, name: str) -> Path:
     """Path at which a member is written below `staged`; `_Refused` for what is no plain file or folder, or would lead
     elsewhere.
     """

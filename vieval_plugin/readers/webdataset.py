@@ -12,9 +12,9 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Self
+from typing import IO, Any, Self
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import MAX_BYTES
@@ -32,33 +32,39 @@ _HEADER, _CHECKSUM = 512, slice(148, 156)
 
 @dataclass(frozen=True)
 class TarMember:
-    """A file in a tar: its sample's number and key, its name after the key, its place, and its header's checksum."""
+    """A file in a tar."""
 
     sample: int
+    """Number of its sample."""
     key: str
+    """Key of its sample."""
     name: str
+    """Its name after the key."""
     offset: int
+    """Where its content begins."""
     size: int
+    """Bytes of its content."""
     checksum: int
+    """Checksum of its header."""
 
 
 def tar_index(path: Path) -> Iterator[TarMember]:
     """The files in a tar, in order; VievalError where it cannot be read."""
-    for member, _ in _members(path):
+    for member, _, _ in _tar_entries(path):
         yield member
 
 
-def webdataset_table(path: Path, index: Sequence[TarMember], wanted: Sequence[range] | None = None) -> InputTable:
+def webdataset_table(path: Path, index: Sequence[TarMember], samples: Sequence[range] | None = None) -> InputTable:
     """The samples of a tar; VievalError, also while rows are read, where it cannot be read or is not that of the index.
 
     Args:
         path: the file.
         index: by `tar_index`.
-        wanted: the samples that are read, by their numbers from 0 (default: all).
+        samples: those that are read, by their numbers from 0 (default: all).
     """
 
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
-        for number, members in _wanted(path, index, wanted):
+        for number, members in _read(path, index, samples):
             try:
                 cells = _cells(path, members)
             except ValueError as error:
@@ -66,49 +72,43 @@ def webdataset_table(path: Path, index: Sequence[TarMember], wanted: Sequence[ra
                 continue
             yield number + 1, {name: value for name, value in cells.items() if name in columns}
 
-    first = (members for _, members in islice(_wanted(path, index, [range(_FIRST)]), _FIRST))
+    first = (members for _, members in _read(path, index, [range(_FIRST)]))
     columns = dict.fromkeys(name for members in first for name in _cells(path, members, broken={}))
     return InputTable(str(path), tuple(columns), read, path.parent, (path,), "sample")
 
 
-def _wanted(
-    path: Path, index: Sequence[TarMember], wanted: Sequence[range] | None
+def _read(
+    path: Path, index: Sequence[TarMember], samples: Sequence[range] | None
 ) -> Iterator[tuple[int, list[tuple[TarMember, bytes]]]]:
     """Samples with their members and what is in them."""
-    among = [member for member in index if wanted is None or any(member.sample in rows for rows in wanted)]
-    read = _read_all(path, among) if path.name.lower().endswith(PLAIN) else _read_through(path, among)
-    for number, members in groupby(read, key=lambda pair: pair[0].sample):
-        yield number, list(members)
+    members = [member for member in index if samples is None or any(member.sample in numbers for numbers in samples)]
+    contents = _read_at_offsets(path, members) if path.name.lower().endswith(PLAIN) else _read_through(path, members)
+    for number, pairs in groupby(contents, key=lambda pair: pair[0].sample):
+        yield number, list(pairs)
 
 
-def _read_all(path: Path, members: Iterable[TarMember]) -> Iterator[tuple[TarMember, bytes]]:
-    """The content of members, each read at its place."""
+def _read_at_offsets(path: Path, members: Iterable[TarMember]) -> Iterator[tuple[TarMember, bytes]]:
     try:
         with path.open("rb") as file:
             for member in members:
-                yield member, _content(path, file, member)
+                file.seek(member.offset - _HEADER)
+                header = file.read(_HEADER)
+                if header[_CHECKSUM].strip(b"\0 ").lstrip(b"0") != b"%o" % member.checksum:
+                    raise VievalError(
+                        f"{path}: it has changed since it was indexed; restore the file, or begin in another folder"
+                    )
+                yield member, file.read(member.size) if member.size <= MAX_BYTES else b""
     except OSError as error:
         raise VievalError(f"{path}: cannot be read ({error.strerror}); restore the file") from None
 
 
-def _content(path: Path, file: BinaryIO, member: TarMember) -> bytes:
-    file.seek(member.offset - _HEADER)
-    header = file.read(_HEADER)
-    try:
-        same = int(header[_CHECKSUM].strip(b"\0 ") or b"-1", 8) == member.checksum
-    except ValueError:
-        same = False
-    if not same:
-        raise VievalError(f"{path}: it has changed since it was indexed; restore the file, or begin in another folder")
-    return file.read(member.size) if member.size <= MAX_BYTES else b""
-
-
 def _read_through(path: Path, members: Sequence[TarMember]) -> Iterator[tuple[TarMember, bytes]]:
     """The content of members of a compressed tar, which is read from its beginning as far as the last of them."""
-    wanted = {(member.sample, member.name): member for member in members}
-    for member, content in _members(path, whole=True):
-        if (member.sample, member.name) in wanted:
-            yield member, content
+    names = {(member.sample, member.name) for member in members}
+    for member, entry, open_entry in _tar_entries(path):
+        if (member.sample, member.name) in names:
+            file = open_entry() if entry.size <= MAX_BYTES else None
+            yield member, file.read() if file else b""
         if members and member.offset >= members[-1].offset:
             return
 
@@ -130,14 +130,14 @@ def copy_samples(path: Path, target: Path, further: Mapping[int, bytes], name: s
     mode: Any = "w" if suffix == "tar" else f"w:{_COMPRESSIONS.get(suffix, suffix)}"
     with tarfile.open(target, mode) as copy:
         key, number = "", -1
-        for member, entry, file in _tar_entries(path):
+        for member, entry, open_entry in _tar_entries(path):
             if member.sample != number:
                 _add(copy, f"{key}.{name}", further.get(number))
                 key, number = member.key, member.sample
             if number in further:
                 if member.name == name.lower():
                     raise VievalError(f"{path}: it has a member {key}.{name}; name the one that is added with --prefix")
-                copy.addfile(entry, file())
+                copy.addfile(entry, open_entry())
         _add(copy, f"{key}.{name}", further.get(number))
 
 
@@ -146,15 +146,6 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes | None) -> None:
         entry = tarfile.TarInfo(name)
         entry.size = len(content)
         tar.addfile(entry, io.BytesIO(content))
-
-
-def _members(path: Path, whole: bool = False) -> Iterator[tuple[TarMember, bytes]]:
-    """The files in a tar, with what is in them where they are read `whole`."""
-    for member, entry, file in _tar_entries(path):
-        content = b""
-        if whole and entry.size <= MAX_BYTES and (opened := file()):
-            content = opened.read()
-        yield member, content
 
 
 def _tar_entries(path: Path) -> Iterator[tuple[TarMember, tarfile.TarInfo, Callable[[], IO[bytes] | None]]]:
@@ -167,11 +158,11 @@ def _tar_entries(path: Path) -> Iterator[tuple[TarMember, tarfile.TarInfo, Calla
                     continue
                 # a name that is not UTF-8 comes with halves of characters, which no file of texts can hold
                 folder, _, name = entry.name.encode(errors="replace").decode().rpartition("/")
-                stem, _, rest = name.partition(".")
-                named = f"{folder}/{stem}" if folder else stem
-                if named != key:
-                    sample, key = sample + 1, named
-                member = TarMember(sample, named, rest.lower(), entry.offset_data, entry.size, entry.chksum)
+                stem, _, name = name.partition(".")
+                entry_key = f"{folder}/{stem}" if folder else stem
+                if entry_key != key:
+                    sample, key = sample + 1, entry_key
+                member = TarMember(sample, entry_key, name.lower(), entry.offset_data, entry.size, entry.chksum)
                 yield member, entry, partial(tar.extractfile, entry)
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200] or type(error).__name__

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Step, Verdict
+from vieval_plugin.readers.arrow_tables import with_cells
 from vieval_plugin.readers.places import location_of, place_at
-from vieval_plugin.readers.table_cells import with_cells
 from vieval_plugin.records import OWN, InputRow, Record
 from vieval_plugin.results.documents import plain
 from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder

@@ -11,11 +11,10 @@ from pathlib import Path
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest, images_of
 from vieval_plugin.judges.contests import Contest
-from vieval_plugin.readers.columns import ColumnMap
+from vieval_plugin.readers.columns import ColumnMap, rows_of
 from vieval_plugin.readers.places import Place
 from vieval_plugin.readers.sample_rows import kind_of
 from vieval_plugin.readers.samples import SampleRow, samples_in_row
-from vieval_plugin.readers.table_rows import rows_of
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.run.shards.inputs import rows_in_group
 from vieval_plugin.run.shards.plan import Plan, Shard
