@@ -142,8 +142,8 @@ def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
     ("broken", "said"),
     [
         ("about", "about.json: cannot be read"),
-        ("row", "row 3: images is missing"),
-        ("json", "row 3: Expecting"),
+        ("row", "line 3: no sequence ('images')"),
+        ("json", "line 3 is not readable as JSON"),
         ("twice", "sequence drawn/1_00000 comes 2 times"),
     ],
 )

@@ -17,8 +17,8 @@ from bench.vieval_small.synthetic.instructions import (
 )
 from bench.vieval_small.synthetic.worlds import World, pick
 from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, blend, draw_thing, place
+from vieval_plugin.benchmarks.vieval_demo.plan import quarters
 from vieval_plugin.benchmarks.vieval_demo.spoiling import line_drawing
-from vieval_plugin.benchmarks.vieval_demo.strength import quarters
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

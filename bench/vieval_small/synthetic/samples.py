@@ -12,7 +12,7 @@ from bench.vieval_small.synthetic.instructions import Drawn, DrawnInstruction, R
 from bench.vieval_small.synthetic.quality import spoil
 from bench.vieval_small.synthetic.worlds import World, pick
 from vieval_plugin.benchmarks.vieval_demo.drawing import Picture
-from vieval_plugin.benchmarks.vieval_demo.strength import quarters
+from vieval_plugin.benchmarks.vieval_demo.plan import quarters
 
 BY_QUARTERS = {"wrong_count", "missing_object", "wrong_thing", "extra_thing", "wrong_subject", "twins"}
 """Defects that are there in whole things, or in whole features of a subject, only."""

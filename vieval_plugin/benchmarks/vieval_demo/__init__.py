@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.conditions import generating
-from vieval_plugin.benchmarks.vieval_demo.contests import CONTESTS
-from vieval_plugin.benchmarks.vieval_demo.drawn import load
+from vieval_plugin.benchmarks.vieval_demo.contests import CONTESTS, load
 from vieval_plugin.benchmarks.vieval_demo.edits import EDITS
 from vieval_plugin.benchmarks.vieval_demo.plan import IMAGE_MODELS, INSTRUCTIONS, LICENCE, NAME, TASKS, Defects, defects
 from vieval_plugin.meta_evaluation.image_models import ByImageModel

@@ -1,4 +1,4 @@
-"""vieval_demo_contests: the drawn images of vieval_demo two by two, with votes that nobody gave.
+"""The drawn images of vieval_demo, and vieval_demo_contests: these two by two, with votes that nobody gave.
 
 The votes follow from the known defects, so that every way to judge contests can be tried without downloads. They say
 nothing about any image model.
@@ -12,7 +12,6 @@ from itertools import combinations
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark, known_part
-from vieval_plugin.benchmarks.vieval_demo.drawn import load
 from vieval_plugin.benchmarks.vieval_demo.plan import INSTRUCTIONS, LICENCE, TASKS
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest, Votes
 from vieval_plugin.judges.protocol import Sample, SampleId
@@ -20,6 +19,18 @@ from vieval_plugin.meta_evaluation.votes import ByVotes
 
 NAME = "vieval_demo_contests"
 _GOOD = 0.5  # two outputs rated alike are both good from here on, and else both bad
+
+
+def load(root: Path, part: str) -> list[Sample]:
+    """The samples of a part (see `outputs.samples`), drawn once a process; `root` is not used."""
+    return list(_samples_of(part))
+
+
+@cache
+def _samples_of(part: str) -> tuple[Sample, ...]:
+    from vieval_plugin.benchmarks.vieval_demo.outputs import samples  # needs Pillow, SciPy and scikit-image
+
+    return tuple(samples(part))
 
 
 def contests(part: str) -> list[Contest]:
@@ -43,7 +54,7 @@ def contests(part: str) -> list[Contest]:
 @cache
 def _contests_of(part: str) -> tuple[Contest, ...]:
     by_uid: dict[str, list[Sample]] = {}
-    for sample in load(Path(), part):
+    for sample in _samples_of(part):
         by_uid.setdefault(sample.id.uid, []).append(sample)
     pairs = [(uid, pair) for uid, outputs in by_uid.items() for pair in combinations(outputs, 2)]
     turns = [turn % 2 for turn in range(len(pairs))]

@@ -179,6 +179,11 @@ _PARTS_BY_THING: dict[str, tuple[Part, ...]] = {
 THINGS = tuple(_PARTS_BY_THING)
 
 
+def with_article(colour: str) -> str:
+    """The name of a colour with its article."""
+    return f"an {colour}" if colour == "orange" else f"a {colour}"
+
+
 def blend(a: Rgb, b: Rgb, share: float) -> Rgb:
     """The colour that is `share` (in [0, 1]) of the way from `a` to `b`."""
     red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))

@@ -6,7 +6,6 @@ They are held out from whatever is trained on drawn sequences, as long as that i
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark, known_part
 from vieval_plugin.benchmarks.vieval_demo.plan import LICENCE
@@ -59,14 +58,10 @@ def _samples() -> tuple[Sample, ...]:
     return tuple(samples)
 
 
-def _load(root: Path, part: str) -> list[Sample]:
-    return edits(part)
-
-
 EDITS = Benchmark(
     NAME,
     {_PART: None},
-    _load,
+    lambda root, part: edits(part),
     lambda root, part: [],
     ByImageModel(rated=("O",)),
     source="drawn by VIEval",

@@ -8,8 +8,8 @@ import zlib
 import PIL.Image
 
 from vieval_plugin.benchmarks.benchmark import known_part
-from vieval_plugin.benchmarks.vieval_demo.plan import IMAGE_MODELS, NAME, TASKS, Defects, defects, ratings, uids
-from vieval_plugin.benchmarks.vieval_demo.scenes import Case, case
+from vieval_plugin.benchmarks.vieval_demo.plan import IMAGE_MODELS, NAME, TASKS, defects, ratings, uids
+from vieval_plugin.benchmarks.vieval_demo.scenes import case
 from vieval_plugin.benchmarks.vieval_demo.spoiling import spoil
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 
@@ -35,9 +35,11 @@ def samples(part: str) -> list[Sample]:
         conditions = {role: png(picture) for role, picture in instruction.conditions.items()}
         for image_model in IMAGE_MODELS:
             sample_id = SampleId(NAME, part, image_model, uid)
-            defects_to_draw = defects(sample_id)
-            images = {**conditions, "output": png(_output(instruction, defects_to_draw, sample_id))}
-            rendered_samples.append(Sample(sample_id, images, instruction.texts, ratings(defects_to_draw), kind=part))
+            drawn = defects(sample_id)
+            picture = instruction.draw(drawn.content, drawn.content_strength)
+            picture = spoil(picture, drawn.quality, drawn.quality_strength, zlib.crc32(str(sample_id).encode()))
+            images = {**conditions, "output": png(picture)}
+            rendered_samples.append(Sample(sample_id, images, instruction.texts, ratings(drawn), kind=part))
     return rendered_samples
 
 
@@ -46,9 +48,3 @@ def png(picture: PIL.Image.Image) -> Image:
     file = io.BytesIO()
     picture.save(file, "PNG", compress_level=2)  # a third of the time for 5% more bytes
     return Image(file.getvalue())
-
-
-def _output(instruction: Case, defects_to_draw: Defects, sample_id: SampleId) -> PIL.Image.Image:
-    picture = instruction.draw(defects_to_draw.content, defects_to_draw.content_strength)
-    seed = zlib.crc32(str(sample_id).encode())
-    return spoil(picture, defects_to_draw.quality, defects_to_draw.quality_strength, seed)

@@ -8,7 +8,6 @@ import math
 import random
 from dataclasses import dataclass
 
-from vieval_plugin.benchmarks.vieval_demo.strength import quarters
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId
 
@@ -35,15 +34,21 @@ IMAGE_MODELS = tuple(_MIXTURES)
 
 @dataclass(frozen=True)
 class Defects:
-    """Defects of an output: one defect of content and one of quality, each with a strength in [0, 1].
-
-    At strength 0 the named defect is not there.
-    """
+    """Defects of an output; at strength 0 one is not there."""
 
     content: str
+    """Defect of content."""
     content_strength: float
+    """Its strength in [0, 1]."""
     quality: str
+    """Defect of quality."""
     quality_strength: float
+    """Its strength in [0, 1]."""
+
+
+def quarters(strength: float) -> int:
+    """A strength in [0, 1] as 0 to 4 quarters, for what is there in whole things only; halfway goes up."""
+    return int(strength * 4 + 0.5)
 
 
 def uids() -> list[str]:
@@ -63,8 +68,8 @@ def defects(sample_id: SampleId) -> Defects:
     Raises:
         VievalError: the benchmark has no such sample.
     """
-    known = sample_id.part in TASKS and sample_id.image_model in IMAGE_MODELS and sample_id.uid in uids()
-    if sample_id.benchmark != NAME or not known:
+    is_planned = sample_id.part in TASKS and sample_id.image_model in IMAGE_MODELS and sample_id.uid in uids()
+    if sample_id.benchmark != NAME or not is_planned:
         raise VievalError(f"{NAME} has no sample {sample_id}; one is {NAME}/tie/{IMAGE_MODELS[0]}/{uids()[0]}")
     return _planned(sample_id.part, sample_id.image_model, uids().index(sample_id.uid))
 

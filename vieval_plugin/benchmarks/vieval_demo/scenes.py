@@ -24,27 +24,27 @@ from vieval_plugin.benchmarks.vieval_demo.drawing import (
     blend,
     draw_thing,
     place,
+    with_article,
 )
+from vieval_plugin.benchmarks.vieval_demo.plan import quarters
 from vieval_plugin.benchmarks.vieval_demo.spoiling import bend, line_drawing, over_edit
-from vieval_plugin.benchmarks.vieval_demo.strength import quarters
 from vieval_plugin.benchmarks.vieval_demo.toys import altered, draw_toy, portrait, toy_number
 
-_WORDS = ("no", "one", "two", "three", "four", "five")
+_NUMERALS = ("no", "one", "two", "three", "four", "five")
 _CORNERS = {"upper left": (48, 48), "upper right": (208, 48), "lower right": (208, 208), "lower left": (48, 208)}
 _FOUR = ((66, 92), (190, 92), (66, 192), (190, 192))
 
 
 @dataclass(frozen=True)
 class Case:
-    """Instruction: its texts, its condition images by role, and how its output is drawn.
-
-    `draw(kind, strength)` gives the output with a content defect, one of `plan.content_defects`, at a strength in [0,
-    1].
-    """
+    """Instruction, and how its output is drawn."""
 
     texts: Mapping[str, str]
+    """Its texts."""
     conditions: Mapping[str, Picture]
+    """Its condition images by role."""
     draw: Callable[[str, float], Picture]
+    """Function that draws the output with a content defect, one of `plan.content_defects`, at a strength in [0, 1]."""
 
 
 def _tig(index: int) -> Case:
@@ -55,11 +55,11 @@ def _tig(index: int) -> Case:
 def _counting(index: int, where: str) -> Case:
     shape, colour, count = THINGS[index], HUES[index % 7], 3 + index % 3
     plural_noun = shape if shape == "fish" else f"{shape}s"
-    prompt = f"{_WORDS[count]} {colour} {plural_noun} {PLACES[where]}"
+    prompt = f"{_NUMERALS[count]} {colour} {plural_noun} {PLACES[where]}"
 
     def draw(kind: str, strength: float) -> Picture:
-        more = 1 if count == 3 or index % 2 else -1
-        drawn_count = count + more * quarters(strength) if kind == "wrong_count" else count
+        sign = 1 if count == 3 or index % 2 else -1
+        drawn_count = count + sign * quarters(strength) if kind == "wrong_count" else count
         ink = _wrong_colour(colour, strength if kind == "wrong_colour" else 0)
         picture = backdrop(where)
         for number in range(drawn_count):
@@ -88,7 +88,7 @@ def _tie(index: int) -> Case:
 def _adding(index: int) -> Case:
     shape, colour = THINGS[(index * 3 + 1) % 8], HUES[(index * 2) % 7]
     corner = _pick(tuple(_CORNERS), index)
-    instruction = f"Add {_a(colour)} {shape} in the {corner} corner."
+    instruction = f"Add {with_article(colour)} {shape} in the {corner} corner."
     source = photograph(_pick(tuple(PHOTOGRAPHS), index), mirrored=index >= 5)
     return _inserting(instruction, {"source": source}, draw_thing(shape, COLOURS[colour], 90), _CORNERS[corner])
 
@@ -96,7 +96,7 @@ def _adding(index: int) -> Case:
 def _mie(index: int) -> Case:
     shape, colour = THINGS[index % 8], HUES[(index * 3) % 7]
     centre = ((70, 70), (186, 70), (186, 186), (70, 186), (128, 128))[index % 5]
-    instruction = f"Put {_a(colour)} {shape} in the masked area."
+    instruction = f"Put {with_article(colour)} {shape} in the masked area."
     source = photograph(_pick(tuple(PHOTOGRAPHS), index * 2 + index // 5), mirrored=index % 2 == 1)
     mask = PIL.Image.new("L", (SIZE, SIZE))
     box = (centre[0] - 56, centre[1] - 56, centre[0] + 56, centre[1] + 56)
@@ -175,11 +175,8 @@ def _sdie(index: int) -> Case:
 def _mcic(index: int) -> Case:
     where, first, second = _pick(tuple(PLACES), index), toy_number(index), toy_number(index + 5)
     names = (f"toy {first.animal}", f"toy {second.animal}")
-    texts = {
-        "prompt": f"a {names[0]} next to a {names[1]} {PLACES[where]}",
-        "concept_1": names[0],
-        "concept_2": names[1],
-    }
+    prompt = f"a {names[0]} next to a {names[1]} {PLACES[where]}"
+    texts = {"prompt": prompt, "concept_1": names[0], "concept_2": names[1]}
     portraits = portrait(first), portrait(second)
     side_by_side = PIL.Image.new("RGB", (2 * SIZE, SIZE))
     side_by_side.paste(portraits[0], (0, 0))
@@ -188,10 +185,9 @@ def _mcic(index: int) -> Case:
     def draw(kind: str, strength: float) -> Picture:
         left_toy = altered(first, toy_number(index + 10), kind, strength)
         picture = place(backdrop(where), draw_toy(left_toy, 140), (68, 160))
-        toy_on_the_right = altered(second, toy_number(index + 15), kind, strength)
-        return place(
-            picture, draw_toy(toy_on_the_right, 140), (188, 160), 1 - strength if kind == "missing_object" else 1
-        )
+        right_toy = altered(second, toy_number(index + 15), kind, strength)
+        opacity = 1 - strength if kind == "missing_object" else 1
+        return place(picture, draw_toy(right_toy, 140), (188, 160), opacity)
 
     conditions = {"concepts": side_by_side, "concept_1": portraits[0], "concept_2": portraits[1]}
     return Case(texts, conditions, draw)
@@ -200,7 +196,7 @@ def _mcic(index: int) -> Case:
 def _shapes(index: int) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """Four different things with four different colours, and what they are called."""
     shapes = tuple((THINGS[(index + step) % 8], HUES[(index * 2 + step * 2) % 7]) for step in range(4))
-    return shapes, tuple(f"{_a(colour)} {shape}" for shape, colour in shapes)
+    return shapes, tuple(f"{with_article(colour)} {shape}" for shape, colour in shapes)
 
 
 def _arranged(
@@ -222,10 +218,6 @@ def _wrong_colour(colour: str, strength: float) -> Rgb:
 
 def _pick(names: tuple[str, ...], index: int) -> str:
     return names[index % len(names)]
-
-
-def _a(colour: str) -> str:
-    return f"an {colour}" if colour == "orange" else f"a {colour}"
 
 
 _CASES: dict[str, Callable[[int], Case]] = {

@@ -15,10 +15,9 @@ from typing import TypeAlias
 import PIL.Image
 from tqdm import tqdm
 
-from vieval_plugin.benchmarks.sequences import EditingSequence, SequenceFolder
-from vieval_plugin.benchmarks.sequences.plain import write
+from vieval_plugin.benchmarks.sequences import EditingSequence, write_sequences
 from vieval_plugin.benchmarks.vieval_demo.backgrounds import PLACES, backdrop
-from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, THINGS, Picture, draw_thing
+from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, THINGS, Picture, draw_thing, with_article
 from vieval_plugin.benchmarks.vieval_demo.outputs import png
 from vieval_plugin.media.files import write_whole
 
@@ -32,11 +31,14 @@ ShapesByCell: TypeAlias = Mapping[tuple[int, int], tuple[str, str]]
 
 @dataclass(frozen=True)
 class DrawnSequence:
-    """Scenes before the first edit and after each, and what each edit was asked for: one instruction less than scenes."""
+    """Scene that is edited several times."""
 
     uid: str
+    """Its name, of seed and number."""
     scenes: tuple[Picture, ...]
+    """Scenes before the first edit and after each."""
     instructions: tuple[str, ...]
+    """Instruction of each edit."""
 
 
 def draw_sequence(number: int, seed: int, turns: Sequence[int] = (2, 3, 4)) -> DrawnSequence:
@@ -51,13 +53,13 @@ def draw_sequence(number: int, seed: int, turns: Sequence[int] = (2, 3, 4)) -> D
     [4, 3]
     """
     rng = random.Random(f"sequence/{seed}/{number}")
-    place, cells = rng.choice(tuple(PLACES)), rng.sample(_CELLS, len(_CELLS))
+    ground, cells = rng.choice(tuple(PLACES)), rng.sample(_CELLS, len(_CELLS))
     shapes: ShapesByCell = {cell: _random_shape(rng) for cell in cells[:3]}
-    scenes, instructions = [_scene(place, shapes)], []
+    scenes, instructions = [_scene(ground, shapes)], []
     # an edit leaves alone what an earlier one changed, so that each is there to be seen until the end
     for cell in rng.sample([*cells[:3], *cells[5:]], rng.choice(turns)):
         shapes, instruction = _edited(rng, shapes, cell)
-        scenes.append(_scene(place, shapes))
+        scenes.append(_scene(ground, shapes))
         instructions.append(instruction)
     return DrawnSequence(f"{seed}_{number:05d}", tuple(scenes), tuple(instructions))
 
@@ -70,7 +72,7 @@ def write_drawn(folder: Path, count: int, seed: int) -> None:
         count: how many sequences.
         seed: the same numbers of the same seed are the same sequences.
     """
-    write(folder, SequenceFolder("drawn by VIEval", "Apache-2.0", True, ()), _editing_sequences(folder, count, seed))
+    write_sequences(folder, "drawn by VIEval", "Apache-2.0", _editing_sequences(folder, count, seed))
 
 
 def _editing_sequences(folder: Path, count: int, seed: int) -> Iterator[EditingSequence]:
@@ -92,26 +94,20 @@ def _edited(rng: random.Random, shapes: ShapesByCell, cell: tuple[int, int]) -> 
     where = f"at the {_ROWS[cell[0]]} {_COLUMNS[cell[1]]}"
     if cell not in shapes:
         shape, colour = _random_shape(rng)
-        return {**shapes, cell: (shape, colour)}, f"Add {_a(colour)} {shape} {where}."
+        return {**shapes, cell: (shape, colour)}, f"Add {with_article(colour)} {shape} {where}."
     shape, colour = shapes[cell]
     if rng.random() < 0.5:
-        return {
-            other: unchanged_drawing for other, unchanged_drawing in shapes.items() if other != cell
-        }, f"Remove the {shape} {where}."
-    other = HUES[(HUES.index(colour) + 3) % len(HUES)]
-    return {**shapes, cell: (shape, other)}, f"Make the {shape} {where} {other}."
-
-
-def _a(colour: str) -> str:
-    return f"an {colour}" if colour == "orange" else f"a {colour}"
+        return {key: drawing for key, drawing in shapes.items() if key != cell}, f"Remove the {shape} {where}."
+    new_colour = HUES[(HUES.index(colour) + 3) % len(HUES)]
+    return {**shapes, cell: (shape, new_colour)}, f"Make the {shape} {where} {new_colour}."
 
 
 def _random_shape(rng: random.Random) -> tuple[str, str]:
     return rng.choice(THINGS), rng.choice(HUES)
 
 
-def _scene(place: str, shapes: ShapesByCell) -> Picture:
-    picture = backdrop(place).resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
+def _scene(ground: str, shapes: ShapesByCell) -> Picture:
+    picture = backdrop(ground).resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
     cell = SIDE // 3
     for (row, column), (shape, colour) in shapes.items():
         sprite = draw_thing(shape, COLOURS[colour], cell - 2)

@@ -18,7 +18,7 @@ from vieval_plugin.benchmarks.vieval_demo.drawing import (
     draw_parts,
     place,
 )
-from vieval_plugin.benchmarks.vieval_demo.strength import quarters
+from vieval_plugin.benchmarks.vieval_demo.plan import quarters
 
 # "main" is the body's colour, "second" the belly's, "third" the garment's.
 _EARS: dict[str, tuple[Part, ...]] = {
@@ -67,14 +67,20 @@ ANIMALS, PATTERNS, GARMENTS = tuple(_EARS), tuple(_BELLIES), tuple(_WEAR)
 
 @dataclass(frozen=True)
 class Toy:
-    """A subject that can be recognised again: an animal with a coloured body, a pattern on its belly and a garment."""
+    """Subject that can be recognised again."""
 
     animal: str
+    """Animal, one of `ANIMALS`."""
     body: Rgb
+    """Colour of its body."""
     belly: str
+    """Pattern on its belly, one of `PATTERNS`."""
     belly_colour: Rgb
+    """Colour of that pattern."""
     wear: str
+    """Garment, one of `GARMENTS`."""
     wear_colour: Rgb
+    """Colour of the garment."""
 
 
 @lru_cache(maxsize=256)

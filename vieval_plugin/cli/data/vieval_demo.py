@@ -28,7 +28,7 @@ def add(actions: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.benchmarks.sequences.plain import FILE
+    from vieval_plugin.benchmarks.sequences import FILE
     from vieval_plugin.benchmarks.vieval_demo.sequences import write_drawn
     from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
