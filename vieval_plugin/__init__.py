@@ -11,16 +11,24 @@ TYPE_CHECKING = False  # nothing is imported here, so that Ctrl-C finds the comm
 if TYPE_CHECKING:
     from typing import Any
 
-    from vieval_plugin.api.batches import JudgeBatches
-    from vieval_plugin.api.judge import Judge
-    from vieval_plugin.api.verdicts import Verdicts
-    from vieval_plugin.config import Backbone
-    from vieval_plugin.errors import VievalError
-    from vieval_plugin.judges.contests import Contest, Votes
-    from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
-    from vieval_plugin.results.shard_verdicts import verdict_batches
-    from vieval_plugin.run.evaluate import evaluate, evaluate_async, score_matrix
-    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.api.batches import JudgeBatches as JudgeBatches
+    from vieval_plugin.api.judge import Judge as Judge
+    from vieval_plugin.api.verdicts import Verdicts as Verdicts
+    from vieval_plugin.config import Backbone as Backbone
+    from vieval_plugin.errors import VievalError as VievalError
+    from vieval_plugin.judges.contests import Contest as Contest
+    from vieval_plugin.judges.contests import Votes as Votes
+    from vieval_plugin.judges.protocol import Choice as Choice
+    from vieval_plugin.judges.protocol import Image as Image
+    from vieval_plugin.judges.protocol import Sample as Sample
+    from vieval_plugin.judges.protocol import SampleId as SampleId
+    from vieval_plugin.judges.protocol import Status as Status
+    from vieval_plugin.judges.protocol import Verdict as Verdict
+    from vieval_plugin.results.shard_verdicts import verdict_batches as verdict_batches
+    from vieval_plugin.run.evaluate import evaluate as evaluate
+    from vieval_plugin.run.evaluate import evaluate_async as evaluate_async
+    from vieval_plugin.run.evaluate import score_matrix as score_matrix
+    from vieval_plugin.run.progress import Progress as Progress
 
 _HOMES = {
     "Backbone": "config",
@@ -42,27 +50,7 @@ _HOMES = {
     "score_matrix": "run.evaluate",
     "verdict_batches": "results.shard_verdicts",
 }
-
-__all__ = [
-    "Backbone",
-    "Choice",
-    "Contest",
-    "Image",
-    "Judge",
-    "JudgeBatches",
-    "Progress",
-    "Sample",
-    "SampleId",
-    "Status",
-    "Verdict",
-    "Verdicts",
-    "VievalError",
-    "Votes",
-    "evaluate",
-    "evaluate_async",
-    "score_matrix",
-    "verdict_batches",
-]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -26,20 +26,22 @@ FOLDER = Path(vieval_plugin.task_configs.__path__[0])
 
 @dataclass(frozen=True)
 class TaskRow:
-    """A judge on a benchmark: a task a part, and a group of them where there are several.
-
-    `parts` are those of the benchmark, all that the judge knows if empty. A `setting` other than the judge's plain one,
-    and a `subset` (of the samples that the judge's option of that name lists), make a variant; and so does `variant`, where
-    the plain setting is none of a benchmark's own tasks. Parts of which no average is wanted are not `grouped`.
-    """
+    """A judge on a benchmark: a task a part, and a group of them where there are several."""
 
     benchmark: str
+    """Name of the benchmark."""
     judge: str
+    """Name of the judge."""
     setting: str = ""
+    """Setting of the judge; another than its plain one makes a variant."""
     parts: tuple[str, ...] = ()
+    """Parts of the benchmark; empty for all that the judge knows."""
     subset: bool = False
+    """True for the samples that the judge's option of that name lists, which make a variant."""
     grouped: bool = True
+    """False for parts of which no average is wanted."""
     variant: bool = False
+    """True for a variant in the plain setting, where that is none of a benchmark's own tasks."""
 
 
 @dataclass(frozen=True)
@@ -47,21 +49,31 @@ class Task:
     """A task as hosts know it: the samples of a part, asked of a judge in a setting."""
 
     name: str
+    """Its name."""
     benchmark: str
+    """Name of the benchmark."""
     part: str
+    """Part of the benchmark."""
     judge: str
+    """Name of the judge."""
     setting: str
+    """Setting of the judge."""
     subset: bool = False
+    """True for the samples that the judge's option of that name lists."""
 
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """Tasks or groups that are run and averaged together; `averaged` is false for those that are only run together."""
+    """Tasks or groups that are run and averaged together."""
 
     name: str
+    """Its name."""
     members: tuple[str, ...]
+    """Names of the tasks and groups in it."""
     benchmark: str
+    """Name of the benchmark."""
     averaged: bool = True
+    """False for those that are only run together."""
 
 
 @cache
@@ -83,12 +95,12 @@ def file_rows() -> tuple[TaskRow, ...]:
     rows = []
     judges, benchmarks = judge_registry.judges().values(), benchmark_registry.benchmarks().values()
     in_files = [(judge, benchmark) for judge in judges for benchmark in benchmarks if judge.file or benchmark.file]
-    taken = {task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)} if in_files else set()
+    names = {task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)} if in_files else set()
     for judge, benchmark in in_files:
         votes = isinstance(benchmark.report, ByVotes)
         parts = tuple(part for part in benchmark.parts if judge.kinds([benchmark.kinds.get(part, part)]))
         row = TaskRow(benchmark.name, judge.name, parts=parts)
-        if parts and (votes or judge.rates == "sample") and _name(row) not in taken:
+        if parts and (votes or judge.rates == "sample") and _name(row) not in names:
             rows.append(row)
     return tuple(rows)
 
@@ -147,11 +159,11 @@ def task_groups_without_average() -> list[TaskGroup]:
 
 def entries() -> Mapping[str, Task | TaskGroup]:
     """Tasks and groups by name."""
-    listed: list[Task | TaskGroup] = [*tasks(), *groups()]
-    return {entry.name: entry for entry in listed}
+    tasks_and_groups: list[Task | TaskGroup] = [*tasks(), *groups()]
+    return {entry.name: entry for entry in tasks_and_groups}
 
 
-def leaves(name: str, known: Sequence[TaskGroup]) -> list[str]:
+def leaves(name: str, task_groups: Sequence[TaskGroup]) -> list[str]:
     """The tasks below a group; none for a name that is no group's."""
-    members = next((group.members for group in known if group.name == name), ())
-    return [leaf for member in members for leaf in (leaves(member, known) or [member])]
+    members = next((group.members for group in task_groups if group.name == name), ())
+    return [leaf for member in members for leaf in (leaves(member, task_groups) or [member])]
