@@ -35,7 +35,7 @@ import numpy as np
 from tqdm import tqdm
 
 from bench.common import conditions, table
-from vieval_plugin.benchmarks.imagenhub import NAME, RATERS, TASKS
+from vieval_plugin.benchmarks.imagenhub import ANNOTATORS, NAME, TASKS
 from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, compare_systems
 from vieval_plugin.meta_evaluation.image_model_comparison import Cell, RatedSample, compared_on
 from vieval_plugin.stats.agreement import rater_mean
@@ -86,9 +86,9 @@ def images(rng: np.random.Generator, instructions: int, image_models: int) -> Im
     shape = (instructions, image_models)
     of_instruction = rng.normal(size=(instructions, 1)) * np.sqrt(OF_INSTRUCTION)
     quality = of_instruction + rng.normal(size=shape) * np.sqrt(1 - OF_INSTRUCTION)
-    perceived = quality + ANNOTATOR_ERROR * rng.normal(size=(RATERS, *shape))
+    perceived = quality + ANNOTATOR_ERROR * rng.normal(size=(ANNOTATORS, *shape))
     ratings = np.digitize(perceived, [-0.5, 0.5]) / 2
-    return Images(quality, rng.normal(size=shape), rater_mean(ratings.reshape(RATERS, -1)).reshape(shape))
+    return Images(quality, rng.normal(size=shape), rater_mean(ratings.reshape(ANNOTATORS, -1)).reshape(shape))
 
 
 def scores(rng: np.random.Generator, judged: Images, weight: float) -> Floats:

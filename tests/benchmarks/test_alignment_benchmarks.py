@@ -98,7 +98,7 @@ def missing(root, benchmark):
 
 
 def prepare(benchmark, root, **asked):
-    return BENCHMARKS[benchmark].prepare(root, Preparing(progress=False, **asked))
+    return BENCHMARKS[benchmark].prepare(root, Preparing(**asked))
 
 
 def draw(root, benchmark, suffix=None):

@@ -107,7 +107,7 @@ def hub(monkeypatch):
 
 
 def prepare(root):
-    return BENCHMARK.prepare(root, Preparing(progress=False))
+    return BENCHMARK.prepare(root, Preparing())
 
 
 TWO = {"AvsB": "A=B=Good"}

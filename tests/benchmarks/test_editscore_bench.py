@@ -38,7 +38,7 @@ def hub(monkeypatch):
 
 
 def prepare(root, *parts):
-    return BENCHMARK.prepare(root, Preparing(parts or None, progress=False))
+    return BENCHMARK.prepare(root, Preparing(parts or None))
 
 
 def test_preparing_writes_the_pairs_of_each_dimension(tmp_path, hub):

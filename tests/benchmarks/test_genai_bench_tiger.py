@@ -261,7 +261,7 @@ def hub(monkeypatch):
 
 
 def prepare(root, *parts, **asked):
-    return BENCHMARK.prepare(root, Preparing(parts or None, progress=False, **asked))
+    return BENCHMARK.prepare(root, Preparing(parts or None, **asked))
 
 
 def test_preparing_writes_rows_and_images_as_they_are_stored(tmp_path, hub):
@@ -370,18 +370,18 @@ def test_without_datasets_one_line_says_what_to_install(tmp_path, monkeypatch):
 
 @extras.needs("aiohttp", "av")
 def test_videos_are_fetched_and_cut_into_frames(tmp_path, hub, monkeypatch):
-    from vieval_plugin.benchmarks.loading import contest_videos
+    from vieval_plugin.readers import download
 
     fetched = []
 
     async def fetch_all(jobs, **how):
-        for job in jobs:
+        for job in (job for job in jobs if not job.is_there()):
             fetched.append(job.url)
             job.path.parent.mkdir(parents=True, exist_ok=True)
             job.path.write_bytes(video(16))
         return []
 
-    monkeypatch.setattr(contest_videos, "fetch_all", fetch_all)
+    monkeypatch.setattr(download, "fetch_all", fetch_all)
     shown = {"prompt": "a dog", "left_model": "one", "right_model": "two", "vote_type": "rightvote"}
     urls = {f"{side}_video": f"https://host/{side}.mp4" for side in ("left", "right")}
     hub[0]["video_generation"] = [{**shown, **urls}, {**shown, **urls, "vote_type": "tievote"}]

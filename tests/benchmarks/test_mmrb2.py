@@ -122,7 +122,7 @@ def hub(monkeypatch):
 
 
 def prepare(root, part):
-    return BENCHMARK.prepare(root, Preparing([part], progress=False))
+    return BENCHMARK.prepare(root, Preparing([part]))
 
 
 def test_preparing_writes_edits_and_their_sources(tmp_path, hub):

@@ -167,8 +167,8 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(f
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        (BENCH, lambda rows: {"rows": rows}, "t2i-eval-bench.json: holds no list of rows; put"),
-        (BENCH, lambda rows: [1], "t2i-eval-bench.json: holds no list of rows; put"),
+        (BENCH, lambda rows: {"rows": rows}, "t2i-eval-bench.json: holds no list of objects; put"),
+        (BENCH, lambda rows: [1], "t2i-eval-bench.json: holds no list of objects; put"),
         (BENCH, lambda rows: rows[1].update(id=[1]), "row 1: id is [1], not a name"),
         (BENCH, lambda rows: rows[1].update(id="0"), "row 1 repeats id 0"),
         (BENCH, lambda rows: rows[1].update(id="x"), "row 1: id x has no row in scores.json"),
@@ -185,7 +185,7 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(f
             "row 1: intrinsic_questions holds int, not a text",
         ),
         (BENCH, lambda rows: rows[1].update(intrinsic_questions=[{}]), "row 1, intrinsic_questions: no question"),
-        ("scores.json", lambda rows: 5, "scores.json: holds no list of rows; put"),
+        ("scores.json", lambda rows: 5, "scores.json: holds no list of objects; put"),
         ("scores.json", lambda rows: rows[1].update(id="0"), "scores.json: row 1 repeats id 0"),
         ("scores.json", lambda rows: rows[1].update(overall=[1]), "scores.json: id 1: no object under overall"),
         ("scores.json", lambda rows: rows[1].update(overall={"x": {}}), "id 1: no overall among x"),

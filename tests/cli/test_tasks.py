@@ -46,7 +46,7 @@ def test_a_benchmark_lists_its_tasks_and_what_its_data_lacks(ratings_folder, mon
     assert rows["imagenhub_t2i_eval_tig"][1:] == ["a model that judges", "about 33", "not there"]
     assert rows["imagenhub"][1] == "runs 4 of these together"
     assert not any(name.startswith("generate_") for name in rows)
-    assert "Text-To-Image_rater1.tsv: no such ratings file" in " ".join(rows["imagenhub/tig:"])
+    assert "Text-To-Image_rater1.tsv: no such file" in " ".join(rows["imagenhub/tig:"])
     assert "for live judging run `vieval prepare imagenhub --part cig`" in " ".join(rows["imagenhub/cig:"])
 
 

@@ -134,7 +134,7 @@ def test_an_undefined_correlation_is_null_with_its_reason(results_of, ratings_fo
             "imagenhub_viescore_ci",
             "no task 'imagenhub_viescore_ci'; did you mean imagenhub_viescore_cig?",
         ),
-        (lambda d, logs: _only_tie(logs), "imagenhub_viescore_tie", "Text-Guided_IE_rater1.tsv: no such ratings file"),
+        (lambda d, logs: _only_tie(logs), "imagenhub_viescore_tie", "Text-Guided_IE_rater1.tsv: no such file"),
     ],
     ids=["unknown task", "no ratings"],
 )

@@ -70,7 +70,7 @@ def test_calls_are_announced_and_a_table_has_the_primary_metric_of_a_task_and_th
 def test_a_group_that_is_named_is_not_averaged_over_a_part(data):
     line = refused("--model", "vieval_openai", "--model_args", ANYWHERE, "--tasks", "imagenhub_viescore", data=data)
     assert line.startswith("vieval: ")
-    assert "_rater1.tsv: no such ratings file" in line
+    assert "_rater1.tsv: no such file" in line
 
 
 ANYWHERE = "model=any,base_url=http://127.0.0.1:9/v1"

@@ -55,21 +55,21 @@ class TestFetchAll:
         site.faults = {"/0": ["status 429 1"], "/1": [f"status 503 {format_datetime(soon, usegmt=True)}"]}
         monkeypatch.setattr(asyncio, "sleep", noting)
         for job in jobs(2):
-            assert await fetch_all([job], progress=False) == []
+            assert await fetch_all([job]) == []
         in_seconds, as_a_date = waits
         assert in_seconds == 1
         assert download.LONGEST_RETRY_AFTER / 2 < as_a_date <= download.LONGEST_RETRY_AFTER
 
     async def test_does_not_wait_for_hours(self, site, jobs):
         site.faults = {"/0": ["status 429 3600"]}
-        (failed,) = await fetch_all(jobs(1), progress=False)
+        (failed,) = await fetch_all(jobs(1))
         assert failed.reason == "429 too many requests, not before 3600 s have passed"
 
     @pytest.mark.parametrize("fault", ["huge", "endless"])
     async def test_a_body_over_the_limit_is_refused_while_it_streams(self, site, jobs, monkeypatch, fault):
         monkeypatch.setattr(download, "MAX_BODY", 2**20)
         site.faults = {"/0": [fault]}
-        (failed,) = await fetch_all(jobs(1), progress=False)
+        (failed,) = await fetch_all(jobs(1))
         assert failed.reason == "larger than 1 MiB"
         assert site.hits["/0"] == 1
         assert not failed.path.exists()
@@ -79,34 +79,34 @@ class TestFetchAll:
             closed.bind(("127.0.0.1", 0))
             host = f"127.0.0.1:{closed.getsockname()[1]}"
         jobs = [Download(f"http://{host}/{number}", tmp_path / str(number), anything) for number in range(30)]
-        failed = await fetch_all(jobs, retries=1, timeout=1, concurrency=2, progress=False)
+        failed = await fetch_all(jobs, retries=1, timeout=1, concurrency=2)
         assert [failure.path for failure in failed] == [job.path for job in jobs]
         assert failed[0].reason.startswith("no connection, ")
         assert failed[-1].reason == f"not tried, as {host} does not answer"
 
     async def test_an_address_that_is_none(self, tmp_path):
-        (failed,) = await fetch_all([Download("museum/x.jpg", tmp_path / "x.jpg", anything)], progress=False)
+        (failed,) = await fetch_all([Download("museum/x.jpg", tmp_path / "x.jpg", anything)])
         assert failed.reason.startswith("not a usable address")
 
     async def test_two_jobs_with_one_path(self, tmp_path):
         with pytest.raises(ValueError, match="same path"):
-            await fetch_all([Download(f"http://{host}/", tmp_path / "x", anything) for host in "ab"], progress=False)
+            await fetch_all([Download(f"http://{host}/", tmp_path / "x", anything) for host in "ab"])
 
     async def test_a_folder_that_cannot_be_written(self, jobs, tmp_path):
         (tmp_path / "blocked").write_text("a file where a folder should be")
         (job,) = jobs(1)
         with pytest.raises(VievalError, match=r"cannot be written .*choose another folder"):
-            await fetch_all([replace(job, path=tmp_path / "blocked" / "x")], progress=False)
+            await fetch_all([replace(job, path=tmp_path / "blocked" / "x")])
 
     async def test_without_aiohttp(self, jobs, monkeypatch):
         monkeypatch.setitem(sys.modules, "aiohttp", None)
         with pytest.raises(VievalError, match=r'pip install "\.\[http\]"'):
-            await fetch_all(jobs(1), progress=False)
+            await fetch_all(jobs(1))
 
     async def test_resumes_after_an_interruption(self, site, jobs, tmp_path):
         some = jobs(20)
         site.faults = {f"/{number}": ["hang!"] for number in range(5, 20)}
-        task = asyncio.create_task(fetch_all(some, concurrency=3, progress=False))
+        task = asyncio.create_task(fetch_all(some, concurrency=3))
         await asyncio.to_thread(until, lambda: sum(job.path.exists() for job in some) == 5)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -115,7 +115,7 @@ class TestFetchAll:
 
         site.faults.clear()
         site.hits.clear()
-        assert await fetch_all(some, progress=False) == []
+        assert await fetch_all(some) == []
         assert site.hits == Counter({f"/{number}": 1 for number in range(5, 20)})
         assert {job.path.read_bytes() for job in some} == {site.files[f"/{number}"] for number in range(20)}
 
@@ -131,7 +131,7 @@ class TestFetchAll:
         (tmp_path / "mine.part").write_bytes(b"not ours")
         (leftover,) = (path for path in tmp_path.iterdir() if path.name != "mine.part")
         assert leftover.suffix == ".part"
-        assert await fetch_all([job], progress=False) == []
+        assert await fetch_all([job]) == []
         assert sorted(os.listdir(tmp_path)) == ["0", "mine.part"]
 
 
@@ -167,7 +167,7 @@ class TestRedirects:
     async def test_one_to_another_host_is_not_followed(self, hosts, tmp_path, status):
         one, other, heard = hosts
         url = f"{one}/a?status={status}&to={other}/stolen%3Fsecret=x"
-        (failed,) = await fetch_all([Download(url, tmp_path / "a", anything)], progress=False)
+        (failed,) = await fetch_all([Download(url, tmp_path / "a", anything)])
         assert failed.reason == f"{status} redirect to another host ({urlsplit(other).netloc}), which is not followed"
         assert heard == []
         assert not failed.path.exists()
@@ -178,18 +178,18 @@ class TestRedirects:
             Download(f"{one}/a?to=/b", tmp_path / "a", anything),
             Download(f"{one}/c?to={other}/d", tmp_path / "c", anything),
         ]
-        assert await fetch_all(jobs, progress=False, hosts=[f"{other}/of/another/kind"]) == []
+        assert await fetch_all(jobs, hosts=[f"{other}/of/another/kind"]) == []
         assert [job.path.read_bytes() for job in jobs] == [b"whole"] * 2
         assert heard == ["/d"]
 
     async def test_no_more_than_five_are(self, hosts, tmp_path):
         jobs = [Download(f"{hosts[0]}/?left={left}", tmp_path / str(left), anything) for left in (5, 6)]
-        (failed,) = await fetch_all(jobs, progress=False)
+        (failed,) = await fetch_all(jobs)
         assert (failed.path.name, failed.reason) == ("6", "more than 5 redirects")
 
     @pytest.mark.parametrize("to", ["ftp://127.0.0.1/x", "file:///etc/passwd", "http://[::1"])
     async def test_one_to_nowhere_is_a_failure(self, hosts, tmp_path, to):
-        (failed,) = await fetch_all([Download(f"{hosts[0]}/a?to={to}", tmp_path / "a", anything)], progress=False)
+        (failed,) = await fetch_all([Download(f"{hosts[0]}/a?to={to}", tmp_path / "a", anything)])
         assert failed.reason.startswith("302 redirect to")
 
     async def test_a_secure_address_is_not_left_for_an_open_one(self):
@@ -214,6 +214,6 @@ async def test_a_body_that_trickles_is_given_up(tmp_path, monkeypatch):
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     job = Download(f"http://127.0.0.1:{runner.addresses[0][1]}/x", tmp_path / "x", anything)
-    (failed,) = await asyncio.wait_for(fetch_all([job], retries=1, timeout=0.5, progress=False), 120)
+    (failed,) = await asyncio.wait_for(fetch_all([job], retries=1, timeout=0.5), 120)
     await runner.cleanup()
     assert failed.reason == "timed out, not whole within 0.5 s"

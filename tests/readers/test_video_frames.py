@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.refusals import refusal
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.t2vscore import BENCHMARK
 from vieval_plugin.errors import VievalError
 from vieval_plugin.readers import video_frames
-from vieval_plugin.readers.video_frames import extract, extract_all, frame_numbers
+from vieval_plugin.readers.video_frames import extract_all, frame_numbers
 
 av = pytest.importorskip("av", reason='needs PyAV: pip install ".[video]"')
 STEP = 12  # grey levels between frames, wide enough for lossy codecs
@@ -38,6 +37,11 @@ def write_video(path, frames, codec="mpeg4", times=None, **options):
         for packet in stream.encode():
             container.mux(packet)
     return path
+
+
+def extract(video, folder, count):
+    assert extract_all([(video, folder)], count) == {}
+    return [folder / f"{k}.jpg" for k in range(count)]
 
 
 def numbers(paths):
@@ -64,7 +68,6 @@ def numbers(paths):
 )
 def test_frames_are_the_middles_of_equal_parts(tmp_path, frames, count, expected):
     paths = extract(write_video(tmp_path / "v.mp4", frames), tmp_path / "to", count)
-    assert paths == [tmp_path / "to" / f"{k}.jpg" for k in range(count)]
     assert numbers(paths) == expected
     assert sorted((tmp_path / "to").iterdir()) == sorted(paths)
 
@@ -145,8 +148,9 @@ BROKEN = {
 def test_a_video_that_gives_no_frames_is_named_with_the_reason(tmp_path, reason):
     video = tmp_path / "bad.mp4"
     BROKEN[reason](video)
-    line = refusal(extract, video, tmp_path / "to", 4)
-    assert re.search(rf"bad.mp4: {re.escape(reason.strip())}.*; fetch it again", line)
+    reasons = extract_all([(video, tmp_path / "to")], 4)
+    assert list(reasons) == [video]
+    assert reasons[video].startswith(reason.strip())
     assert not (tmp_path / "to").exists()
 
 
@@ -155,10 +159,7 @@ def test_many_videos_go_on_past_a_bad_one_and_are_resumed(tmp_path, monkeypatch)
     for video, _ in (pairs[0], pairs[1], pairs[3]):
         write_video(video, 8)
     pairs[2][0].write_text("not a video")
-    (failed,) = extract_all(pairs, 2, workers=3, progress=False)
-    assert failed == video_frames.FailedVideo(
-        pairs[2][0], "cannot be decoded (Invalid data found when processing input)"
-    )
+    assert extract_all(pairs, 2) == {pairs[2][0]: "cannot be decoded (Invalid data found when processing input)"}
     assert numbers(pairs[3][1] / f"{k}.jpg" for k in range(2)) == [2, 6]
 
     (pairs[1][1] / "1.jpg").unlink()
@@ -166,7 +167,7 @@ def test_many_videos_go_on_past_a_bad_one_and_are_resumed(tmp_path, monkeypatch)
     asked = []
     whole = video_frames._extract
     monkeypatch.setattr(video_frames, "_extract", lambda *pair: asked.append(pair[0]) or whole(*pair))
-    assert extract_all(pairs, 2, progress=False) == []
+    assert extract_all(pairs, 2) == {}
     assert sorted(asked) == [pairs[1][0], pairs[2][0]]
 
 
@@ -174,16 +175,14 @@ def test_a_folder_that_cannot_be_written_ends_the_work(tmp_path):
     write_video(tmp_path / "v.mp4", 2)
     (tmp_path / "to").write_text("a file, where frames should go")
     with pytest.raises(VievalError, match="cannot be written"):
-        extract_all([(tmp_path / "v.mp4", tmp_path / "to" / "0")], 2, progress=False)
+        extract_all([(tmp_path / "v.mp4", tmp_path / "to" / "0")], 2)
 
 
 def test_without_pyav_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
-    assert extract_all([], 4) == []
+    assert extract_all([], 4) == {}
     with pytest.raises(VievalError, match=re.escape('run pip install ".[video]"')):
         extract_all([(tmp_path / "v.mp4", tmp_path / "to")], 4)
-    with pytest.raises(VievalError, match="reading videos needs PyAV"):
-        extract(tmp_path / "v.mp4", tmp_path / "to", 4)
 
 
 def test_preparing_t2vscore_makes_the_frames_its_samples_name(tmp_path):
@@ -193,13 +192,13 @@ def test_preparing_t2vscore_makes_the_frames_its_samples_name(tmp_path):
     prompts = {"7": {"prompt": "two cats", "models": {"gen2": [4.5], "pika": [1.0], "floor33": [2.0]}}}
     (folder / "t2vscore_alignment_score.json").write_text(json.dumps(prompts))
 
-    report = BENCHMARK.prepare(tmp_path, Preparing(count=2, progress=False))
+    report = BENCHMARK.prepare(tmp_path, Preparing(count=2))
     assert not report.complete
     assert re.search(r"1 of 3 videos without frames, first .*floor33/7.mp4 \(no such file\); fetch", report.lines[0])
     assert re.search(r"frames2/floor33/7: 2 of 2 images missing, first 0.jpg; put", report.lines[1])
 
     write_video(folder / "videos" / "floor33" / "0007.mp4", 4)
-    report = BENCHMARK.prepare(tmp_path, Preparing(progress=False))  # two frames, as was asked for before
+    report = BENCHMARK.prepare(tmp_path, Preparing())  # two frames, as was asked for before
     assert report.complete
     assert report.lines == ("t2vscore/all: ready, 3 samples (the published set has 2543)",)
     by_model = {s.id.image_model: s for s in BENCHMARK.load(tmp_path, "all")}

@@ -14,6 +14,7 @@ from typing import Any
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
+from vieval_plugin.images import files_of
 from vieval_plugin.judges.contests import FIRST, SECOND, TIE, Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.labels import WithLabels
@@ -37,7 +38,7 @@ LICENCE = "MIT (the repository); images of the eight sources on their own terms;
 
 
 def read_points(folder: Path, part: str) -> list[Sample]:
-    """A sample an edited image, in the order of the file; several rows of one image are ratings of several people."""
+    """A sample an edited image, in the order of the file; several rows of one image are by several annotators."""
     rated: dict[str, tuple[Row, list[float]]] = {}
     for row in read_objects(folder / POINTS_FILE, ADVICE):
         output_file = row.file("gen")
@@ -47,16 +48,14 @@ def read_points(folder: Path, part: str) -> list[Sample]:
                 f"{row.where}: {output_file} was made under other conditions in a row before; correct the file"
             )
         scores.append(row.rating("score", LOWEST, HIGHEST))
-    return [_point(folder, part, row, tuple(scores)) for row, scores in rated.values()]
-
-
-def _point(folder: Path, part: str, row: Row, scores: tuple[float, ...]) -> Sample:
-    model = row.text("model") if "model" in row.cells else UNNAMED
-    output_file = row.file("gen")
-    images = {"source": Image(folder / row.file("input")), "output": Image(folder / output_file)}
-    identity = SampleId(NAME, part, model, output_file)
-    texts = {"instruction": row.text("prompt")}
-    return Sample(identity, images, texts, {ASPECT: scores}, _tags(row), KIND, group=_edit(row))
+    samples = []
+    for output_file, (row, scores) in rated.items():
+        model = row.text("model") if "model" in row.cells else UNNAMED
+        images = {"source": Image(folder / row.file("input")), "output": Image(folder / output_file)}
+        sample_id, texts = SampleId(NAME, part, model, output_file), {"instruction": row.text("prompt")}
+        ratings = {ASPECT: tuple(scores)}
+        samples.append(Sample(sample_id, images, texts, ratings, _tags(row), KIND, group=_edit(row)))
+    return samples
 
 
 def read_pairs(folder: Path, part: str) -> list[Contest]:
@@ -67,16 +66,14 @@ def read_pairs(folder: Path, part: str) -> list[Contest]:
 
 def _pair(number: int, row: Row) -> Row:
     """A row of the file as one of ours."""
-    models, output_files = row.cells.get("models"), row.cells.get("gens")
-    named = [*models, *output_files] if isinstance(models, list) and isinstance(output_files, list) else []
-    if (
-        len(named) != 4
-        or len(output_files or []) != 2
-        or not all(isinstance(name, str) and name.strip() for name in named)
-    ):
-        raise VievalError(f"{row.where}: models and gens are not two names each; correct the file")
+    models: Any = row.cells.get("models")
+    files: Any = row.cells.get("gens")
+    for names in (models, files):
+        is_pair = isinstance(names, list) and len(names) == 2
+        if not is_pair or not all(isinstance(name, str) and name.strip() for name in names):
+            raise VievalError(f"{row.where}: models and gens are not two names each; correct the file")
     winner = row.text("winner")
-    if winner not in (*named[:2], TIE) or named[0] == named[1]:
+    if winner not in (*models, TIE) or models[0] == models[1]:
         raise VievalError(f"{row.where}: winner is {winner[:40]!r}, not {TIE} or one of two models; correct the file")
     cells: dict[str, Any] = {
         "id": str(number),
@@ -84,9 +81,9 @@ def _pair(number: int, row: Row) -> Row:
         "images": {"source": row.file("input")},
         "candidates": [
             {"image_model": model, "uid": file, "images": {"output": file}}
-            for model, file in zip(named[:2], named[2:], strict=True)
+            for model, file in zip(models, files, strict=True)
         ],
-        "vote": TIE if winner == TIE else FIRST if winner == named[0] else SECOND,
+        "vote": TIE if winner == TIE else FIRST if winner == models[0] else SECOND,
         "group": _edit(row),
         "tags": list(_tags(row)),
     }
@@ -111,8 +108,8 @@ def load_edits(root: Path, part: str) -> list[Sample]:
 
 def _missing_sources(root: Path, part: str) -> list[str]:
     """Notice that sources of edits are not there, in one line."""
-    sources = [sample.images["source"].source for sample in load_edits(root, part)]
-    missing = [file for file in dict.fromkeys(sources) if isinstance(file, Path) and not isfile(file)]
+    sources = list(files_of(load_edits(root, part)))
+    missing = [file for file in dict.fromkeys(sources) if not isfile(file)]
     return [f"{len(missing)} of {len(sources)} sources are not there, first {missing[0]}; {ADVICE}"] if missing else []
 
 

@@ -20,70 +20,72 @@ from vieval_plugin.meta_evaluation.tables import Printed
 
 @dataclass(frozen=True)
 class Preparing:
-    """Request to `vieval prepare`: which parts (None: all), with images or without, how many frames or views
-    stand for a sample (None: as before), addresses by the name of a source, how many things at once (None: as many as
-    suits the benchmark), whether to show it.
-    """
+    """Request to `vieval prepare`."""
 
     parts: Sequence[str] | None = None
+    """Parts to prepare; None for all."""
     images: bool = True
+    """False for ratings and conditions alone."""
     count: int | None = None
+    """Number of frames or views that stand for a sample; None for that of before."""
     hosts: Mapping[str, str] = field(default_factory=dict)
-    workers: int | None = None
-    progress: bool = True
+    """Addresses by the name of a source."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Outcome of a preparation: lines for a terminal, and whether every part is ready."""
+    """Outcome of a preparation."""
 
     lines: tuple[str, ...]
+    """Lines for a terminal."""
     complete: bool
+    """True where every part is ready."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark of images that people rated or voted on.
-
-    - `name` is what tasks, folders and options call it, `title` how its paper spells it, empty where that is the name;
-    - `parts` maps each part to the number of samples it was published with, None where that is not known;
-    - `load(root, part)` gives a part's samples or contests, naming images and opening none, from the data folder
-      `root`; VievalError, in one line, for what is absent or malformed. `missing(root, part)` says what a live run
-      would lack, a line each;
-    - `report` computes its statistics and tables;
-    - `source` and `licence` say where it comes from and on which terms, `trainable` whether its data may train a model;
-    - `prepare(root, preparing)` fetches it or checks what is there; None where nothing is to be prepared;
-    - `hosts` are the sources whose address `vieval prepare` lets a user change, with what each holds;
-    - `folders` maps a name that authors' logs and lists call one of its parts by, such as that of a folder, to the
-      part;
-    - `kinds` maps a part that is not named after a kind to the kind of its samples, where those are images;
-    - `synthetic` says that its images are drawings of ours;
-    - `note` stands above its tables, `printed` are published numbers of judges that stand below them;
-    - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`,
-      image model and ratings;
-    - `root` says what `load` and `missing` are given: the data folder, or the user's prompt file;
-    - `file` is the one that describes it; None where that is Python.
-    """
+    """A benchmark of images that people rated or voted on."""
 
     name: str
+    """Its name in tasks, folders and options."""
     parts: Mapping[str, int | None]
+    """Parts, each with the number of samples it was published with, None where that is unknown."""
     load: Callable[[Path, str], Sequence[Judged]]
+    """Function of a root and a part that gives samples or contests, naming images and opening none; VievalError, in one
+    line, for what is absent or malformed."""
     missing: Callable[[Path, str], list[str]]
+    """Function of a root and a part that says what a live run would lack, a line each."""
     report: Report
+    """Its statistics and tables."""
     source: str
+    """Where it comes from."""
     licence: str
+    """The terms it is on."""
     trainable: bool
+    """True where its data may train a model."""
     title: str = ""
+    """Its name as its paper spells it, where that is another."""
     prepare: Callable[[Path, Preparing], Prepared] | None = None
+    """Function that fetches it or checks what is there; None where nothing is to be prepared."""
     hosts: Mapping[str, str] = field(default_factory=dict)
+    """Sources whose address `vieval prepare` lets a user change, with what each holds."""
     folders: Mapping[str, str] = field(default_factory=dict)
+    """Parts by the names that authors' logs and lists call them, such as those of folders."""
     kinds: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of samples that are images, by parts that are not named after a kind."""
     synthetic: bool = False
+    """True where its images are drawings of ours."""
     note: str = ""
+    """Text above its tables."""
     printed: tuple[Printed, ...] = ()
+    """Published numbers of judges, below its tables."""
     generates: bool = False
+    """True where a generator makes the images: `load` gives conditions, samples without `output`, image model and
+    ratings."""
     root: Literal["data", "prompts"] = "data"
+    """The root that `load` and `missing` are given: the data folder, or the user's prompt file."""
     file: Path | None = None
+    """File that describes it; None where that is Python."""
 
 
 def known_part(name: str, parts: Collection[str], part: str) -> str:

@@ -11,18 +11,17 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.benchmarks.loading.two_by_two import STATISTICS, read_two_by_two
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.readers.rows import KIND, Row, read_json, read_lines
+from vieval_plugin.readers.rows import KIND, Row, read_lines, read_objects
 
 NAME = "eqben_mini"
 ADVICE = (
     f"put all_select.json and images/ of the VQAScore authors' eqben_vllm.zip there and run `vieval prepare {NAME}`"
 )
 
-_ALL, _SELECTION = "all", "all_select.json"
+_ALL = "all"
 
 
 def read(folder: Path, part: str) -> list[Sample]:
@@ -31,13 +30,19 @@ def read(folder: Path, part: str) -> list[Sample]:
     In the latter, an example's id is its position and its tag the folder of its first image. An image that is there as
     a NumPy array (`.npy`) is named as the PNG that `convert_arrays` makes of it.
     """
-    listed = folder / "examples.jsonl"
-    if not (folder / _SELECTION).exists() or listed.exists():
-        return read_two_by_two(folder, NAME, part, read_lines(listed, ADVICE))
-    return read_two_by_two(folder, NAME, part, _selection(folder / _SELECTION))
+    examples, selection = folder / "examples.jsonl", folder / "all_select.json"
+    if examples.exists() or not selection.exists():
+        return read_two_by_two(folder, NAME, part, read_lines(examples, ADVICE))
+    rows = []
+    for number, row in enumerate(read_objects(selection, ADVICE)):
+        images = {f"image_{i}": row.file(f"image{i}") for i in (0, 1)}
+        captions = {f"caption_{t}": row.text(f"caption{t}") for t in (0, 1)}
+        cells = {"id": number, **images, **captions, "tag": images["image_0"].split("/")[0]}
+        rows.append(Row(row.where, cells))
+    return read_two_by_two(folder, NAME, part, rows)
 
 
-def convert_arrays(folder: Path, preparing: Preparing = Preparing()) -> list[str]:
+def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
     """Makes the PNG files that the samples name out of `.npy` arrays (blue first, as OpenCV has it).
 
     What is there is kept. Returns a line for each array that cannot be converted.
@@ -46,8 +51,8 @@ def convert_arrays(folder: Path, preparing: Preparing = Preparing()) -> list[str
     import PIL.Image
 
     problems = []
-    named = (image.source for sample in read(folder, _ALL) for image in sample.images.values())
-    for path in dict.fromkeys(path for path in named if isinstance(path, Path)):
+    sources = (image.source for sample in read(folder, _ALL) for image in sample.images.values())
+    for path in dict.fromkeys(path for path in sources if isinstance(path, Path)):
         array = path.with_suffix(".npy")
         if path.exists() or not array.exists():
             continue
@@ -63,20 +68,6 @@ def convert_arrays(folder: Path, preparing: Preparing = Preparing()) -> list[str
         PIL.Image.fromarray(np.ascontiguousarray(pixels[:, :, ::-1])).save(body, "PNG")
         write_whole(path, body.getvalue(), "folder")
     return problems
-
-
-def _selection(path: Path) -> list[Row]:
-    listed = read_json(path, ADVICE)
-    if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
-        raise VievalError(f"{path}: holds no list of examples; {ADVICE}")
-    rows = []
-    for number, item in enumerate(listed):
-        row = Row(f"{path}: example {number}", item)
-        images = {f"image_{i}": row.file(f"image{i}") for i in (0, 1)}
-        captions = {f"caption_{t}": row.text(f"caption{t}") for t in (0, 1)}
-        cells = {"id": number, **images, **captions, "tag": images["image_0"].split("/")[0]}
-        rows.append(Row(row.where, cells))
-    return rows
 
 
 _FOLDER = DataFolder(NAME, {_ALL: 560}, read, ADVICE, convert_arrays)

@@ -6,6 +6,7 @@ GenAI-Bench of Li et al. (`genai_bench_t2i`). A vote is the left, the right, bot
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,8 +19,9 @@ from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
-from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
+from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, frames_folder, read_contests
 from vieval_plugin.readers.rows import Row, read_count, read_lines, read_objects
+from vieval_plugin.readers.video_frames import complete, extract_all, failure_lines
 
 NAME = "genai_bench_tiger"
 EDIT, GENERATION, VIDEO = "edit", "generation", "video"
@@ -37,7 +39,6 @@ _PROMPTS = {
 }
 _PROMPT = {"prompt": "prompt"}
 _RESTORE = "restore the log from where it came"
-_SIDES = ("left", "right")
 
 
 def read(folder: Path, part: str) -> list[Contest]:
@@ -49,7 +50,7 @@ def read(folder: Path, part: str) -> list[Contest]:
     home = folder / part
     if (home / CONTESTS).exists():
         return read_contests(read_lines(home / CONTESTS, ADVICE), home, common)
-    config = next(config for config, of in CONFIGS.items() if of == part)
+    config = next(config for config, config_part in CONFIGS.items() if config_part == part)
     logs = sorted((folder / config).glob("*/*.json"))
     if not logs:
         raise VievalError(f"{home / CONTESTS}: no such file, nor a judge's log below {folder / config}; {ADVICE}")
@@ -71,15 +72,14 @@ def _logged(logs: Sequence[Path], part: str) -> list[Row]:
 def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
     """A row of the hub as one of ours."""
     candidates = [
-        {"image_model": row.get(f"{side}_model"), **(_video(row, side) if part == VIDEO else _image(row, side, keep))}
-        for side in _SIDES
+        {
+            "image_model": row.get(f"{side}_model"),
+            **(_video(row, side) if part == VIDEO else {"images": {"output": keep(row[f"{side}_output_image"])}}),
+        }
+        for side in ("left", "right")
     ]
     cells = _cells(str(number), row, part, row["vote_type"], candidates)
     return {**cells, "images": {"source": keep(row["source_image"])}} if part == EDIT else cells
-
-
-def _image(row: Mapping[str, Any], side: str, keep: Keep) -> dict[str, Any]:
-    return {"images": {"output": keep(row[f"{side}_output_image"])}}
 
 
 def _video(row: Mapping[str, Any], side: str) -> dict[str, Any]:
@@ -97,17 +97,30 @@ def _cells(uid: str, row: Mapping[str, Any], part: str, vote: str, candidates: l
 
 def _texts(row: Mapping[str, Any], part: str) -> dict[str, str]:
     """The prompts of a row, by our names."""
-    named = _PROMPTS.get(part, _PROMPT)
-    return {name: row[column] for column, name in named.items() if isinstance(row.get(column), str) and row[column]}
+    names = _PROMPTS.get(part, _PROMPT)
+    return {name: row[column] for column, name in names.items() if isinstance(row.get(column), str) and row[column]}
 
 
 def _make(folder: Path, preparing: Preparing) -> list[str]:
-    """Fetches the videos and makes their frames."""
-    from vieval_plugin.benchmarks.loading.contest_videos import make_frames
+    """Fetches the videos whose frames are not there, and makes these; a line a reason for those that gave none."""
+    from vieval_plugin.readers.download import Download, fetch_all
 
-    if VIDEO not in (preparing.parts or CONFIGS.values()) or not (folder / VIDEO / CONTESTS).exists():
+    home, count = folder / VIDEO, read_count(folder / FRAMES_FILE, FRAMES)
+    if VIDEO not in (preparing.parts or ()) or not (home / CONTESTS).exists():
         return []
-    return make_frames(folder / VIDEO, read_count(folder / FRAMES_FILE, FRAMES), preparing)
+    candidates = [candidate for row in read_lines(home / CONTESTS, ADVICE) for candidate in row.cells["candidates"]]
+    urls = {candidate["video"]: candidate.get("url") for candidate in candidates if candidate.get("video")}
+    frameless = [video for video in urls if not complete(frames_folder(home, video, count), count)]
+    downloads = [Download(url, home / video, _check_video) for video in frameless if (url := urls[video])]
+    reasons = {failed.path: failed.reason for failed in asyncio.run(fetch_all(downloads, label="videos"))}
+    fetched = [video for video in frameless if home / video not in reasons]
+    reasons |= extract_all([(home / video, frames_folder(home, video, count)) for video in fetched], count)
+    return failure_lines(reasons, len(urls), "run the command again to retry")
+
+
+def _check_video(body: bytes) -> None:
+    if body[:1] in (b"", b"<", b"{"):
+        raise ValueError("not a video")
 
 
 _FOLDER = DataFolder(NAME, {EDIT: 919, GENERATION: 1735, VIDEO: 1069}, read, ADVICE, _make, FRAMES_FILE)

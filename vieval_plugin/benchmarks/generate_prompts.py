@@ -28,25 +28,21 @@ def load(root: Path, part: str) -> list[Sample]:
     Raises:
         VievalError: with the row, for one that is no prompt, repeats another or names an image that is not there.
     """
-    known = prompts_of(root)
+    prompts = prompts_of(root)
     samples: dict[str, Sample] = {}
-    for prompt in known.rows:
+    for prompt in prompts.rows:
         row = {**prompt.row, "uid": prompt.uid}
         try:
-            for sample, files in samples_of_row(known.folder, prompt.number, row, kind_of(row), NAME):
-                if problem := address_among(files) or _problem(sample):
+            for sample, files in samples_of_row(prompts.folder, prompt.number, row, kind_of(row), NAME):
+                no_kind = "" if sample.kind else "it has no kind, such as tig"
+                if problem := address_among(files) or no_kind or absent_image(sample):
                     raise BadLine(problem)
                 if sample.id.uid in samples:
                     raise BadLine(f"the uid {sample.id.uid!r} is another's as well; give each its own")
                 samples[sample.id.uid] = replace(sample, id=SampleId(NAME, part, "", sample.id.uid))
         except BadLine as bad:
-            raise VievalError(f"{root}: {known.unit} {prompt.number}: {bad}") from None
+            raise VievalError(f"{root}: {prompts.unit} {prompt.number}: {bad}") from None
     return list(samples.values())
-
-
-def _problem(sample: Sample) -> str:
-    """Reason that a row is no prompt, in words; empty where it is one."""
-    return absent_image(sample) if sample.kind else "it has no kind, such as tig"
 
 
 def _missing(root: Path, part: str) -> list[str]:

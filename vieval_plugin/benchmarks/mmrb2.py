@@ -97,12 +97,12 @@ def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dic
     parsed = {**row, **{name: json.loads(row[name]) for name in ("human_annotations", "prompt_metadata")}}
     sources = row.get("prompt_images") or []
     # a judge that is shown one of several sources would judge something else: it gets none that is called the source
-    named = ["source"] if len(sources) == 1 else [f"source_{k}" for k in range(len(sources))]
+    roles = ["source"] if len(sources) == 1 else [f"source_{k}" for k in range(len(sources))]
     return {
         **_votes(Row(f"{DATASET}: row {number}", parsed)),
         "id": row["pair_id"],
         "texts": {TEXTS[part]: _text(row["prompt_text"], len(sources))},
-        "images": {role: keep(stored) for role, stored in zip(named, sources, strict=True)},
+        "images": {role: keep(stored) for role, stored in zip(roles, sources, strict=True)},
         "candidates": [
             {"image_model": row[f"response_{side}_model"], "images": _outputs(row[f"response_{side}_images"], keep)}
             for side in "ab"

@@ -28,39 +28,41 @@ FOLDER_VARIABLE = "VIEVAL_BENCHMARKS"
 @cache
 def benchmarks() -> dict[str, Benchmark]:
     """Return all benchmarks by name, ours first; then those in folders."""
-    known = dict(descriptions(vieval_plugin.benchmarks, ("BENCHMARK", "BENCHMARKS"), "vieval.benchmarks", Benchmark))
-    if named := os.environ.get(FOLDER_VARIABLE):
-        folders = sorted(folder for folder in path_of(named).glob("*") if in_folder.is_benchmark(folder))
+    registered = dict(
+        descriptions(vieval_plugin.benchmarks, ("BENCHMARK", "BENCHMARKS"), "vieval.benchmarks", Benchmark)
+    )
+    if home := os.environ.get(FOLDER_VARIABLE):
+        folders = sorted(folder for folder in path_of(home).glob("*") if in_folder.is_benchmark(folder))
         if not folders:
-            _warn(f"{FOLDER_VARIABLE}: {named}: no folder with folders that have a {in_folder.FILE}")
+            _warn(f"{FOLDER_VARIABLE}: {home}: no folder with folders that have a {in_folder.FILE}")
         for folder in folders:
             try:
-                _add(folder, known)
+                _add(folder, registered)
             except VievalError as error:
                 _warn(f"{error}; it is left out")
-    return known
+    return registered
 
 
 def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name or folder; VievalError, with the nearest name, if there is none."""
-    known = benchmarks()
-    if name not in known and in_folder.is_benchmark(path_of(name)):
-        return _add(path_of(name), known)
-    if name not in known and path_of(name).is_dir():
+    registered = benchmarks()
+    if name not in registered and in_folder.is_benchmark(path_of(name)):
+        return _add(path_of(name), registered)
+    if name not in registered and path_of(name).is_dir():
         raise VievalError(f"{name}: a folder without {in_folder.FILE}, so it is no benchmark")
-    return by_name(name, known, "benchmark")
+    return by_name(name, registered, "benchmark")
 
 
-def _add(folder: Path, known: dict[str, Benchmark]) -> Benchmark:
-    """The benchmark of a folder, known by its name from now on; VievalError where that is another's."""
+def _add(folder: Path, registered: dict[str, Benchmark]) -> Benchmark:
+    """Register the benchmark of a folder; VievalError where another has its name."""
     added = in_folder.read_benchmark(folder)
-    other = known.get(added.name)
-    if other and not (other.file and added.file and real(other.file) == real(added.file)):
+    namesake = registered.get(added.name)
+    if namesake and not (namesake.file and added.file and real(namesake.file) == real(added.file)):
         raise VievalError(
-            f"{folder / in_folder.FILE}: name: {added.name} is the name of the benchmark {other.title or other.name} "
-            f"({other.source}); give this one a name of its own"
+            f"{folder / in_folder.FILE}: name: {added.name} is the name of the benchmark "
+            f"{namesake.title or namesake.name} ({namesake.source}); give this one a name of its own"
         )
-    known[added.name] = added
+    registered[added.name] = added
     return added
 
 
@@ -78,16 +80,16 @@ def source(name: str, options: Config) -> SampleSource:
     Raises:
         VievalError: there is no such benchmark, its data is absent or malformed, or generators are judged on it.
     """
-    chosen = benchmark(name)
-    if chosen.generates:
-        raise VievalError(f"{chosen.name}: its images are yet to be made; run its tasks in lmms-eval or VLMEvalKit")
-    judged = [sample for part in chosen.parts for sample in chosen.load(data_root(chosen, options), part)]
-    words = (word for sample in judged for word in (target_json(sample), fingerprint(sample)))
+    entry = benchmark(name)
+    if entry.generates:
+        raise VievalError(f"{entry.name}: its images are yet to be made; run its tasks in lmms-eval or VLMEvalKit")
+    judged = [sample for part in entry.parts for sample in entry.load(data_root(entry, options), part)]
+    digests = (text for sample in judged for text in (target_json(sample), fingerprint(sample)))
 
     def rows() -> Iterator[SampleRow]:
         return (SampleRow(sample, str(sample.id)) for sample in judged)
 
-    return SampleSource(chosen.name, rows, fingerprint_of([], *words), total=len(judged))
+    return SampleSource(entry.name, rows, fingerprint_of([], *digests), total=len(judged))
 
 
 def folders() -> Mapping[str, tuple[Benchmark, str]]:

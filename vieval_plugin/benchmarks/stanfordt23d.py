@@ -12,7 +12,7 @@ from pathlib import Path
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.readers.rated_models import read_rated, several
+from vieval_plugin.readers.rated_models import numbered_roles, read_rated
 from vieval_plugin.readers.rows import GRADED, numbered, read_count, read_object
 
 NAME = "stanfordt23d"
@@ -30,7 +30,7 @@ def read(folder: Path, part: str) -> list[Sample]:
     path = folder / "stanfordt23d.json"
 
     def images(model: str, uid: str) -> Mapping[str, Image]:
-        return several("view", numbered(folder / "views" / model / uid, count, (".png", ".jpg")))
+        return numbered_roles("view", numbered(folder / "views" / model / uid, count, (".png", ".jpg")))
 
     return read_rated(path, read_object(path, ADVICE), NAME, part, MODELS, images)
 

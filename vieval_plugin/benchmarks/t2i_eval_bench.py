@@ -15,16 +15,17 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
+from vieval_plugin.images import files_of
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
-from vieval_plugin.readers.rows import KIND, UNNAMED, Row, rating, read_json
+from vieval_plugin.readers.rows import KIND, UNNAMED, Row, rating, read_json, read_objects
 from vieval_plugin.text.untrusted import isfile
 
 NAME = "t2i_eval_bench"
 PART = "tig"
 DIMENSIONS = ("appearance", "intrinsic", "relationship")
 OVERALL = "O"
-RATERS = 3
+ANNOTATORS = 3
 LOWEST, HIGHEST = 0.0, 10.0
 ARCHIVE, IMAGES = "images.tar.gz", "images"
 ADVICE = (
@@ -44,7 +45,7 @@ def read(folder: Path, part: str) -> list[Sample]:
     dimension or question.
     """
     path = folder / "t2i-eval-bench.json"
-    rows = [Row(f"{path}: row {number}", item) for number, item in enumerate(_objects(path))]
+    rows = read_objects(path, ADVICE)
     scores = _scores(folder / "scores.json")
     uids = [row.uid("id") for row in rows]
     # the authors' own evaluation names pairs by their position
@@ -60,15 +61,12 @@ def read(folder: Path, part: str) -> list[Sample]:
     return samples
 
 
-def unpack_images(folder: Path, preparing: Preparing = Preparing()) -> list[str]:
-    """Unpacks the archive where an image that the samples name is not there; a line for an archive that cannot be
-    used.
-    """
+def unpack_images(folder: Path, preparing: Preparing) -> list[str]:
+    """Unpack the archive where an image that the samples name is not there; a line for one that cannot be used."""
     from vieval_plugin.readers.unpack import unpack
 
-    named = (image.source for sample in read(folder, PART) for image in sample.images.values())
     archive = folder / ARCHIVE
-    if not archive.is_file() or all(isfile(path) for path in named if isinstance(path, Path)):
+    if not archive.is_file() or all(isfile(path) for path in files_of(read(folder, PART))):
         return []
     try:
         unpack(archive, folder / IMAGES)
@@ -82,19 +80,14 @@ def _sample(folder: Path, sample_id: SampleId, row: Row, scores: Row) -> Sample:
     if row.cells.get("ref_image"):
         images["reference"] = _image(folder, row.file("ref_image"))
     aspects = _aspects(scores)
-    noted: dict[str, Mapping[str, Any]] = {
+    annotations: dict[str, Mapping[str, Any]] = {
         "extraction": _extraction(row),
         "reference_explanations": _explanations(row, scores, aspects),
     }
     ratings = {aspect: _ratings(Row(f"{scores.where}, {key}", cell)) for aspect, (key, cell) in aspects.items()}
-    return Sample(
-        sample_id,
-        images,
-        {"prompt": row.text("image_caption")},
-        ratings,
-        kind=KIND,
-        annotations={name: value for name, value in noted.items() if any(value.values())},
-    )
+    annotations = {name: value for name, value in annotations.items() if any(value.values())}
+    texts = {"prompt": row.text("image_caption")}
+    return Sample(sample_id, images, texts, ratings, kind=KIND, annotations=annotations)
 
 
 def _image(folder: Path, name: str) -> Image:
@@ -106,39 +99,30 @@ def _extraction(row: Row) -> dict[str, Any]:
     structure = row.cells.get("structured_info_str")
     if structure is not None and not isinstance(structure, str):
         raise VievalError(f"{row.where}: structured_info_str is no text; correct the file")
-    question_lists = {
-        f"{kind}_questions": [_question_document(*q) for q in _questions(row, f"{kind}_questions")]
-        for kind in DIMENSIONS
-    }
-    return {"structured_info": structure or "", **question_lists}
-
-
-def _question_document(question: str, entity: str, _: Mapping[str, Any]) -> str | dict[str, str]:
-    return {"entity": entity, "question": question} if entity else question
+    extraction: dict[str, Any] = {"structured_info": structure or ""}
+    for column in (f"{dimension}_questions" for dimension in DIMENSIONS):
+        questions = _questions(row, column)
+        extraction[column] = [{"entity": entity, "question": text} if entity else text for text, entity, _ in questions]
+    return extraction
 
 
 def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Text, entity (empty where not said) and all cells of each question of a list, or of an entity's list in an
-    object.
-    """
+    """Text, entity (empty where not said) and cells of each question of a list, or of an entity's list in an object."""
     value = row.cells.get(column) or []
     groups = value.items() if isinstance(value, dict) else [("", value)]
-    for group, listed in groups:
-        if not isinstance(listed, list):
+    for group, questions in groups:
+        if not isinstance(questions, list):
             raise VievalError(f"{row.where}: {column} holds no list of questions; correct the file")
-        for item in listed:
-            cells = {"question": item} if isinstance(item, str) else item
+        for question in questions:
+            cells = {"question": question} if isinstance(question, str) else question
             if not isinstance(cells, dict):
                 raise VievalError(
-                    f"{row.where}: {column} holds {type(item).__name__}, not a text or an object with question; "
+                    f"{row.where}: {column} holds {type(question).__name__}, not a text or an object with question; "
                     "correct the file"
                 )
             entity = cells.get("entity")
-            yield (
-                Row(f"{row.where}, {column}", cells).text("question"),
-                entity if isinstance(entity, str) else group,
-                cells,
-            )
+            text = Row(f"{row.where}, {column}", cells).text("question")
+            yield text, entity if isinstance(entity, str) else group, cells
 
 
 def _explanations(row: Row, scores: Row, aspects: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
@@ -169,16 +153,16 @@ def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
         raise VievalError(f"{scores.where}: no object under overall; correct the file")
     cells_by_aspect: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for key, cell in overall.items():
-        named = next((d for d in DIMENSIONS if d in key.lower()), OVERALL if "overall" in key.lower() else "")
-        if not named:
+        aspect = next((d for d in DIMENSIONS if d in key.lower()), OVERALL if "overall" in key.lower() else "")
+        if not aspect:
             continue
-        if named in cells_by_aspect:
+        if aspect in cells_by_aspect:
             raise VievalError(
-                f"{scores.where}: {cells_by_aspect[named][0]} and {key} both name an aspect; correct the file"
+                f"{scores.where}: {cells_by_aspect[aspect][0]} and {key} both name an aspect; correct the file"
             )
         if cell is not None and not isinstance(cell, dict):
             raise VievalError(f"{scores.where}: {key} is no object with manual_score; correct the file")
-        cells_by_aspect[named] = (key, cell or {})
+        cells_by_aspect[aspect] = (key, cell or {})
     if OVERALL not in cells_by_aspect:
         raise VievalError(f"{scores.where}: no overall among {', '.join(overall) or 'nothing'}; correct the file")
     return cells_by_aspect
@@ -187,14 +171,14 @@ def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
 def _ratings(aspect: Row) -> tuple[float, ...]:
     scores = aspect.cells.get("manual_score")
     if scores is None:
-        return (math.nan,) * RATERS
-    if not isinstance(scores, list) or len(scores) not in (RATERS, RATERS + 1):
+        return (math.nan,) * ANNOTATORS
+    if not isinstance(scores, list) or len(scores) not in (ANNOTATORS, ANNOTATORS + 1):
         raise VievalError(
-            f"{aspect.where}: manual_score is not a list of {RATERS} annotators' scores and their mean; correct the file"
+            f"{aspect.where}: manual_score is not a list of {ANNOTATORS} annotators' scores and their mean; correct the file"
         )
     return tuple(
         math.nan if score in _MISSING else rating(score, LOWEST, HIGHEST, f"{aspect.where}: score {number}")
-        for number, score in enumerate(scores[:RATERS], start=1)
+        for number, score in enumerate(scores[:ANNOTATORS], start=1)
     )
 
 
@@ -204,25 +188,18 @@ def _scores(path: Path) -> dict[str, Row]:
     if isinstance(document, dict) and all(isinstance(cells, dict) for cells in document.values()):
         return {uid: Row(f"{path}: id {uid}", cells) for uid, cells in document.items()}
     rows: dict[str, Row] = {}
-    for number, cells in enumerate(_objects(path)):
-        uid = Row(f"{path}: row {number}", cells).uid("id")
+    for row in read_objects(path, ADVICE):
+        uid = row.uid("id")
         if uid in rows:
-            raise VievalError(f"{path}: row {number} repeats id {uid}; correct the file")
-        rows[uid] = Row(f"{path}: id {uid}", cells)
+            raise VievalError(f"{row.where} repeats id {uid}; correct the file")
+        rows[uid] = Row(f"{path}: id {uid}", row.cells)
     return rows
-
-
-def _objects(path: Path) -> list[dict[str, Any]]:
-    listed = read_json(path, ADVICE)
-    if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
-        raise VievalError(f"{path}: holds no list of rows; {ADVICE}")
-    return listed
 
 
 _FOLDER = DataFolder(NAME, {PART: 301}, read, ADVICE, unpack_images)
 
 BENCHMARK = _FOLDER.benchmark(
-    WithAnnotators(DIMENSIONS, OVERALL, RATERS),
+    WithAnnotators(DIMENSIONS, OVERALL, ANNOTATORS),
     title="T2I-Eval-Bench",
     source=(
         "Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), arXiv 2411.15488; the hub's "

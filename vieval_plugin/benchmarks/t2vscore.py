@@ -13,9 +13,9 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.readers.rated_models import Images, read_rated, several
+from vieval_plugin.readers.rated_models import Images, numbered_roles, read_rated
 from vieval_plugin.readers.rows import GRADED, numbered, read_count, read_object
-from vieval_plugin.readers.video_frames import SUFFIXES, extract_all
+from vieval_plugin.readers.video_frames import SUFFIXES, extract_all, failure_lines
 
 NAME = "t2vscore"
 FRAMES, FRAMES_FILE = 4, "frames.json"
@@ -33,7 +33,7 @@ def read(folder: Path, part: str) -> list[Sample]:
     count = read_count(folder / FRAMES_FILE, FRAMES)
 
     def images(model: str, uid: str) -> Mapping[str, Image]:
-        return several("frame", numbered(folder / f"frames{count}" / model / uid, count, SUFFIXES))
+        return numbered_roles("frame", numbered(folder / f"frames{count}" / model / uid, count, SUFFIXES))
 
     return _rated(folder, part, images)
 
@@ -54,20 +54,11 @@ def videos(folder: Path, count: int) -> list[tuple[Path, Path]]:
 
 
 def make_frames(folder: Path, preparing: Preparing) -> list[str]:
-    """Extracts the frames that are not there, four videos at once by default; a line a reason for videos that gave
-    none.
-    """
+    """Extracts the frames that are not there; a line a reason for videos that gave none."""
     count = read_count(folder / FRAMES_FILE, FRAMES)
-    video_folders = videos(folder, count)
-    failed = extract_all(video_folders, count, preparing.workers or 4, progress=preparing.progress)
-    lines = []
-    for reason in dict.fromkeys(failure.reason for failure in failed):
-        alike = [failure.video for failure in failed if failure.reason == reason]
-        lines.append(
-            f"{NAME}: {len(alike)} of {len(video_folders)} videos without frames, first {alike[0]} ({reason}); "
-            "fetch them again and run the command again"
-        )
-    return lines
+    pairs = videos(folder, count)
+    lines = failure_lines(extract_all(pairs, count), len(pairs), "fetch them again and run the command again")
+    return [f"{NAME}: {line}" for line in lines]
 
 
 def _rated(folder: Path, part: str, images: Images) -> list[Sample]:

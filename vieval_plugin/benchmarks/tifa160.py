@@ -6,8 +6,8 @@ Hu et al., TIFA (2023), rated anew by Cho et al., Davidsonian Scene Graph (2024)
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
@@ -34,10 +34,10 @@ def read(folder: Path, part: str) -> list[Sample]:
     from image to image and come in the file's order.
     """
     path = folder / "tifa160.json"
-    listed = read_object(path, ADVICE)
-    answers = _answers(folder / "dsg_tifa160_anns.csv", listed)
+    images = read_object(path, ADVICE)
+    answers = _answers(folder / "dsg_tifa160_anns.csv", images)
     samples = []
-    for key, cells in listed.items():
+    for key, cells in images.items():
         row = Row(f"{path}: {key}", cells if isinstance(cells, dict) else {})
         uid, text, image = row.uid("text_id"), row.text("text"), row.file("image_path")
         model = key.removeprefix(f"{uid}_")
@@ -45,13 +45,13 @@ def read(folder: Path, part: str) -> list[Sample]:
             raise VievalError(f"{row.where} is not text_id and a known image model; {ADVICE}")
         if key not in answers:
             raise VievalError(f"{row.where} has no answer in dsg_tifa160_anns.csv; {ADVICE}")
-        images = {"output": image_file(folder / "images", image)}
+        output = {"output": image_file(folder / "images", image)}
         rated = {ASPECT: tuple(answers[key].values())}
-        samples.append(Sample(SampleId(NAME, part, model, uid), images, {"prompt": text}, rated, kind=KIND))
+        samples.append(Sample(SampleId(NAME, part, model, uid), output, {"prompt": text}, rated, kind=KIND))
     return samples
 
 
-def _answers(path: Path, listed: dict[str, Any]) -> dict[str, dict[str, float]]:
+def _answers(path: Path, images: Collection[str]) -> dict[str, dict[str, float]]:
     """Answers by image and worker."""
     answers: dict[str, dict[str, float]] = defaultdict(dict)
     for row in read_table(path, ("model_type", "source_id", "worker_id", "answer"), ADVICE):
@@ -59,7 +59,7 @@ def _answers(path: Path, listed: dict[str, Any]) -> dict[str, dict[str, float]]:
         if model not in MODEL_NAMES:
             raise VievalError(f"{row.where}: unknown model_type {model!r}; known: {', '.join(MODEL_NAMES)}")
         key = f"{row.text('source_id')}_{MODEL_NAMES[model]}"
-        if key not in listed:
+        if key not in images:
             raise VievalError(f"{row.where}: {key} is not in tifa160.json; {ADVICE}")
         if answer not in {"1", "2", "3", "4", "5"}:
             raise VievalError(f"{row.where}: answer {answer!r} is not 1 to 5; correct the line")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from urllib.parse import quote
 
@@ -34,27 +34,22 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     described = descriptions()
     names = [known_part(NAME, described, name) for name in dict.fromkeys(preparing.parts or described)]
     address = preparing.hosts.get("logs", HOSTS["logs"]).rstrip("/")
-    files = {name: _files_of(described[name]["repository"]) for name in names}
-    jobs = {name: [_download(file, address, root / NAME) for file in of] for name, of in files.items()}
-    wanted = [job for several in jobs.values() for job in several]
-    lacking = {job.path for job in wanted if not job.is_there()}
-    fetching = fetch_all(
-        [job for job in wanted if job.path in lacking],
-        concurrency=preparing.workers or 8,
-        progress=preparing.progress,
-        label="logs",
-        hosts=[address],
-    )
-    failed = asyncio.run(fetching)
-    if failed and len(failed) == len(wanted) and not any(failure.host_answered for failure in failed):
+    jobs = {
+        name: [
+            _download(file, address, root / NAME)
+            for file in published_files()
+            if file.repository == described[name]["repository"]
+        ]
+        for name in names
+    }
+    missing = {job.path: job for name in names for job in jobs[name] if not job.is_there()}
+    failed = asyncio.run(fetch_all(list(missing.values()), label="logs", hosts=[address]))
+    is_all = len(failed) == sum(map(len, jobs.values()))
+    if failed and is_all and not any(failure.host_answered for failure in failed):
         reason = f"{failed[0].host} does not answer ({failed[0].reason})"
         return Prepared(without_network(NAME, root, reason), False)
-    lines = [_line(name, jobs[name], lacking, failed) for name in names]
+    lines = [_line(name, jobs[name], missing.keys(), failed) for name in names]
     return Prepared(tuple(lines), not failed)
-
-
-def _files_of(repository: str) -> list[PublishedFile]:
-    return [file for file in published_files() if file.repository == repository]
 
 
 def _download(file: PublishedFile, address: str, root: Path) -> Download:
@@ -67,20 +62,21 @@ def _download(file: PublishedFile, address: str, root: Path) -> Download:
     return Download(url, root / file.place, check, lambda path: not file.difference(path.read_bytes()))
 
 
-def _line(name: str, jobs: Sequence[Download], lacking: set[Path], failed: Sequence[Failed]) -> str:
+def _line(name: str, jobs: Sequence[Download], missing: Set[Path], failed: Sequence[Failed]) -> str:
     """Outcome of a benchmark for a terminal: complete, or how many files are missing for which reasons."""
     paths = {job.path for job in jobs}
-    of_name = [failure for failure in failed if failure.path in paths]
-    if not of_name:
-        return f"{NAME}/{name}: complete, {plural(len(jobs), 'file')} ({len(paths & lacking)} fetched now)"
-    counts = Counter(map(_reason, of_name))
+    failures = [failure for failure in failed if failure.path in paths]
+    total = plural(len(jobs), "file")
+    if not failures:
+        return f"{NAME}/{name}: complete, {total} ({len(paths & missing)} fetched now)"
+    counts = Counter(map(_reason, failures))
     reasons = "; ".join(f"{reason}: {n}" for reason, n in counts.most_common())
     return (
-        f"{NAME}/{name}: {len(of_name)} of {plural(len(jobs), 'file')} missing{f' ({reasons})' if len(counts) > 1 else ''}, first: "
-        f"{redacted(of_name[0].url)} ({of_name[0].reason}); run the command again to retry"
+        f"{NAME}/{name}: {len(failures)} of {total} missing{f' ({reasons})' if len(counts) > 1 else ''}, first: "
+        f"{redacted(failures[0].url)} ({failures[0].reason}); run the command again to retry"
     )
 
 
 def _reason(failure: Failed) -> str:
-    """What failed files have in common: of files of another commit each has a reason of its own."""
+    """Reason that failed files have in common: of files of another commit each has a reason of its own."""
     return failure.reason.partition(":")[0] if failure.host_answered else f"{failure.host} does not answer"

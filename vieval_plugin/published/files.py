@@ -20,14 +20,20 @@ _HOME = Path(__file__).parent
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file of a repository at a commit; `place` is where it lies below the folder of published verdicts."""
+    """A file of a repository at a commit."""
 
     repository: str
+    """Repository, as `owner/name`."""
     commit: str
+    """Commit."""
     path: str
+    """Path in the repository."""
     place: str
+    """Path below the folder of published verdicts."""
     size: int
+    """Its bytes."""
     sha256: str
+    """Digest of its content."""
 
     def difference(self, body: bytes) -> str:
         """The reason why a body is not this file; empty where it is."""
@@ -54,13 +60,14 @@ def descriptions() -> dict[str, dict[str, Any]]:
 def published_files() -> tuple[PublishedFile, ...]:
     """Return all files of published judges."""
     repositories = {described["repository"]: described for described in descriptions().values()}
-    with (_HOME / "files.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(_file(row, repositories[row["repository"]]) for row in csv.DictReader(file))
-
-
-def _file(row: dict[str, str], described: dict[str, Any]) -> PublishedFile:
-    place = described["place"] + row["path"].removeprefix(described["below"])
-    return PublishedFile(row["repository"], row["commit"], row["path"], place, int(row["bytes"]), row["sha256"])
+    files = []
+    with (_HOME / "files.csv").open(encoding="utf-8", newline="") as table:
+        for row in csv.DictReader(table):
+            described = repositories[row["repository"]]
+            path = described["place"] + row["path"].removeprefix(described["below"])
+            location = row["repository"], row["commit"], row["path"], path
+            files.append(PublishedFile(*location, int(row["bytes"]), row["sha256"]))
+    return tuple(files)
 
 
 @cache

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
@@ -22,24 +21,28 @@ from vieval_plugin.results.runs import results_of
 
 @dataclass(frozen=True)
 class PublishedJudge:
-    """A judge whose verdicts on a benchmark its authors published.
-
-    `name` is what their repository calls it and `title` what tables do; `judge` is the method, with its `setting`, that the
-    model `backbone` answered. `folder` has the logs of one part (`{part}`, as the authors call it), from the folder of
-    published verdicts on. `version` is the exact model, empty where nobody says; `date` when it was published. A `baseline`
-    is a metric of pixels or features, or answers at random.
-    """
+    """A judge whose verdicts on a benchmark its authors published."""
 
     name: str
+    """Its name in their repository."""
     title: str
+    """Its name in tables."""
     benchmark: str
+    """The benchmark."""
     judge: str
+    """The method."""
     folder: str
+    """Folder of the logs of one part (`{part}`, as the authors call it), below that of published verdicts."""
     backbone: str = ""
+    """Model that answered."""
     setting: str = ""
+    """Setting of the method."""
     version: str = ""
+    """The exact model, where somebody says it."""
     date: str = ""
+    """Day of publication."""
     baseline: bool = False
+    """True for a metric of pixels or features, and for answers at random."""
 
     def files(self, part: str) -> tuple[PublishedFile, ...]:
         """The files of one part, as the authors call it, in the list of what was published."""
@@ -140,15 +143,13 @@ def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged]) -> Run:
     return run
 
 
-def _described(benchmark: str, of: str) -> tuple[PublishedJudge, ...]:
+def _described(benchmark: str, section: str) -> tuple[PublishedJudge, ...]:
     described = descriptions().get(benchmark, {})
-    entries: dict[str, dict[str, Any]] = described.get(of, {})
-    return tuple(_judge(benchmark, described, name, entry, of == "baselines") for name, entry in entries.items())
-
-
-def _judge(
-    benchmark: str, described: dict[str, Any], name: str, entry: dict[str, Any], baseline: bool
-) -> PublishedJudge:
-    fields = {"judge": described["judge"], "folder": described["folder"], **entry}
-    folder = f"{described['place']}/{fields.pop('folder').replace('{name}', name)}"
-    return PublishedJudge(name=name, benchmark=benchmark, folder=folder, baseline=baseline, **fields)
+    judges = []
+    for name, entry in described.get(section, {}).items():
+        fields = {"judge": described["judge"], "folder": described["folder"], **entry}
+        folder = f"{described['place']}/{fields.pop('folder').replace('{name}', name)}"
+        judges.append(
+            PublishedJudge(name, benchmark=benchmark, baseline=section == "baselines", **{**fields, "folder": folder})
+        )
+    return tuple(judges)

@@ -17,7 +17,7 @@ from typing import Any
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Votes, fault
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
-from vieval_plugin.readers.rated_models import several
+from vieval_plugin.readers.rated_models import numbered_roles
 from vieval_plugin.readers.rows import UNNAMED, Row, numbered, tag_list
 from vieval_plugin.readers.video_frames import SUFFIXES
 
@@ -30,16 +30,18 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 3000
 
 @dataclass(frozen=True)
 class ContestRows:
-    """Description of what the contests of a part have in common.
-
-    `kind` is that of the candidates, `scheme` that of the votes; `frames` of each video stand for it.
-    """
+    """Description of what the contests of a part have in common."""
 
     benchmark: str
+    """Name of the benchmark."""
     part: str
+    """Name of the part."""
     kind: str
+    """Kind of the candidates."""
     scheme: str
+    """Scheme of the votes."""
     frames: int = 4
+    """Number of frames that stand for a video."""
 
 
 def read_contests(rows: Iterable[Row], folder: Path, common: ContestRows) -> list[Contest]:
@@ -72,26 +74,35 @@ class _Reading:
     """Cache of what was read so far, so that it is shared."""
 
     folder: Path
+    """Folder of the files."""
     common: ContestRows
+    """Description of what the contests have in common."""
     candidates: dict[SampleId, Sample] = field(default_factory=dict)
+    """Candidates by their ids."""
     images: dict[str, Image] = field(default_factory=dict)
+    """Images by their files' names."""
     videos: dict[Path, str] = field(default_factory=dict)
+    """Videos by the folder of their frames."""
     ids: set[str] = field(default_factory=set)
+    """Ids of contests."""
 
     def contest(self, row: Row) -> Contest:
-        _require_whole(row)
+        _require_encodable(row)
         uid = row.uid("id")
         if uid in self.ids:
             raise VievalError(f"{row.where} repeats id {uid}; correct the file")
         self.ids.add(uid)
-        texts, shared = _texts(row), self._named(row)
+        texts = row.cells["texts"] if _has_value(row, "texts") else {}
+        if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+            raise VievalError(f"{row.where}: texts is no object of name -> text; correct the file")
+        shared = self._images_of(row)
         group = row.text("group") if _has_value(row, "group") else uid
-        listed = row.cells.get("candidates")
-        if not isinstance(listed, list) or not all(isinstance(candidate, dict) for candidate in listed):
+        objects = row.cells.get("candidates")
+        if not isinstance(objects, list) or not all(isinstance(cells, dict) for cells in objects):
             raise VievalError(f"{row.where}: candidates is no list of objects; correct the file")
         candidates = tuple(
             self._candidate(Row(f"{row.where}, candidate {number}", cells), f"{uid}#{number}", texts, shared, group)
-            for number, cells in enumerate(listed, start=1)
+            for number, cells in enumerate(objects, start=1)
         )
         tags = tag_list(row.cells["tags"], f"{row.where}: tags") if _has_value(row, "tags") else ()
         identity = SampleId(self.common.benchmark, self.common.part, "", uid)
@@ -105,38 +116,35 @@ class _Reading:
     ) -> Sample:
         model = row.text("image_model") if _has_value(row, "image_model") else UNNAMED
         uid = row.text("uid") if _has_value(row, "uid") else unnamed
-        images = {**shared, **(self._frames(row) if _has_value(row, "video") else self._named(row))}
-        identity = SampleId(self.common.benchmark, self.common.part, model, uid)
-        known = self.candidates.setdefault(
-            identity, Sample(identity, images, texts, kind=self.common.kind, group=group)
-        )
-        if (known.images, known.texts) != (images, texts):
+        images = {**shared, **(self._frames(row) if _has_value(row, "video") else self._images_of(row))}
+        sample_id = SampleId(self.common.benchmark, self.common.part, model, uid)
+        sample = Sample(sample_id, images, texts, kind=self.common.kind, group=group)
+        candidate = self.candidates.setdefault(sample_id, sample)
+        if (candidate.images, candidate.texts) != (images, texts):
             raise VievalError(
                 f"{row.where}: uid {uid} of {model} was another output, or of other conditions, in a row before; "
                 "correct the file"
             )
-        return known
+        return candidate
 
-    def _named(self, row: Row) -> dict[str, Image]:
+    def _images_of(self, row: Row) -> dict[str, Image]:
         """The images of a row by role, less those of which no file is named."""
-        named = row.cells["images"] if _has_value(row, "images") else {}
-        if not isinstance(named, dict):
+        files = row.cells["images"] if _has_value(row, "images") else {}
+        if not isinstance(files, dict):
             raise VievalError(f"{row.where}: images is no object of role -> file; correct the file")
-        files = Row(f"{row.where}, images", named)
-        return {role: self._image(_file(files, role)) for role in named if _has_value(files, role)}
+        files_row = Row(f"{row.where}, images", files)
+        names = {role: _file(files_row, role) for role in files if _has_value(files_row, role)}
+        return {role: self.images.setdefault(name, Image(self.folder / name)) for role, name in names.items()}
 
     def _frames(self, row: Row) -> dict[str, Image]:
         count = self.common.frames
         video = _file(row, "video")
         frames = frames_folder(self.folder, video, count)
-        if (other := self.videos.setdefault(frames, video)) != video:
+        if (earlier := self.videos.setdefault(frames, video)) != video:
             raise VievalError(
-                f"{row.where}: the frames of {video} and of {other} have the same folder; rename one video"
+                f"{row.where}: the frames of {video} and of {earlier} have the same folder; rename one video"
             )
-        return several("frame", numbered(frames, count, SUFFIXES))
-
-    def _image(self, name: str) -> Image:
-        return self.images.setdefault(name, Image(self.folder / name))
+        return numbered_roles("frame", numbered(frames, count, SUFFIXES))
 
 
 def _has_value(row: Row, column: str) -> bool:
@@ -155,7 +163,7 @@ def _file(row: Row, column: str) -> str:
     return name
 
 
-def _require_whole(row: Row) -> None:
+def _require_encodable(row: Row) -> None:
     """VievalError for a text with half of a character: it can be written nowhere."""
     try:
         json.dumps(row.cells, ensure_ascii=False).encode()
@@ -164,13 +172,6 @@ def _require_whole(row: Row) -> None:
             f"{row.where}: a text in it has half of a character (a lone surrogate), or it is nested too deeply; correct "
             "the file"
         ) from None
-
-
-def _texts(row: Row) -> Mapping[str, str]:
-    texts = row.cells["texts"] if _has_value(row, "texts") else {}
-    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        raise VievalError(f"{row.where}: texts is no object of name -> text; correct the file")
-    return texts
 
 
 def _votes(row: Row, scheme: str) -> Votes:

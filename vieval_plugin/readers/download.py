@@ -34,23 +34,18 @@ REDIRECTS = 5
 DEADLINE = 20  # times the timeout, for a file as a whole
 
 
-def not_empty(path: Path) -> bool:
-    """Return whether a file holds anything: enough where files only ever arrive whole."""
-    return path.stat().st_size > 0
-
-
 @dataclass(frozen=True)
 class Download:
-    """A file to fetch.
-
-    `check` is given the body, in another thread, and raises ValueError with the reason where it is not what was asked
-    for. `accept` is the cheap check that spares a file that is already at `path` from being fetched again.
-    """
+    """A file to fetch."""
 
     url: str
+    """Its address."""
     path: Path
+    """Where it is written."""
     check: Callable[[bytes], None]
-    accept: Callable[[Path], bool] = not_empty
+    """Check of the body, in another thread; ValueError with the reason where it is not what was asked for."""
+    accept: Callable[[Path], bool] = lambda path: path.stat().st_size > 0
+    """Cheap check that spares a file that is already at `path`; files arrive only when all of them is there."""
 
     def is_there(self) -> bool:
         """Return whether the file need not be fetched."""
@@ -59,15 +54,20 @@ class Download:
 
 @dataclass(frozen=True)
 class Failed:
-    """A file that could not be had; `reason` is one line, `host_answered` whether the host answered at all."""
+    """A file that could not be had."""
 
     url: str
+    """Its address."""
     path: Path
+    """Where it would have been written."""
     reason: str
+    """The reason in one line."""
     host_answered: bool = True
+    """True where the host answered at all."""
 
     @property
     def host(self) -> str:
+        """The host and port of the address."""
         return _host(self.url)
 
 
@@ -87,13 +87,18 @@ class _Failure(Exception):
 
 @dataclass(frozen=True)
 class _Run:
-    """Call of `fetch_all`; `silent` counts, a host, the jobs in a row that got no answer from it."""
+    """Call of `fetch_all`."""
 
     session: aiohttp.ClientSession
+    """Connections."""
     retries: int
+    """Attempts after the first."""
     timeout: float
+    """Seconds without a byte after which an attempt is given up."""
     hosts: frozenset[str]
+    """Hosts to which a redirect may lead."""
     silent: Counter[str] = field(default_factory=Counter)
+    """Jobs in a row that got no answer, by host."""
 
 
 async def fetch_all(
@@ -102,8 +107,7 @@ async def fetch_all(
     concurrency: int = 8,
     retries: int = 4,
     timeout: float = 60,
-    progress: bool = True,
-    label: str = "fetching",
+    label: str = "",
     hosts: Collection[str] = (),
     public: bool = False,
     per_host: int = 0,
@@ -112,7 +116,7 @@ async def fetch_all(
 
     Connection errors, timeouts, cut bodies, 429 and 5xx are tried again up to `retries` times, after a wait that
     doubles each time, or the one the server asks for (at most 300 s); any other answer is final, and so is a body over
-    64 MiB. `concurrency` is the number of requests in flight, `timeout` the seconds without a byte after which an
+    64 MiB. With a `label` a bar shows how far it is. `concurrency` is the number of requests in flight, `timeout` the seconds without a byte after which an
     attempt is given up, twenty times that what one may take in all. Once eight jobs in a row got no answer at all from
     a host, its other files are not tried. A redirect is followed to the hosts of the jobs and of the addresses in
     `hosts`, and to no others; with `public`, a host's name must lead to a public address; `per_host` bounds the requests
@@ -131,13 +135,13 @@ async def fetch_all(
         raise VievalError(f"downloads need aiohttp; {install_advice('http')}") from None
 
     limits = aiohttp.ClientTimeout(total=DEADLINE * timeout, sock_connect=timeout, sock_read=timeout)
-    known = frozenset(map(_host, [*(job.url for job in jobs), *hosts])) - {""}
+    allowed = frozenset(map(_host, [*(job.url for job in jobs), *hosts])) - {""}
     # A compressed body has a Content-Length of its own, which says nothing of the file's.
     headers = {"User-Agent": "vieval", "Accept-Encoding": "identity"}
     connector = public_connector(per_host) if public else aiohttp.TCPConnector(limit_per_host=per_host)
     async with aiohttp.ClientSession(timeout=limits, headers=headers, trust_env=True, connector=connector) as session:
-        with tqdm(total=len(todo), desc=label, unit="file", disable=None if progress else True) as bar:
-            failed = await _fetch_side_by_side(_Run(session, retries, timeout, known), todo, concurrency, bar)
+        with tqdm(total=len(todo), desc=label, unit="file", disable=None if label else True) as bar:
+            failed = await _fetch_side_by_side(_Run(session, retries, timeout, allowed), todo, concurrency, bar)
     return [failed[job.path] for job in todo if job.path in failed]
 
 
@@ -176,16 +180,12 @@ async def _fetch(run: _Run, job: Download) -> None:
     except _Failure as failure:
         run.silent[host] = 0 if failure.host_answered else run.silent[host] + 1
         raise
-    # A check may decode an image: in a thread it does not hold up the other downloads.
-    await asyncio.to_thread(_keep, job, body)
-
-
-def _keep(job: Download, body: bytes) -> None:
     try:
-        job.check(body)
+        # a check may decode an image: in a thread it does not hold up the other downloads
+        await asyncio.to_thread(job.check, body)
     except ValueError as error:
         raise _Failure(str(error)) from None
-    write_whole(job.path, body, "folder")
+    await asyncio.to_thread(write_whole, job.path, body, "folder")
 
 
 async def _persist(run: _Run, url: str) -> bytes:

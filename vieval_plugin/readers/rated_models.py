@@ -60,7 +60,7 @@ def read_rated(
     return samples
 
 
-def several(role: str, files: Sequence[Path]) -> dict[str, Image]:
+def numbered_roles(role: str, files: Sequence[Path]) -> dict[str, Image]:
     """Frames or views as the roles `<role>_0`, `<role>_1`, ...; `output` is the first."""
     return {**{f"{role}_{k}": Image(file) for k, file in enumerate(files)}, "output": Image(files[0])}
 

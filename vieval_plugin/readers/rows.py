@@ -32,10 +32,12 @@ _SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".npy")
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a file: `where` is how an error names it, `cells` what it holds."""
+    """A row of a file."""
 
     where: str
+    """File and row as an error names them."""
     cells: Mapping[str, Any]
+    """Its values by column."""
 
     def text(self, column: str) -> str:
         """A text that is not blank."""
@@ -45,9 +47,7 @@ class Row:
         return value
 
     def uid(self, column: str) -> str:
-        """Identifier of a row: a whole number or a text, without the `#` that stands between it and a number in some
-        uids.
-        """
+        """Identifier of a row: a whole number or a text, without the `#` that some uids have before a number."""
         value = self._cell(column)
         if (
             isinstance(value, bool)
@@ -149,9 +149,9 @@ def read_lines(path: Path, advice: str) -> list[Row]:
     return rows
 
 
-def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
+def read_table(path: Path, columns: Sequence[str], advice: str, delimiter: str = ",") -> list[Row]:
     """The rows of a CSV file that has these columns."""
-    reader = csv.reader(io.StringIO(_read(path, advice), newline=""))
+    reader = csv.reader(io.StringIO(_read(path, advice), newline=""), delimiter=delimiter)
     rows: list[Row] = []
     try:
         header = next(reader, [])

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,62 +33,51 @@ SUFFIXES = (".jpg", ".png")
 """How frames are written, and what else is taken where somebody extracted them by other means."""
 
 _QUALITY = 95
-
-
-@dataclass(frozen=True)
-class FailedVideo:
-    """A video without frames; `reason` is one line that does not repeat its name."""
-
-    video: Path
-    reason: str
+_WORKERS = 4  # videos that are read at once
 
 
 class _UnreadableError(Exception):
     """Reason that a video gave no frames."""
 
 
-def extract(video: Path, to: Path, count: int) -> list[Path]:
-    """Writes `count` frames of a video as `0.jpg`, `1.jpg`, ... to a folder; returns their paths.
+def extract_all(pairs: Iterable[tuple[Path, Path]], count: int) -> dict[Path, str]:
+    """Write `count` frames of each video as `0.jpg`, `1.jpg`, ... to its folder; returns the reasons of those without.
 
-    Each file appears when it is whole. Frames are upright, in RGB, JPEG of quality 95 without chroma subsampling.
-    Raises VievalError where the video is missing, no video, cut off or damaged, where a frame cannot be written, and
-    without PyAV.
-    """
-    _need_av()
-    try:
-        return _extract(video, to, count)
-    except _UnreadableError as error:
-        raise VievalError(f"{video}: {error}; fetch it again") from None
-
-
-def extract_all(
-    pairs: Iterable[tuple[Path, Path]], count: int, workers: int = 4, *, progress: bool = True
-) -> list[FailedVideo]:
-    """Extract frames of many videos, as `extract` does, each with its folder, `workers` at once; returns those that
-    gave no frames.
-
-    A folder with all `count` frames is passed over, so an interrupted run is resumed by running it again. Raises
-    VievalError without PyAV and where a frame cannot be written.
+    Frames are upright, in RGB, JPEG of quality 95 without chroma subsampling. A folder with all of them is passed over,
+    so an interrupted run is resumed by running it again. Raises VievalError without PyAV and where a frame cannot be
+    written.
     """
     todo = [(video, to) for video, to in pairs if not complete(to, count)]
     if not todo:
-        return []
-    _need_av()
-    failed: dict[int, FailedVideo] = {}
-    pool = ThreadPoolExecutor(workers)
+        return {}
     try:
-        with tqdm(total=len(todo), desc="frames", unit="video", disable=None if progress else True) as bar:
-            jobs = {pool.submit(_extract, video, to, count): n for n, (video, to) in enumerate(todo)}
+        import av  # noqa: F401
+    except ImportError:
+        raise VievalError(f"reading videos needs PyAV; {install_advice('video')}") from None
+    reasons: dict[Path, str] = {}
+    pool = ThreadPoolExecutor(_WORKERS)
+    try:
+        with tqdm(total=len(todo), desc="frames", unit="video", disable=None) as bar:
+            jobs = {pool.submit(_extract, video, to, count): video for video, to in todo}
             for job in as_completed(jobs):
                 try:
                     job.result()
                 except _UnreadableError as error:
-                    failed[jobs[job]] = FailedVideo(todo[jobs[job]][0], str(error))
-                    bar.set_postfix(failed=len(failed))
+                    reasons[jobs[job]] = str(error)
+                    bar.set_postfix(failed=len(reasons))
                 bar.update()
     finally:
         pool.shutdown(cancel_futures=True)
-    return [failed[n] for n in sorted(failed)]
+    return {video: reasons[video] for video, _ in todo if video in reasons}
+
+
+def failure_lines(reasons: Mapping[Path, str], total: int, advice: str) -> list[str]:
+    """A line a reason for the videos, of so many, that gave no frames."""
+    lines = []
+    for reason in dict.fromkeys(reasons.values()):
+        videos = [video for video, why in reasons.items() if why == reason]
+        lines.append(f"{len(videos)} of {total} videos without frames, first {videos[0]} ({reason}); {advice}")
+    return lines
 
 
 def complete(folder: Path, count: int) -> bool:
@@ -114,16 +102,16 @@ def frame_numbers(times: Sequence[int | None], last: int | None, count: int) -> 
     [0, 0, 1, 1]
     """
     n = len(times)
-    known = [time for time in times if time is not None]
-    if len(known) < n or any(b <= a for a, b in pairwise(known)):
-        known, last = list(range(n)), 1
-    passed = known[-1] - known[0]
+    present = [time for time in times if time is not None]
+    if len(present) < n or any(b <= a for a, b in pairwise(present)):
+        present, last = list(range(n)), 1
+    passed = present[-1] - present[0]
     duration, unit = (passed + last, 1) if last and last > 0 else (passed * n, n - 1) if n > 1 else (1, 1)
-    starts = [(time - known[0]) * unit * 2 * count for time in known]  # all in whole numbers: no rounding at a border
+    starts = [(time - present[0]) * unit * 2 * count for time in present]  # whole numbers: no rounding at a border
     return [bisect_right(starts, duration * (2 * part + 1)) - 1 for part in range(count)]
 
 
-def _extract(video: Path, to: Path, count: int) -> list[Path]:
+def _extract(video: Path, to: Path, count: int) -> None:
     times: list[int | None] = []
     last = None
     with _decoding(video) as frames:
@@ -142,10 +130,8 @@ def _extract(video: Path, to: Path, count: int) -> list[Path]:
                 bodies[number] = _jpeg(frame)
             if number >= numbers[-1]:
                 break
-    paths = [to / f"{number}{SUFFIXES[0]}" for number in range(count)]
-    for path, number in zip(paths, numbers, strict=True):
-        write_whole(path, bodies[number], "folder")
-    return paths
+    for index, number in enumerate(numbers):
+        write_whole(to / f"{index}{SUFFIXES[0]}", bodies[number], "folder")
 
 
 @contextmanager
@@ -175,10 +161,3 @@ def _jpeg(frame: VideoFrame) -> bytes:
     body = io.BytesIO()
     picture.save(body, "JPEG", quality=_QUALITY, subsampling=0)
     return body.getvalue()
-
-
-def _need_av() -> None:
-    try:
-        import av  # noqa: F401
-    except ImportError:
-        raise VievalError(f"reading videos needs PyAV; {install_advice('video')}") from None

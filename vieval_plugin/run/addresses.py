@@ -50,7 +50,7 @@ def fetched(source: SampleSource, hosts: Sequence[str], anew: bool = False) -> S
 
 def fetched_rows(rows: Sequence[SampleRow], allowed: Hosts, folder: Path) -> list[SampleRow]:
     """Rows whose images, as far as they are addresses of hosts that are allowed, are fetched into a folder."""
-    reasons = _fetch(rows, allowed, folder, progress=False, concurrency=_AT_ONCE, per_host=_PER_HOST)
+    reasons = _fetch(rows, allowed, folder, concurrency=_AT_ONCE, per_host=_PER_HOST)
     return [_with_files(row, allowed, folder, reasons) for row in rows]
 
 

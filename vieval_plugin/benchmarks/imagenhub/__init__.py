@@ -1,4 +1,4 @@
-"""ImagenHub: seven tasks, 29 image models, three raters.
+"""ImagenHub: seven tasks, 29 image models, three annotators.
 
 A data folder holds `imagenhub/human_ratings/<folder>/<stem>_rater{1,2,3}.tsv` and, for live judging, the museum's own
 layout: `imagenhub/museum/<folder>/<image model | input | token | mask>/<uid>` with `dataset_lookup.json` beside them.
@@ -13,15 +13,15 @@ from vieval_plugin.benchmarks.benchmark import Benchmark, Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub import arena
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.samples import conditions, load, missing, missing_conditions
-from vieval_plugin.benchmarks.imagenhub.tasks import NAME, RATERS, TASKS, TaskInfo, task_info
+from vieval_plugin.benchmarks.imagenhub.tasks import ANNOTATORS, NAME, TASKS, TaskInfo, task_info
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 
 __all__ = [
+    "ANNOTATORS",
     "BENCHMARK",
     "BENCHMARKS",
     "NAME",
-    "RATERS",
     "TASKS",
     "TaskInfo",
     "load",

@@ -69,8 +69,8 @@ def read(folder: Path, part: str) -> list[Contest]:
 
 def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, str]:
     """ImagenHub's uid of each instruction; of several with one instruction the first in sorted order."""
-    known = {sample.id.uid: sample.texts["instruction"] for sample in samples if "instruction" in sample.texts}
-    instructions = known or dict(_logged(folder, part))
+    prepared = {sample.id.uid: sample.texts["instruction"] for sample in samples if "instruction" in sample.texts}
+    instructions = prepared or dict(_logged(folder, part))
     if not instructions:
         raise VievalError(
             f"{folder}: no instructions of ImagenHub, neither in its own folder nor in logs below this one; {ADVICE}"

@@ -25,33 +25,35 @@ Fetch: TypeAlias = Callable[[Sequence[Download]], Awaitable[list[Failed]]]
 
 @dataclass(frozen=True)
 class Hosts:
-    """Base URLs of the three sources; a mirror with the same paths below them serves as well.
-
-    The ratings are pinned to a commit, as they have moved within their repository before.
-    """
+    """Base URLs of the three sources; a mirror with the same paths below them serves as well."""
 
     ratings: str = (
         "https://raw.githubusercontent.com/TIGER-AI-Lab/VIEScore/a35f13fa20e5930a14a1901e6659a987d43bf69b"
         "/paper_implementation/_human_annotations/ImagenHub_human_eval_results"
     )
+    """Human ratings, at one commit, as they have moved within their repository before."""
     hub: str = "https://datasets-server.huggingface.co"
+    """The hub's rows API."""
     museum: str = "https://chromaica.github.io/Museum"
+    """Images."""
 
 
 @dataclass(frozen=True)
 class FileKindReport:
-    """Outcome of one kind of file (`ratings`, `conditions`, `images`) of one part of the benchmark.
-
-    `present` files were there before, `downloaded_count` files are new; `note` tells when another source than usual had to
-    serve.
-    """
+    """Outcome of one kind of file of one part of the benchmark."""
 
     part: str
+    """The part."""
     kind: str
+    """`ratings`, `conditions` or `images`."""
     present: int = 0
+    """Number of files that were there before."""
     downloaded_count: int = 0
+    """Number of files that are new."""
     failed: tuple[Failed, ...] = ()
+    """Files that could not be had."""
     note: str = ""
+    """Note where another source than usual had to serve."""
 
     @property
     def total(self) -> int:
@@ -66,13 +68,18 @@ def address(base: str, *names: str) -> str:
 
 @dataclass(frozen=True)
 class HubSplit:
-    """Place of a task's conditions on the hub, what the museum calls its rows, and which text columns are kept."""
+    """Split of the hub that holds a task's conditions."""
 
     dataset: str
+    """Data set of the hub."""
     split: str
+    """Its split."""
     uid: str
+    """Pattern of the museum's name of a row."""
     columns: tuple[str, ...]
+    """Text columns that are kept."""
     optional: tuple[str, ...] = ()
+    """Text columns that are kept where they are there."""
 
     def __str__(self) -> str:
         return f"dataset {self.dataset}, split {self.split}"

@@ -10,8 +10,8 @@ import asyncio
 import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from PIL import Image
@@ -31,74 +31,41 @@ FORMATS = ("JPEG", "PNG", "WEBP")
 PUBLIC = Hosts()
 
 
-@dataclass(frozen=True)
-class FetchReport:
-    """Outcome of filling. A part whose ratings cannot be had has nothing else: they say what else to fetch."""
-
-    kinds: tuple[FileKindReport, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Return whether nothing is missing."""
-        return not any(kind.failed for kind in self.kinds)
-
-
 def prepare(root: Path, preparing: Preparing) -> Prepared:
     """Run `fill` for `vieval prepare`: the outcome of each kind of file in lines for a terminal.
 
     Raises:
-        VievalError: as `fill`, and for a count of frames or the address of a source that there are none of.
+        VievalError: as `fill`, and for a count of frames.
     """
     if preparing.count is not None:
         raise no_count(NAME)
-    try:
-        hosts = Hosts(**preparing.hosts)
-    except TypeError:
-        raise VievalError(f"{NAME} comes from ratings, hub and museum, not from {', '.join(preparing.hosts)}") from None
-    report = fill(
-        root,
-        hosts=hosts,
-        parts=preparing.parts,
-        images=preparing.images,
-        concurrency=preparing.workers or 8,
-        progress=preparing.progress,
-    )
-    if silent := _silent(report):
-        return Prepared(without_network(NAME, root, silent), False)
-    return Prepared(tuple(summary_lines(report)), report.complete)
-
-
-def _silent(report: FetchReport) -> str:
-    """Reason that nothing could be fetched, where nobody answered; empty where somebody did, or where something is
-    there.
-    """
-    failed = [failure for kind in report.kinds for failure in kind.failed]
+    reports = fill(root, Hosts(**preparing.hosts), preparing.parts, preparing.images)
+    failed = [failure for report in reports for failure in report.failed]
     is_host_reachable = any(failure.host_answered for failure in failed)
-    if not failed or is_host_reachable or any(kind.present or kind.downloaded_count for kind in report.kinds):
-        return ""
-    hosts = dict.fromkeys(failure.host for failure in failed)
-    return f"{', '.join(hosts)} does not answer ({failed[0].reason})"
+    if failed and not is_host_reachable and not any(report.present or report.downloaded_count for report in reports):
+        hosts = ", ".join(dict.fromkeys(failure.host for failure in failed))
+        return Prepared(without_network(NAME, root, f"{hosts} does not answer ({failed[0].reason})"), False)
+    return Prepared(tuple(summary_lines(reports)), not failed)
 
 
 def fill(
     root: Path,
-    *,
     hosts: Hosts = PUBLIC,
     parts: Sequence[str] | None = None,
     images: bool = True,
-    concurrency: int = 8,
     retries: int = 4,
     timeout: float = 60,
-    progress: bool = True,
-) -> FetchReport:
-    """Fetches what the data folder `root` lacks of ImagenHub.
+) -> list[FileKindReport]:
+    """Fetches what the data folder `root` lacks of ImagenHub; returns the outcomes, part by part.
+
+    A part whose ratings cannot be had has nothing else: they say what else to fetch.
 
     Args:
         root: the data folder.
         hosts: where the sources are.
         parts: codes such as `tie`, all seven by default.
         images: without them only ratings and conditions are fetched: enough for recorded verdicts.
-        concurrency, retries, timeout, progress: as in `fetch_all`.
+        retries, timeout: as in `fetch_all`.
 
     Raises:
         VievalError: an unknown part, aiohttp is not installed, a file cannot be written. Whatever else is missing is in
@@ -107,29 +74,29 @@ def fill(
     selected = list(TASKS if parts is None else dict.fromkeys(parts))
     for task in selected:
         task_info(task)
-    named = (hosts.ratings, hosts.hub, hosts.museum)
-    fetch = partial(fetch_all, concurrency=concurrency, retries=retries, timeout=timeout, hosts=named)
-    loud = partial(fetch, progress=progress, label="images") if images else None
-    return asyncio.run(_fill(root, hosts, selected, partial(fetch, progress=False), loud))
+    bases = (hosts.ratings, hosts.hub, hosts.museum)
+    fetch = partial(fetch_all, retries=retries, timeout=timeout, hosts=bases)
+    reports = asyncio.run(_fill(root, hosts, selected, fetch, partial(fetch, label="images") if images else None))
+    return sorted(reports, key=lambda report: selected.index(report.part))
 
 
 async def _fill(
     root: Path, hosts: Hosts, tasks: Sequence[str], fetch: Fetch, fetch_images: Fetch | None
-) -> FetchReport:
+) -> list[FileKindReport]:
     ratings = await _fetch_kind("ratings", {task: _ratings(root, hosts, task) for task in tasks}, fetch)
     uids: dict[str, list[str]] = {}
-    kind_reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
-    kind_reports += await asyncio.gather(*(fetch_conditions(root, hosts, task, uids[task], fetch) for task in uids))
+    reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
+    reports += await asyncio.gather(*(fetch_conditions(root, hosts, task, uids[task], fetch) for task in uids))
     if fetch_images:
         jobs = {task: _images(root, hosts, task, uids[task]) for task in uids}
-        kind_reports += await _fetch_kind("images", jobs, fetch_images)
-    return FetchReport(tuple(sorted(kind_reports, key=lambda report: tasks.index(report.part))))
+        reports += await _fetch_kind("images", jobs, fetch_images)
+    return reports
 
 
-def summary_lines(report: FetchReport) -> list[str]:
+def summary_lines(reports: Sequence[FileKindReport]) -> list[str]:
     """Outcome of filling for a terminal: a line a kind of file or, where files are missing, a line a reason."""
     lines = []
-    for kind in report.kinds:
+    for kind in reports:
         name = f"{NAME}/{kind.part}"
         if kind.note:
             lines.append(f"{name}: {kind.note}")
@@ -146,14 +113,13 @@ def summary_lines(report: FetchReport) -> list[str]:
 
 async def _fetch_kind(kind: str, jobs: Mapping[str, Sequence[Download]], fetch: Fetch) -> list[FileKindReport]:
     """Fetches the files of several tasks in one go, so that they share one limit and one progress bar."""
-    present = {task: sum(job.is_there() for job in of_task) for task, of_task in jobs.items()}
-    failed = {failure.path: failure for failure in await fetch([job for of_task in jobs.values() for job in of_task])}
+    present = {task: sum(job.is_there() for job in task_jobs) for task, task_jobs in jobs.items()}
+    failed = {failure.path: failure for failure in await fetch(list(chain.from_iterable(jobs.values())))}
     reports = []
-    for task, of_task in jobs.items():
-        failures = tuple(failed[job.path] for job in of_task if job.path in failed)
-        reports.append(
-            FileKindReport(task, kind, present[task], len(of_task) - present[task] - len(failures), failures)
-        )
+    for task, task_jobs in jobs.items():
+        failures = tuple(failed[job.path] for job in task_jobs if job.path in failed)
+        downloaded_count = len(task_jobs) - present[task] - len(failures)
+        reports.append(FileKindReport(task, kind, present[task], downloaded_count, failures))
     return reports
 
 

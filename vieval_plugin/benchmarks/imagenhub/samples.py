@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.imagenhub.ratings import aspects, read_ratings
+from vieval_plugin.benchmarks.imagenhub.ratings import ADVICE, aspects, read_ratings
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TaskInfo, museum_folder, task_info
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
-from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.readers.rows import read_object
+from vieval_plugin.text.untrusted import exists, isfile
 
 LOOKUP = "dataset_lookup.json"
 
@@ -58,13 +59,7 @@ def missing_conditions(root: Path, part: str) -> list[str]:
     """Images of conditions that a generator would lack, a line a folder."""
     info, museum = task_info(part), museum_folder(root, part)
     uids = [sample.id.uid for sample in conditions(root, part)]
-    lines = []
-    for _, subfolder in info.images:
-        if missing_uids := [uid for uid in uids if not isfile(museum / subfolder / uid)]:
-            lines.append(
-                f"{museum / subfolder}: {len(missing_uids)} of {len(uids)} images missing, first {missing_uids[0]}"
-            )
-    return lines
+    return _missing_images((museum / subfolder for _, subfolder in info.images), uids)
 
 
 def missing(root: Path, part: str) -> list[str]:
@@ -74,28 +69,23 @@ def missing(root: Path, part: str) -> list[str]:
         ratings, lookup = read_ratings(root, part), _read_lookup(museum / LOOKUP)
     except VievalError as error:
         return [str(error)]
+    missing_uids = [uid for uid in ratings if uid not in lookup]
+    lines = [f"{museum / LOOKUP}: no conditions for {len(missing_uids)} of {len(ratings)} uids"] if missing_uids else []
+    return [*lines, *_missing_images((museum / subfolder for subfolder in info.museum_folders), ratings)]
+
+
+def _missing_images(folders: Iterable[Path], uids: Collection[str]) -> list[str]:
     lines = []
-    if missing_uids := [uid for uid in ratings if uid not in lookup]:
-        lines.append(f"{museum / LOOKUP}: no conditions for {len(missing_uids)} of {len(ratings)} uids")
-    for subfolder in info.museum_folders:
-        if missing_uids := [uid for uid in ratings if not isfile(museum / subfolder / uid)]:
-            lines.append(
-                f"{museum / subfolder}: {len(missing_uids)} of {len(ratings)} images missing, first {missing_uids[0]}"
-            )
+    for folder in folders:
+        if missing_uids := [uid for uid in uids if not isfile(folder / uid)]:
+            lines.append(f"{folder}: {len(missing_uids)} of {len(uids)} images missing, first {missing_uids[0]}")
     return lines
 
 
 def _read_lookup(path: Path) -> dict[str, dict[str, Any]]:
-    try:
-        lookup = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise VievalError(f"{path}: not readable as JSON ({error}); run `vieval prepare {NAME}` again") from None
-    if not isinstance(lookup, dict) or not all(isinstance(row, dict) for row in lookup.values()):
-        raise VievalError(
-            f"{path}: must be an object of uid -> object of conditions; run `vieval prepare {NAME}` again"
-        )
+    lookup = read_object(path, f"{ADVICE} again") if exists(path) else {}
+    if not all(isinstance(row, dict) for row in lookup.values()):
+        raise VievalError(f"{path}: must be an object of uid -> object of conditions; {ADVICE} again")
     return lookup
 
 

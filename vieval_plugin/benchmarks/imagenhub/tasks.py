@@ -11,30 +11,33 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import known_part
 
 NAME = "imagenhub"
-RATERS = 3
+ANNOTATORS = 3
 
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """ImagenHub task, which is a part of the benchmark and a kind of its own.
-
-    `instructions` is the number of them. `added_last` is the rater (from 0) whose O the published code adds last:
-    floating-point ties of the human O, and so the fourth decimal of printed correlations, depend on it.
-    `images` maps a sample's image role to the museum's folder, `texts` a sample's text to the column of the lookup.
-    """
+    """ImagenHub task, which is a part of the benchmark and a kind of its own."""
 
     folder: str
+    """Folder of its ratings and of its images."""
     ratings_stem: str
+    """Beginning of the names of its ratings files."""
     image_models: tuple[str, ...]
+    """Image models of the papers."""
     instructions: int
+    """Number of instructions."""
     added_last: int
+    """Annotator, from 0, whose O the published code adds last: floating-point ties of the human O, and so the fourth
+    decimal of printed correlations, depend on it."""
     images: tuple[tuple[str, str], ...]
+    """Roles of condition images, each with the museum's folder."""
     texts: tuple[tuple[str, str], ...]
+    """Names of texts, each with the column of the lookup."""
 
     @property
     def ratings_files(self) -> tuple[str, ...]:
-        """The names of the raters' files, in order."""
-        return tuple(f"{self.ratings_stem}_rater{number}.tsv" for number in range(1, RATERS + 1))
+        """The names of the annotators' files, in order."""
+        return tuple(f"{self.ratings_stem}_rater{number}.tsv" for number in range(1, ANNOTATORS + 1))
 
     @property
     def museum_folders(self) -> tuple[str, ...]:

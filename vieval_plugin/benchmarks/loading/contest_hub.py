@@ -11,21 +11,21 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from tqdm import tqdm
 
-from vieval_plugin.benchmarks.benchmark import Prepared, Preparing, known_part
+from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.loading.folders import DataFolder, without_network
 from vieval_plugin.errors import VievalError
+from vieval_plugin.images import is_there
+from vieval_plugin.judges.contests import candidates_of
+from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.contest_rows import CONTESTS
 from vieval_plugin.readers.hub import load_from_hub, one_line, unreachable
-from vieval_plugin.readers.rows import Row, read_lines
 from vieval_plugin.text.plural import plural
-from vieval_plugin.text.untrusted import isfile
 
 IMAGES = "images"
 _BATCH = 16  # rows that are in memory at once
@@ -36,17 +36,18 @@ Keep: TypeAlias = Callable[[Any], str | None]
 
 @dataclass(frozen=True)
 class HubRows:
-    """Place of the rows of a part on the hub; `cells(number, row, keep)` makes one of ours from each.
-
-    An empty `config` is the data set's only one. Where a contest is several rows of the hub, `combine` makes contests
-    of what was made of them.
-    """
+    """Rows of a part on the hub."""
 
     dataset: str
+    """Data set of the hub."""
     config: str
+    """Its config; empty for the only one."""
     split: str
+    """Its split."""
     cells: Callable[[int, Mapping[str, Any], Keep], dict[str, Any]]
+    """Function that makes one of our rows from the number and the cells of one of the hub."""
     combine: Callable[[Sequence[dict[str, Any]]], Sequence[dict[str, Any]]] = list
+    """Function that makes contests of these, where a contest is several rows of the hub."""
 
 
 def from_hub(
@@ -64,27 +65,25 @@ def from_hub(
         file cannot be written, and as `DataFolder.prepare` does. That the hub cannot be reached is in what it returns,
         in two lines where it does not answer at all.
     """
-    return partial(_prepare, folder, sources, f"{folder.name}: {source}; licence: {licence}")
 
+    def prepare(root: Path, preparing: Preparing) -> Prepared:
+        parts = folder.requested(preparing)
+        incomplete = [part for part in parts if not _is_there(folder, root, part, preparing.images)]
+        if incomplete and (silent := unreachable()):
+            available = [part for part in parts if part not in incomplete]
+            check_lines = folder.prepare(root, replace(preparing, parts=available)).lines if available else ()
+            return Prepared((*check_lines, *without_network(folder.name, root, silent)), False)
+        lines = []
+        for part in incomplete:
+            try:
+                lines += _fetch(root / folder.name / part, sources[part], preparing.images)
+            except _HubError as error:
+                lines.append(f"{folder.name}/{part}: {error}; run the command again to retry")
+        checked = folder.prepare(root, preparing)
+        notice = f"{folder.name}: {source}; licence: {licence}"
+        return Prepared((notice, *lines, *checked.lines), checked.complete and not lines)
 
-def _prepare(
-    folder: DataFolder, sources: Mapping[str, HubRows], notice: str, root: Path, preparing: Preparing
-) -> Prepared:
-    parts_wanted = folder.parts if preparing.parts is None else preparing.parts
-    parts = dict.fromkeys(known_part(folder.name, folder.parts, part) for part in parts_wanted)
-    incomplete = [part for part in parts if not _is_there(folder, root, part, preparing.images)]
-    if incomplete and (silent := unreachable()):
-        available = [part for part in parts if part not in incomplete]
-        check_lines = folder.prepare(root, replace(preparing, parts=available)).lines if available else ()
-        return Prepared((*check_lines, *without_network(folder.name, root, silent)), False)
-    lines = []
-    for part in incomplete:
-        try:
-            lines += _fetch(root / folder.name / part, sources[part], preparing)
-        except _HubError as error:
-            lines.append(f"{folder.name}/{part}: {error}; run the command again to retry")
-    checked = folder.prepare(root, preparing)
-    return Prepared((notice, *lines, *checked.lines), checked.complete and not lines)
+    return prepare
 
 
 class _HubError(Exception):
@@ -93,31 +92,25 @@ class _HubError(Exception):
 
 def _is_there(folder: DataFolder, root: Path, part: str, images: bool) -> bool:
     """Return whether the hub has nothing to add: the frames of a video are made of the video."""
-    home = root / folder.name / part
     try:
         loaded = folder.load(root, part)
     except VievalError:
-        return (home / CONTESTS).exists()  # the check says what is wrong with it
-    if not images:
-        return bool(loaded)
-    rows = read_lines(home / CONTESTS, "") if (home / CONTESTS).exists() else []
-    return bool(rows) and all(isfile(home / str(name)) for row in rows for name in _needed(row))
+        return (root / folder.name / part / CONTESTS).exists()  # the check says what is wrong with it
+    candidates = (candidate for contest in loaded for candidate in candidates_of(contest))
+    return bool(loaded) and (not images or all(map(_has_images, candidates)))
 
 
-def _needed(row: Row) -> Iterator[Any]:
-    """The files of a row, its videos excepted; an output of which none is named is one that is not there."""
-    yield from (row.cells.get("images") or {}).values()
-    for candidate in row.cells.get("candidates") or []:
-        if not candidate.get("video"):
-            yield from {"output": None, **(candidate.get("images") or {})}.values()
+def _has_images(candidate: Sample) -> bool:
+    is_video = "frame_0" in candidate.images
+    return is_video or ("output" in candidate.images and all(map(is_there, candidate.images.values())))
 
 
-def _fetch(home: Path, source: HubRows, preparing: Preparing) -> list[str]:
-    """Writes images and rows; a line where some images are none."""
+def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
+    """Writes rows and, unless they are not asked for, images; a line where some images are none."""
     unreadable = []
 
     def keep(stored: Any) -> str | None:
-        if stored is None or not preparing.images:
+        if stored is None or not images:
             return None
         body = stored["bytes"] if stored.get("bytes") else Path(stored["path"]).read_bytes()
         if not (suffix := _suffix(body)):
@@ -129,8 +122,7 @@ def _fetch(home: Path, source: HubRows, preparing: Preparing) -> list[str]:
         return name
 
     hub_rows = []
-    rows_with_progress = tqdm(_rows(source), desc=home.name, unit="row", disable=None if preparing.progress else True)
-    for number, row in enumerate(rows_with_progress):
+    for number, row in enumerate(tqdm(_rows(source), desc=home.name, unit="row", disable=None)):
         try:
             hub_rows.append(source.cells(number, row, keep))
         except (AttributeError, KeyError, TypeError, ValueError, OSError, VievalError) as error:
@@ -140,11 +132,9 @@ def _fetch(home: Path, source: HubRows, preparing: Preparing) -> list[str]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _HubError(f"rows of {source.dataset} do not make contests ({one_line(error)})") from None
     write_whole(home / CONTESTS, (f"{line}\n" for line in lines), "folder")
-    return (
-        [f"{home}: {plural(len(unreadable), 'image')} cannot be read, first in row {unreadable[0]}"]
-        if unreadable
-        else []
-    )
+    if not unreadable:
+        return []
+    return [f"{home}: {plural(len(unreadable), 'image')} cannot be read, first in row {unreadable[0]}"]
 
 
 def _rows(source: HubRows) -> Iterator[dict[str, Any]]:
@@ -156,8 +146,8 @@ def _rows(source: HubRows) -> Iterator[dict[str, Any]]:
     except VievalError:
         raise
     except Exception as error:  # of many types, its own and those of what it builds on
-        named = f"{source.dataset} ({source.config})" if source.config else source.dataset
-        raise _HubError(f"{named} cannot be had from the hub ({one_line(error)})") from None
+        name = f"{source.dataset} ({source.config})" if source.config else source.dataset
+        raise _HubError(f"{name} cannot be had from the hub ({one_line(error)})") from None
 
 
 def _identified(cells: dict[str, Any]) -> dict[str, Any]:

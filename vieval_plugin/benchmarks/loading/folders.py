@@ -6,15 +6,15 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from vieval_plugin.benchmarks.benchmark import Benchmark, Prepared, Preparing, known_part
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.statistics import Report
-from vieval_plugin.meta_evaluation.tables import Printed
 from vieval_plugin.text.plural import plural
 from vieval_plugin.text.untrusted import isfile
 
@@ -34,61 +34,38 @@ def without_network(name: str, root: Path, why: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class DataFolder:
-    """The folder `name` below the data folder; its methods are what a `Benchmark` asks for.
-
-    - `parts` is that of the benchmark, `read(folder, part)` gives the samples or contests of one;
-    - `advice` says how to get what is missing;
-    - `make(folder, preparing)` makes of what is there what the samples name, keeps what is made already, and gives a
-      line for each thing that cannot be made;
-    - `count_file` keeps how many frames or views stand for a sample; empty where it is one image;
-    - `place` is where the folder is, if not below the data folder.
-    """
+    """The folder `name` below the data folder; its methods are what a `Benchmark` asks for."""
 
     name: str
+    """Name of the folder and of the benchmark."""
     parts: Mapping[str, int | None]
+    """Parts of the benchmark."""
     read: Callable[[Path, str], Sequence[Judged]]
+    """Function of the folder and a part that gives samples or contests."""
     advice: str
+    """Advice on how to get what is missing."""
     make: Callable[[Path, Preparing], list[str]] | None = None
+    """Function that makes of what is there what the samples name, keeps what is made already, and gives a line for each
+    thing that cannot be made; it is given the parts that can be read."""
     count_file: str = ""
-    place: Path | None = None
+    """File that keeps how many frames or views stand for a sample; empty where it is one image."""
+    path: Path | None = None
+    """Path of the folder, if it is not below the data folder."""
 
     def _path(self, root: Path) -> Path:
-        return self.place or root / self.name
+        return self.path or root / self.name
 
-    def benchmark(
-        self,
-        report: Report,
-        *,
-        title: str,
-        source: str,
-        licence: str,
-        trainable: bool = False,
-        prepare: Callable[[Path, Preparing], Prepared] | None = None,
-        folders: Mapping[str, str] | None = None,
-        kinds: Mapping[str, str] | None = None,
-        note: str = "",
-        printed: tuple[Printed, ...] = (),
-    ) -> Benchmark:
-        """The benchmark whose data this folder holds; `prepare` checks the folder unless another one fetches it too.
+    def benchmark(self, report: Report, trainable: bool = False, **fields: Any) -> Benchmark:
+        """The benchmark whose data this folder holds; the folder is checked unless a `prepare` fetches it too.
 
         The other arguments are fields of `Benchmark`.
         """
-        return Benchmark(
-            self.name,
-            self.parts,
-            self.load,
-            self.missing,
-            report,
-            source,
-            licence,
-            trainable,
-            title,
-            prepare or self.prepare,
-            folders=folders or {},
-            kinds=kinds or {},
-            note=note,
-            printed=printed,
-        )
+        fields = {"prepare": self.prepare, "trainable": trainable, **fields}
+        return Benchmark(self.name, self.parts, self.load, self.missing, report, **fields)
+
+    def requested(self, preparing: Preparing) -> list[str]:
+        """The parts that are to be prepared; VievalError for an unknown one."""
+        return [known_part(self.name, self.parts, part) for part in dict.fromkeys(preparing.parts or self.parts)]
 
     def load(self, root: Path, part: str) -> Sequence[Judged]:
         """The samples or contests of a part; images are named and not opened.
@@ -119,16 +96,15 @@ class DataFolder:
 
         Raises:
             VievalError: an unknown part, a count that the benchmark has no use for, and where something is to be made
-            and
-                cannot, for want of a package or of room. What is absent or malformed is in what is returned.
+                and cannot, for want of a package or of room. What is absent or malformed is in what is returned.
         """
-        parts_wanted = self.parts if preparing.parts is None else preparing.parts
-        parts = [known_part(self.name, self.parts, part) for part in dict.fromkeys(parts_wanted)]
+        parts = self.requested(preparing)
         if preparing.count is not None:
             self._keep_count(root, preparing.count)
+        readable = [part for part in parts if not self._missing_lines(root, part, images=False)]
         lines = []
-        if self.make and preparing.images and any(self._readable(root, part) for part in parts):
-            lines = self.make(self._path(root), preparing)
+        if self.make and preparing.images and readable:
+            lines = self.make(self._path(root), replace(preparing, parts=readable))
         complete = not lines
         for part in parts:
             missing_lines = self._missing_lines(root, part, preparing.images)
@@ -136,18 +112,11 @@ class DataFolder:
             lines += [f"{self.name}/{part}: {line}" for line in missing_lines] or [self._part_ready_line(root, part)]
         return Prepared(tuple(lines), complete)
 
-    def _readable(self, root: Path, part: str) -> bool:
-        try:
-            self.load(root, part)
-        except VievalError:  # `missing` tells it
-            return False
-        return True
-
     def _part_ready_line(self, root: Path, part: str) -> str:
         loaded, published = self.load(root, part), self.parts[part]
-        other = "" if published in (None, len(loaded)) else f" (the published set has {published})"
+        difference = "" if published in (None, len(loaded)) else f" (the published set has {published})"
         noun = "contest" if isinstance(loaded[0], Contest) else "sample"
-        return f"{self.name}/{part}: ready, {plural(len(loaded), noun)}{other}"
+        return f"{self.name}/{part}: ready, {plural(len(loaded), noun)}{difference}"
 
     def _keep_count(self, root: Path, count: int) -> None:
         if not self.count_file:
@@ -164,18 +133,17 @@ def no_count(name: str) -> VievalError:
 
 def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
     """A line an image model whose images are not all there, and one for samples of which no output is named."""
-    files_by_folder: dict[str, dict[Path, None]] = defaultdict(dict)
+    files_by_model: dict[str, dict[Path, None]] = defaultdict(dict)
     samples = list({sample.id: sample for judged in loaded for sample in candidates_of(judged)}.values())
     for sample in samples:
-        named = (image.source for image in sample.images.values() if isinstance(image.source, Path))
-        files_by_folder[sample.id.image_model].update(dict.fromkeys(named))
+        files = (image.source for image in sample.images.values() if isinstance(image.source, Path))
+        files_by_model[sample.id.image_model].update(dict.fromkeys(files))
     lines = []
-    for files in files_by_folder.values():
-        missing = [file for file in files if not isfile(file)]
-        if missing:
-            folder = Path(os.path.commonpath([file.parent for file in files]))
+    for model_files in files_by_model.values():
+        if missing := [file for file in model_files if not isfile(file)]:
+            folder = Path(os.path.commonpath([file.parent for file in model_files]))
             first = missing[0].relative_to(folder).as_posix()
-            lines.append(f"{folder}: {len(missing)} of {len(files)} images missing, first {first}; {advice}")
+            lines.append(f"{folder}: {len(missing)} of {len(model_files)} images missing, first {first}; {advice}")
     if unseen := [sample for sample in samples if "output" not in sample.images]:
         lines.append(f"{len(unseen)} of {len(samples)} outputs have no image, first {unseen[0].id}; {advice}")
     return lines
