@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 from pathlib import Path
 from typing import Any
 
@@ -40,35 +40,35 @@ def read(folder: Path, part: str) -> list[Contest]:
 def _pair(number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
     """A row of the hub: the edits of a group that it shows, by letter, and which of them people put before which."""
     name, compared = str(row["id"]), row.get("comparison_type")
-    of = row.get("num_candidates") or int(str(row.get("dataset", ""))[:1] or len(_LETTERS))
+    size = row.get("num_candidates") or int(str(row.get("dataset", ""))[:1] or len(_LETTERS))
     numbers = [k for k in range(1, len(_LETTERS) + 1) if row.get(f"candidate_{k}") is not None]
     letters = compared.split("vs") if compared else list(_LETTERS[: len(numbers)])
     if len(letters) != len(numbers) or not set(letters) <= set(_LETTERS):
         raise ValueError(f"comparison_type {compared!r} with {len(numbers)} candidates")
     return {
         # of three and four, the rows of a group have its name before their own
-        "id": f"{of}-{name.split('_')[0] if compared and of > 2 else name}",
-        "of": of if compared else len(numbers),
+        "id": f"{size}-{name.split('_')[0] if compared and size > 2 else name}",
+        "size": size if compared else len(numbers),
         "instruction": row["instruction"],
         "source": keep(row["source_image"]),
         "candidates": {
             letter: {"image_model": row.get(f"model_{k}"), "images": {"output": keep(row[f"candidate_{k}"])}}
             for letter, k in zip(letters, numbers, strict=True)
         },
-        "places": _places(row["ranking"], letters),
+        "ranks": _ranks(row["ranking"], letters),
     }
 
 
-def _places(ranking: str, letters: Sequence[str]) -> dict[str, int]:
-    """The place of each letter, such as in `B>A=C` or `A=B=Good`, from 0; ties share one."""
-    placed, place = {}, 0
-    for sign, word in re.findall(r"(^|[>=])\s*([^>=\s]+)", str(ranking).strip()):
-        place += sign == ">"
-        if word not in ("Good", "Bad"):
-            placed[word] = place
-    if sorted(placed) != sorted(letters):
+def _ranks(ranking: str, letters: Sequence[str]) -> dict[str, int]:
+    """The rank of each letter, such as in `B>A=C` or `A=B=Good`, from 0; ties share one."""
+    ranks, rank = {}, 0
+    for sign, name in re.findall(r"(^|[>=])\s*([^>=\s]+)", str(ranking).strip()):
+        rank += sign == ">"
+        if name not in ("Good", "Bad"):
+            ranks[name] = rank
+    if sorted(ranks) != sorted(letters):
         raise ValueError(f"ranking {ranking!r} of {', '.join(letters)}")
-    return placed
+    return ranks
 
 
 def _groups(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -76,46 +76,39 @@ def _groups(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     groups: dict[str, list[dict[str, Any]]] = {}
     for pair in pairs:
         groups.setdefault(pair["id"], []).append(pair)
-    return [_group(name, rows) for name, rows in groups.items()]
+    contests = []
+    for name, rows in groups.items():
+        candidates = {letter: candidate for row in rows for letter, candidate in row["candidates"].items()}
+        letters, size = sorted(candidates), rows[0]["size"]
+        if len(letters) != size or len(rows) > len(list(combinations(letters, 2))):
+            raise ValueError(f"group {name} of {size} has {len(letters)} candidates in {len(rows)} rows")
+        contest = {
+            "id": name,
+            "texts": {"instruction": rows[0]["instruction"]},
+            "images": {"source": rows[0]["source"]},
+            "candidates": [candidates[letter] for letter in letters],
+            "vote": _ranking(letters, [row["ranks"] for row in rows]),
+        }
+        contests.append(contest)
+    return contests
 
 
-def _group(name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    candidates = {letter: candidate for row in rows for letter, candidate in row["candidates"].items()}
-    letters = sorted(candidates)
-    if len(letters) != rows[0]["of"] or len(rows) > len(list(combinations(letters, 2))):
-        raise ValueError(f"group {name} of {rows[0]['of']} has {len(letters)} candidates in {len(rows)} rows")
-    return {
-        "id": name,
-        "texts": {"instruction": rows[0]["instruction"]},
-        "images": {"source": rows[0]["source"]},
-        "candidates": [candidates[letter] for letter in letters],
-        "vote": _ranking(letters, [row["places"] for row in rows]),
-    }
-
-
-def _ranking(letters: Sequence[str], places: Sequence[Mapping[str, int]]) -> str:
+def _ranking(letters: Sequence[str], ranks_by_row: Sequence[Mapping[str, int]]) -> str:
     """The ranking that says the same of each two as people did; empty where none does, or where two were not compared."""
-    differences = {
-        (left, other): places_by_candidate[left] - places_by_candidate[other]
-        for places_by_candidate in places
-        for left in places_by_candidate
-        for other in places_by_candidate
-        if left != other
+    preferred = {
+        (a, b): (ranks[a] < ranks[b]) - (ranks[a] > ranks[b])
+        for ranks in ranks_by_row
+        for a, b in permutations(ranks, 2)
     }
-    beaten = {left: sum(differences.get((left, other), 0) < 0 for other in letters) for left in letters}
-    ordered = sorted(letters, key=lambda letter: -beaten[letter])
-    signs = ["=" if beaten[left] == beaten[other] else ">" for left, other in pairwise(ordered)]
-    fits = all(
-        pair in differences and (differences[pair] > 0) - (differences[pair] < 0) == _sign(beaten, *pair)
-        for pair in combinations(letters, 2)
-    )
-    numbers = [str(letters.index(letter) + 1) for letter in ordered]
-    return "".join(word for pair in zip(numbers, [*signs, ""], strict=True) for word in pair) if fits else ""
-
-
-def _sign(beaten: Mapping[str, int], left: str, right: str) -> int:
-    """1 where the other is better, -1 where the one is."""
-    return (beaten[right] > beaten[left]) - (beaten[right] < beaten[left])
+    wins = {a: sum(preferred.get((a, b), 0) > 0 for b in letters) for a in letters}
+    for a, b in combinations(letters, 2):
+        if preferred.get((a, b)) != (wins[a] > wins[b]) - (wins[a] < wins[b]):
+            return ""
+    ordered = sorted(letters, key=lambda letter: -wins[letter])
+    ranking = str(letters.index(ordered[0]) + 1)
+    for a, b in pairwise(ordered):
+        ranking += f"{'=' if wins[a] == wins[b] else '>'}{letters.index(b) + 1}"
+    return ranking
 
 
 _FOLDER = DataFolder(NAME, {PART: 484}, read, ADVICE)

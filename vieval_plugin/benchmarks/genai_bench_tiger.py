@@ -113,8 +113,8 @@ def _make(folder: Path, preparing: Preparing) -> list[str]:
     frameless = [video for video in urls if not complete(frames_folder(home, video, count), count)]
     downloads = [Download(url, home / video, _check_video) for video in frameless if (url := urls[video])]
     reasons = {failed.path: failed.reason for failed in asyncio.run(fetch_all(downloads, label="videos"))}
-    fetched = [video for video in frameless if home / video not in reasons]
-    reasons |= extract_all([(home / video, frames_folder(home, video, count)) for video in fetched], count)
+    pairs = [(home / video, frames_folder(home, video, count)) for video in frameless if home / video not in reasons]
+    reasons |= extract_all(pairs, count)
     return failure_lines(reasons, len(urls), "run the command again to retry")
 
 

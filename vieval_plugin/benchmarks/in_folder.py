@@ -42,25 +42,27 @@ from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import is_below, isfile
 
 FILE = "benchmark.yaml"
-_WHOLE = "all"
-"""The part of a benchmark that has no parts."""
+_ONLY_PART = "all"
 _MOST_PARTS = 100
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """A table as its description, `file`, reads it, in the folder that has the data."""
+    """A table as its description reads it."""
 
     file: Path
+    """File of the description."""
     described: Description
+    """The description."""
     folder: Path
+    """Folder of the data."""
 
     @cached_property
     def table(self) -> InputTable:
         """The table in the folder, whose images lie below it too; VievalError where it lacks a column."""
         path = self._path("table", self.described.table)
-        named = [*self.described.columns.values(), *self._extra]
-        table = with_derived_columns(replace(open_table(path), roots=(self.folder,)), self.described.split, named)
+        columns = [*self.described.columns.values(), *self._extra]
+        table = with_derived_columns(replace(open_table(path), roots=(self.folder,)), self.described.split, columns)
         require_columns(table, self._extra)
         return table
 
@@ -76,28 +78,29 @@ class _Reading:
     @cached_property
     def fields(self) -> ColumnMap:
         """The columns of a row's sample, or of what the candidates of a contest share."""
-        chosen = columns_by_field(self.described.columns, f"{self.file}: columns")
+        columns = columns_by_field(self.described.columns, f"{self.file}: columns")
         if not self.described.vote:
-            return fields_of(self.table, chosen)
-        require_columns(self.table, chosen.values())
-        return ColumnMap(chosen)
+            return fields_of(self.table, columns)
+        require_columns(self.table, columns.values())
+        return ColumnMap(columns)
 
     @property
     def _extra(self) -> list[str]:
         """The columns of all that is no part of a sample."""
-        of = self.described
-        ratings = [
-            name for columns in of.ratings.values() for name in ([columns] if isinstance(columns, str) else columns)
-        ]
-        votes = [of.vote.column, *of.vote.annotators] if of.vote else []
-        candidates = [column for candidate in of.candidates for column in candidate.values()]
-        of_rows = [of.group, *of.tags, of.parts.column if of.parts else ""]
-        return [name for name in (*ratings, *votes, *of_rows, *candidates) if name]
+        described, names = self.described, list[str]()
+        for columns in described.ratings.values():
+            names += [columns] if isinstance(columns, str) else columns
+        if described.vote:
+            names += [described.vote.column, *described.vote.annotators]
+        names += [described.group, *described.tags, described.parts.column if described.parts else ""]
+        for candidate in described.candidates:
+            names += candidate.values()
+        return [name for name in names if name]
 
     def parts(self) -> Mapping[str, int | None]:
         """The parts with their published numbers, as described or as the table has them."""
         if not self.described.parts or self.described.parts.samples:
-            return self.described.parts.samples if self.described.parts else {_WHOLE: None}
+            return self.described.parts.samples if self.described.parts else {_ONLY_PART: None}
         column = self.described.parts.column
         names = dict.fromkeys(text_of(row.cells.get(column)) for row in self._rows())
         if unfit := [name for name in names if not re.fullmatch(r"[\w.-]{1,60}", name)]:
@@ -140,18 +143,20 @@ class _Reading:
                         "are images of one prompt"
                     )
                 samples[sample.id] = sample
-        alike = {
-            aspect: len({len(sample.ratings[aspect]) for sample in samples.values()}) == 1
-            for aspect in self.described.ratings
-        }
-        for aspect in (aspect for aspect, same in alike.items() if not same):
-            fewest, most = (extreme(samples.values(), key=lambda s: len(s.ratings[aspect])) for extreme in (min, max))
+        for aspect in self.described.ratings:
+            counts = {sample_id: len(sample.ratings[aspect]) for sample_id, sample in samples.items()}
+            if len(set(counts.values())) < 2:
+                continue
+            fewest, total = min(counts, key=lambda sample_id: counts[sample_id]), max(counts.values())
             _tell_without_ceiling(
-                f"{self.file.parent.name}: {aspect} of {fewest.id} has {len(fewest.ratings[aspect])} of "
-                f"{len(most.ratings[aspect])} ratings, so the mean of each sample counts and there is no human ceiling; "
-                "fill the empty cell, or remove the row"
+                f"{self.file.parent.name}: {aspect} of {fewest} has {counts[fewest]} of {total} ratings, so the mean of "
+                "each sample counts and there is no human ceiling; fill the empty cell, or remove the row"
             )
-        return [replace(sample, ratings=_comparable(sample.ratings, alike)) for sample in samples.values()]
+            # which annotator gave which rating cannot be said where not all rated everything
+            for sample_id, sample in samples.items():
+                mean = math.fsum(sample.ratings[aspect]) / counts[sample_id]
+                samples[sample_id] = replace(sample, ratings={**sample.ratings, aspect: (mean,)})
+        return list(samples.values())
 
     def _samples_of(self, row: Row, part: str) -> Iterator[Sample]:
         described, number = self.described, int(row.cells[""])
@@ -159,13 +164,13 @@ class _Reading:
             name: cell for name, cell in row.cells.items() if name and (self.fields.columns or name not in self._extra)
         }
         try:
-            given = located(sample_row(cells, self.fields), self.table)
-            read = samples_of_row(self.table.folder, number, given, described.kind, described.name)
+            located_row = located(sample_row(cells, self.fields), self.table)
+            samples = samples_of_row(self.table.folder, number, located_row, described.kind, described.name)
         except BadLine as bad:
             raise VievalError(f"{row.where}: {bad}") from None
         ratings = {aspect: self._ratings(row, aspect, columns) for aspect, columns in described.ratings.items()}
         tags = self._tags(row)
-        for sample, _ in read:
+        for sample, _ in samples:
             yield replace(
                 sample,
                 id=replace(sample.id, part=part),
@@ -176,21 +181,21 @@ class _Reading:
             )
 
     def _ratings(self, row: Row, aspect: str, columns: str | tuple[str, ...]) -> tuple[float, ...]:
+        assert self.described.scale
         if isinstance(columns, str):
             cell = row.cells.get(columns)
-            given = [(columns, value) for value in (cell if isinstance(cell, list) else text_of(cell).split(";"))]
+            cells = [(columns, value) for value in (cell if isinstance(cell, list) else text_of(cell).split(";"))]
         else:
-            given = [(column, row.cells.get(column)) for column in columns]
-        ratings = tuple(
-            self._rating(Row(row.where, {column: value}), column) for column, value in given if text_of(value)
-        )
+            cells = [(column, row.cells.get(column)) for column in columns]
+        ratings = []
+        for column, value in cells:
+            if text_of(value):
+                cell_row = Row(row.where, {column: value})
+                read = cell_row.number if isinstance(value, str) else cell_row.rating
+                ratings.append(read(column, *self.described.scale))
         if not ratings:
             raise VievalError(f"{row.where}: no rating of {aspect}; write one, or remove the row")
-        return ratings
-
-    def _rating(self, row: Row, column: str) -> float:
-        assert self.described.scale
-        return (row.number if isinstance(row.cells[column], str) else row.rating)(column, *self.described.scale)
+        return tuple(ratings)
 
     def _tags(self, row: Row) -> list[str]:
         cells = (text_of(row.cells.get(column)) for column in self.described.tags)
@@ -210,7 +215,7 @@ class _Reading:
             shared = {"texts": {}, "images": {}, **(sample_row(row.cells, self.fields) if self.fields.columns else {})}
             uid = text_of(shared.get("uid", row.cells[""]))
             votes = [text_of(row.cells.get(column)) for column in (vote.column, *vote.annotators)]
-            first, *annotators = [vote.words.get(word, word) for word in votes]
+            first, *annotators = [vote.words.get(text, text) for text in votes]
             if described.statistics and not first:
                 raise VievalError(f"{row.where}: no vote in {vote.column}; write one, or remove the row")
             cells = {
@@ -246,14 +251,14 @@ def _rated_candidates(contests: Sequence[Contest]) -> list[Sample]:
     return [
         replace(
             candidate,
-            id=replace(candidate.id, uid=f"{contest.id.uid}#{place}"),
-            ratings={ASPECT: (shares.get(contest.votes.vote, (0.5, 0.5))[place],)},
+            id=replace(candidate.id, uid=f"{contest.id.uid}#{index}"),
+            ratings={ASPECT: (shares.get(contest.votes.vote, (0.5, 0.5))[index],)},
             group=contest.id.uid,
             tags=contest.tags,
-            place=(place,),
+            place=(index,),
         )
         for contest in contests
-        for place, candidate in enumerate(contest.candidates)
+        for index, candidate in enumerate(contest.candidates)
     ]
 
 
@@ -261,13 +266,6 @@ def _rated_candidates(contests: Sequence[Contest]) -> list[Sample]:
 def _tell_without_ceiling(line: str) -> None:
     """Print a line once a process, however often a part is loaded."""
     say(f"vieval: {line}", file=sys.stderr)
-
-
-def _comparable(ratings: Mapping[str, tuple[float, ...]], alike: Mapping[str, bool]) -> Mapping[str, tuple[float, ...]]:
-    """Ratings of each annotator, or their mean where not all rated everything: those cannot be told from each other."""
-    return {
-        aspect: values if alike[aspect] else (math.fsum(values) / len(values),) for aspect, values in ratings.items()
-    }
 
 
 def is_benchmark(folder: Path) -> bool:

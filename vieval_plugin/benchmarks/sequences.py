@@ -1,8 +1,8 @@
 """Editing sequences: images of one scene, each made from the one before by an instruction, in a folder of turns.
 
-Such a folder has our own layout, `sequences.jsonl` with a sequence a line and `about.json` with source, licence and what
-it permits, or MagicBrush's: `edit_sessions.json` beside `images/<session>/`, one folder a split (Zhang et al., MagicBrush:
-a manually annotated dataset for instruction-guided image editing, NeurIPS 2023).
+Such a folder has our own layout, `sequences.jsonl` with a sequence a line and `about.json` with source, licence and
+what it permits, or MagicBrush's: `edit_sessions.json` beside `images/<session>/`, one folder a split (Zhang et al.,
+MagicBrush: a manually annotated dataset for instruction-guided image editing, NeurIPS 2023).
 """
 
 from __future__ import annotations

@@ -152,8 +152,8 @@ def fields_of(table: InputTable, columns: Mapping[str, str], outputs: bool = Tru
             f"the column {column[:80]!r} holds no images (such as {value}) and is left out; --columns "
             f"category={column} reads it, or image_model={column} if it names the generator"
         )
-    if unread := [column for column in unused if column not in no_images]:
-        notes.append(f"columns that are left out: {listed(unread)}")
+    if leftover := [column for column in unused if column not in no_images]:
+        notes.append(f"columns that are left out: {listed(leftover)}")
     return ColumnMap(fields, tuple(f"{table.name}: {note}" for note in notes), no_text)
 
 

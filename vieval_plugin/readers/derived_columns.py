@@ -20,7 +20,8 @@ def with_derived_columns(table: InputTable, split: Mapping[str, str], columns: I
     Args:
         table: whose rows are read.
         split: by column, a template such as `{image_model}_{uid}.png` that its texts have: each name is a column.
-        columns: names of columns, and templates such as `images/{file}`; each template is a column, filled from those it names.
+        columns: names of columns, and templates such as `images/{file}`; each template is a column, filled from those
+            that it names.
 
     Raises:
         VievalError: a column is absent or there already, or nothing stands between two names of a template. Rows whose

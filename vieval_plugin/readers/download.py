@@ -116,12 +116,12 @@ async def fetch_all(
 
     Connection errors, timeouts, cut bodies, 429 and 5xx are tried again up to `retries` times, after a wait that
     doubles each time, or the one the server asks for (at most 300 s); any other answer is final, and so is a body over
-    64 MiB. With a `label` a bar shows how far it is. `concurrency` is the number of requests in flight, `timeout` the seconds without a byte after which an
+    64 MiB. `concurrency` is the number of requests in flight, `timeout` the seconds without a byte after which an
     attempt is given up, twenty times that what one may take in all. Once eight jobs in a row got no answer at all from
     a host, its other files are not tried. A redirect is followed to the hosts of the jobs and of the addresses in
     `hosts`, and to no others; with `public`, a host's name must lead to a public address; `per_host` bounds the requests
-    in flight to one host, 0 for no bound of its own. Raises VievalError without
-    aiohttp and where a file cannot be written, ValueError where two jobs share a path.
+    in flight to one host, 0 for no bound of its own. With a `label` a bar shows how far it is. Raises VievalError
+    without aiohttp and where a file cannot be written, ValueError where two jobs share a path.
     """
     if len({job.path for job in jobs}) != len(jobs):
         raise ValueError("two downloads have the same path")

@@ -26,17 +26,16 @@ _LONGEST_REASON = 300
 
 @dataclass(frozen=True)
 class Place:
-    """A file or folder: a path in one of pyarrow's file systems.
-
-    In object storage `scheme` is what its address begins with, such as `s3://`, and `query` are the options that it
-    ends with, such as `?region=eu-west-1`; on a disk both are empty. As a text it is the path or the address without
-    options.
-    """
+    """A file or folder on a disk or in object storage; as a text its path, or its address without options."""
 
     path: str
+    """Path in the file system."""
     system: Any = field(compare=False, repr=False)
+    """File system of pyarrow."""
     scheme: str = ""
+    """Beginning of its address in object storage, such as `s3://`; empty on a disk."""
     query: str = ""
+    """Options at the end of that address, such as `?region=eu-west-1`."""
 
     def __str__(self) -> str:
         return f"{self.scheme}{self.path}"
@@ -51,13 +50,13 @@ class Place:
         return Place(posixpath.join(self.path, name), self.system, self.scheme, self.query)
 
 
-def location_of(named: str | Path) -> str:
+def location_of(path: str | Path) -> str:
     """The location that a user names, as `place_at` takes it: an address of object storage, or an absolute path.
 
     >>> location_of(Path("s3://bucket/verdicts"))
     's3://bucket/verdicts'
     """
-    text = str(named)
+    text = str(path)
     match = REMOTE.match(text)
     return f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
 

@@ -32,7 +32,7 @@ def generating(
     def conditions(root: Path, part: str) -> list[Sample]:
         return conditions_of(load(root, part), name)
 
-    def lacking(root: Path, part: str) -> list[str]:
+    def missing_lines(root: Path, part: str) -> list[str]:
         try:
             if missing:
                 return missing(root, part)
@@ -45,7 +45,7 @@ def generating(
         name,
         parts,
         conditions,
-        lacking,
+        missing_lines,
         OfGenerators(),
         source=rated.source,
         licence=rated.licence,

@@ -116,12 +116,13 @@ class Description(StrictModel):
 
     @model_validator(mode="after")
     def _check_keys(self) -> Description:
-        chosen = [key for key in _KEYS if getattr(self, key)]
-        if len(chosen) != 1:
+        standards = [key for key in _KEYS if getattr(self, key)]
+        if len(standards) != 1:
             raise ValueError(f"one of {', '.join(_KEYS)} is needed, for what its samples are judged against")
-        if useless := [key for key in self.model_fields_set - _KEYS[chosen[0]] if getattr(self, key)]:
-            raise ValueError(f"{min(useless)}: means nothing beside {chosen[0]}")
-        if "table" in _KEYS[chosen[0]] and not self.table:
+        keys = _KEYS[standards[0]]
+        if useless := [key for key in self.model_fields_set - keys if getattr(self, key)]:
+            raise ValueError(f"{min(useless)}: means nothing beside {standards[0]}")
+        if "table" in keys and not self.table:
             raise ValueError("table: the file of its rows is needed")
         return self
 
@@ -153,7 +154,7 @@ class Description(StrictModel):
             return WithLabels(TWO_BY_TWO)
         if self.vote:
             return WithLabels(self.statistics) if self.statistics else ByVotes(self.vote.scheme)
-        several = any(not isinstance(columns, str) and len(columns) > 1 for columns in self.ratings.values())
-        if self.by_image_model or (self.by_image_model is None and several and not self.statistics):
+        has_annotators = any(not isinstance(columns, str) and len(columns) > 1 for columns in self.ratings.values())
+        if self.by_image_model or (self.by_image_model is None and has_annotators and not self.statistics):
             return ByImageModel(rated=tuple(self.ratings))
         return WithLabels(self.statistics or GRADED, tuple(self.ratings))

@@ -25,21 +25,24 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.prompts.schema import StrictModel
+from vieval_plugin.readers.hub import one_line
 
 
 class HostTask(StrictModel):
-    """A task of lmms-eval as conditions.
-
-    `task` is the folder below the host's `tasks`, with the YAML of the same name; `text` is what a generator's
-    instruction is called, `image` the role of the image it is given. `uid`, `category` and `tags` are columns.
-    """
+    """A task of lmms-eval as conditions."""
 
     task: str = Field(pattern="^[A-Za-z0-9_]+$")
+    """Folder below the host's `tasks`, with the YAML of the same name."""
     text: str
+    """Name of the instruction that a generator is given."""
     image: str
+    """Role of the image that it is given."""
     uid: str
+    """Column of the uid."""
     category: str = ""
+    """Column of the category."""
     tags: tuple[str, ...] = ()
+    """Columns of tags."""
 
 
 def of_lmms_eval(task: HostTask, name: str, kind: str, **described: Any) -> Benchmark:
@@ -73,16 +76,12 @@ def _samples(task: HostTask, common: SampleId, root: Path) -> Iterator[Sample]:
             instruction = str(text(row))
             uid = str(row.get(task.uid, number))
         except Exception as error:
-            message = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            raise VievalError(f"{task.task}: row {number} is none of lmms-eval's task ({message})") from None
+            raise VievalError(f"{task.task}: row {number} is none of lmms-eval's task ({one_line(error)})") from None
         uid_counts[uid] = uid_counts.get(uid, 0) + 1
         uid = uid if uid_counts[uid] == 1 else f"{uid}-{uid_counts[uid]}"
         tags = tuple(f"{column} {row[column]}" for column in task.tags if row.get(column) is not None)
-        image = Image(_file(conditions_folder, picture))
-        category = str(row.get(task.category) or "")
-        yield Sample(
-            replace(common, uid=uid), {task.image: image}, {task.text: instruction}, {}, tags, category=category
-        )
+        images, texts = {task.image: Image(_file(conditions_folder, picture))}, {task.text: instruction}
+        yield Sample(replace(common, uid=uid), images, texts, {}, tags, category=str(row.get(task.category) or ""))
 
 
 def _file(folder: Path, picture: PIL.Image.Image) -> Path:
@@ -110,9 +109,9 @@ def _rows(task: HostTask, task_config: Mapping[str, Any], root: Path) -> Sequenc
                 task_config["dataset_path"], task_config.get("dataset_name"), split=split, **dataset_kwargs
             )
     except Exception as error:
-        message = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
         raise VievalError(
-            f"{task.task}: lmms-eval's data set {task_config['dataset_path']} cannot be had ({message}); {_advice(task, root)}"
+            f"{task.task}: lmms-eval's data set {task_config['dataset_path']} cannot be had ({one_line(error)}); "
+            f"{_advice(task, root)}"
         ) from None
     rows: Sequence[Mapping[str, Any]] = dataset
     return rows
@@ -145,13 +144,11 @@ class _WithFunctions(yaml.SafeLoader):
 _WithFunctions.add_constructor("!function", lambda _loader, node: str(node.value))
 
 
-def _function(task: HostTask, named: str) -> Callable[[Mapping[str, Any]], Any]:
-    module, _, name = named.rpartition(".")
+def _function(task: HostTask, path: str) -> Callable[[Mapping[str, Any]], Any]:
+    module, _, name = path.rpartition(".")
     try:
-        function: Callable[[Mapping[str, Any]], Any] = getattr(
-            importlib.import_module(f"lmms_eval.tasks.{task.task}.{module}"), name
-        )
+        function: Callable[[Mapping[str, Any]], Any]
+        function = getattr(importlib.import_module(f"lmms_eval.tasks.{task.task}.{module}"), name)
     except Exception as error:
-        message = " ".join(str(error).split())[:200]
-        raise VievalError(f"{task.task}: lmms-eval's {named} cannot be loaded ({message})") from None
+        raise VievalError(f"{task.task}: lmms-eval's {path} cannot be loaded ({one_line(error)})") from None
     return function

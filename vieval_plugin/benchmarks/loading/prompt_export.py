@@ -62,20 +62,20 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
 def _require_own(path: Path, text: str) -> None:
     """VievalError where another file is there than an earlier export of the same left."""
     try:
-        other = path.read_bytes() != text.encode(errors="replace")
+        if path.read_bytes() == text.encode(errors="replace"):
+            return
     except FileNotFoundError:
         return
     except OSError:
-        other = True
-    if other:
-        raise VievalError(f"{path} is there, and not from this export; move it away, or choose another --out")
+        pass
+    raise VievalError(f"{path} is there, and not from this export; move it away, or choose another --out")
 
 
 def _row(sample: Sample, folder: Path) -> dict[str, object]:
     images = {role: _copy(image, folder / CONDITIONS) for role, image in sample.images.items()}
     row = {"uid": sample.id.uid, "kind": sample.kind, "texts": dict(sample.texts), "images": images}
-    extras = {"tags": list(sample.tags), "category": sample.category}
-    return {**row, **{name: value for name, value in extras.items() if value}}
+    labels = {"tags": list(sample.tags), "category": sample.category}
+    return row | {name: value for name, value in labels.items() if value}
 
 
 def _copy(image: Image, folder: Path) -> str:

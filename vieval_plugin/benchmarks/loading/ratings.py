@@ -13,7 +13,7 @@ from vieval_plugin.readers.rows import Row, read_table
 
 COLUMNS = ("benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value")
 _ASPECTS = ("SC", "PQ", "O")
-_VOTES = {word.replace("_", " "): word for word in (FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD)}
+_VOTES = {vote.replace("_", " "): vote for vote in (FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD)}
 _LARGEST = 1 << 26
 
 

@@ -46,9 +46,9 @@ def _read_split(path: Path, text: str, folders: Mapping[str, str]) -> dict[tuple
     try:
         document = json.loads(text)
         return {
-            (folders.get(folder, folder), model): _uids(listed)
+            (folders.get(folder, folder), model): _uids(entry)
             for folder, models in document.items()
-            for model, listed in models.items()
+            for model, entry in models.items()
         }
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         raise VievalError(
@@ -56,8 +56,8 @@ def _read_split(path: Path, text: str, folders: Mapping[str, str]) -> dict[tuple
         ) from None
 
 
-def _uids(listed: Any) -> set[str]:
-    uids = listed["sample"] if isinstance(listed, dict) else listed
+def _uids(entry: Any) -> set[str]:
+    uids = entry["sample"] if isinstance(entry, dict) else entry
     if not isinstance(uids, list):
         raise TypeError
     return {str(uid) for uid in uids}

@@ -60,5 +60,5 @@ def _tags(row: Row) -> tuple[str, ...]:
 def _skills(path: Path) -> Mapping[str, tuple[str, ...]] | None:
     if not path.exists():
         return None
-    listed = read_object(path, "it maps an id to a list of skills")
-    return {uid: tag_list(tags, f"{path}: id {uid}") for uid, tags in listed.items()}
+    skills = read_object(path, "it maps an id to a list of skills")
+    return {uid: tag_list(tags, f"{path}: id {uid}") for uid, tags in skills.items()}
