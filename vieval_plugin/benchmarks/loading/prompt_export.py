@@ -73,7 +73,8 @@ def _require_own(path: Path, text: str) -> None:
 
 def _row(sample: Sample, folder: Path) -> dict[str, object]:
     images = {role: _copy(image, folder / CONDITIONS) for role, image in sample.images.items()}
-    row = {"uid": sample.id.uid, "kind": sample.kind, "texts": dict(sample.texts), "images": images}
+    row: dict[str, object] = {"uid": sample.id.uid, "kind": sample.kind}
+    row |= {"texts": dict(sample.texts), "images": images}
     labels = {"tags": list(sample.tags), "category": sample.category}
     return row | {name: value for name, value in labels.items() if value}
 
