@@ -118,8 +118,19 @@ def test_transparency_is_over_white():
     assert pixels.getpixel((1, 0)) == (255, 204, 204)
 
 
-def test_grey_with_alpha_is_over_white():
-    assert decode(file(PIL.Image.new("LA", (1, 1), (0, 0)))).getpixel((0, 0)) == WHITE
+@pytest.mark.parametrize(
+    ("picture", "options"),
+    [
+        (PIL.Image.new("LA", (1, 1), (0, 0)), {}),
+        (PIL.Image.new("RGB", (1, 1), RED), {"transparency": RED}),
+        (PIL.Image.fromarray(np.array([[300]], dtype=np.uint16)), {"transparency": 300}),
+        (PIL.Image.new("1", (2, 2), 1), {}),
+        (PIL.Image.new("L", (2, 2), 255), {}),
+    ],
+    ids=["grey with alpha", "a colour key", "a grey key of 16 bits", "one bit", "grey"],
+)
+def test_transparent_and_white_pixels_of_any_mode_are_white(picture, options):
+    assert decode(file(picture, **options)).getpixel((0, 0)) == WHITE
 
 
 def test_a_palette_is_looked_up():
@@ -134,30 +145,16 @@ def test_a_transparent_palette_entry_is_white():
     assert [pixels.getpixel((x, 0)) for x in (0, 1)] == [RED, WHITE]
 
 
-def test_a_transparent_colour_key_is_white():
-    assert decode(file(PIL.Image.new("RGB", (1, 1), RED), transparency=RED)).getpixel((0, 0)) == WHITE
-
-
 @pytest.mark.parametrize("format", ["PNG", "TIFF"])
 def test_16_bit_grey_keeps_its_range(format):
     samples = np.array([[0, 257, 32896, 65535]], dtype=np.uint16)
     assert np.asarray(decode(file(PIL.Image.fromarray(samples), format)))[0, :, 0].tolist() == [0, 1, 128, 255]
 
 
-def test_a_16_bit_transparent_grey_is_white():
-    samples = np.array([[300, 65535]], dtype=np.uint16)
-    assert decode(file(PIL.Image.fromarray(samples), transparency=300)).getpixel((0, 0)) == WHITE
-
-
 def test_cmyk_becomes_rgb():
     pixels = decode(file(PIL.Image.new("CMYK", (16, 16), (0, 255, 255, 0)), "JPEG"))
     assert pixels.mode == "RGB"
     assert np.allclose(np.asarray(pixels), RED, atol=12)
-
-
-@pytest.mark.parametrize("mode", ["1", "L"])
-def test_one_channel_becomes_three(mode):
-    assert decode(file(PIL.Image.new(mode, (2, 2), 1 if mode == "1" else 255))).getpixel((0, 0)) == WHITE
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.float32])

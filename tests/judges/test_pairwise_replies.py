@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.asked_contests import contest, not_applicable, own_pack, reply
 from tests.playing import prepared
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
+from vieval_plugin.judges.contests import BOTH_BAD, FIRST, SECOND
 from vieval_plugin.judges.pairwise.reading import plain_labels, reader
 from vieval_plugin.judges.parsing import REFUSAL_INSIDE
 from vieval_plugin.judges.protocol import Status
@@ -153,17 +153,6 @@ def test_labels_are_turned_round_and_a_bare_tie_is_no_vote_of_four():
     votes = {label: reader("labels", (2, 1))(f"Well. [[{label}]]").value for label in ("A>B", "B>A", "A=B=Bad", "A=B")}
     assert votes == {"A>B": SECOND, "B>A": FIRST, "A=B=Bad": BOTH_BAD, "A=B": None}
     assert reader("labels", (1, 2))("Sharper. [[A>B]]").reason == "Sharper."
-
-
-def test_single_labels_of_real_replies_are_read_as_their_authors_read_them(shared_data):
-    seen = 0
-    words = {"[[A>B]]": FIRST, "[[B>A]]": SECOND, "[[A=B=Good]]": BOTH_GOOD, "[[A=B=Bad]]": BOTH_BAD}
-    for path in sorted((shared_data / "genai_bench_tiger").glob("*/gpt4o/pairwise.json")):
-        for row in json.loads(path.read_text()):
-            if row["model_vote"] in words:
-                assert reader("labels", (1, 2))(row["response"]).value == words[row["model_vote"]]
-                seen += 1
-    assert seen == 919 + 1724 + 1069
 
 
 def test_options_that_labels_cannot_answer_are_refused(tmp_path):

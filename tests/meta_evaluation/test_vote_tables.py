@@ -3,21 +3,22 @@
 import csv
 import itertools
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.voted import OPTIONS, contest, run, scored, summarise, table, values, voting
+from vieval_plugin.benchmarks import registry
 from vieval_plugin.judges.contests import RANKING
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
 from vieval_plugin.meta_evaluation.votes import ByVotes
-from vieval_plugin.records import Run
+from vieval_plugin.records import Provenance, Run, record_of
 from vieval_plugin.report.printed_cells import compare_with_printed
+from vieval_plugin.results import replay
 from vieval_plugin.stats.options import StatisticsOptions
 
 # --- tables
@@ -149,47 +150,28 @@ def test_judges_are_compared_on_the_contests_of_both():
 # --- published judges
 
 
-CONFIGS = {"image_edition": "edit", "image_generation": "generation", "video_generation": "video"}
-PEOPLE = {"leftvote": "first", "rightvote": "second", "tievote": "both_good", "bothbad_vote": "both_bad"}
-LABELS = {
-    **dict.fromkeys(("[[A>B]]", "[[A>>B]]"), "first"),
-    **dict.fromkeys(("[[B>A]]", "[[B>>A]]"), "second"),
-    "[[A=B=Good]]": "both_good",
-    "[[A=B=Bad]]": "both_bad",
-    "[[A=B]]": "tie",
-}
-
-
 @pytest.fixture(scope="module")
 def genai_bench(shared_data):
     """The report on the given logs, read as the authors do."""
-    home = shared_data / "genai_bench_tiger"
+    benchmark, home = registry.benchmark("genai_bench_tiger"), shared_data / "genai_bench_tiger"
     if not home.is_dir():
         pytest.skip("the logs of GenAI-Bench are not there")
-    runs = {}
-    for config, part in CONFIGS.items():
-        logs = {
-            path.parent.name: json.loads(path.read_text()) for path in sorted((home / config).glob("*/pairwise.json"))
+    contests = {part: benchmark.load(shared_data, part) for part in benchmark.parts}
+    runs = []
+    for name in sorted({path.parent.name for path in home.glob("*/*/pairwise.json")}):
+        recording, by = replay.load(home, "pairwise", name), Provenance("pairwise", (), (), name)
+        records = {
+            part: [(record_of(judged, recording.verdict(judged)[0], by),) for judged in contests[part]]
+            for part in benchmark.parts
+            if f"{benchmark.name}/{part}" in recording.covered
         }
-        prompts = [
-            f"{row.get('source_prompt')}|{row.get('instruct_prompt', row.get('prompt'))}" for row in logs["gpt4o"]
-        ]
-        for judge, rows in logs.items():
-            said = [re.search(r"\[\[.*\]\]", row["response"]) for row in rows]
-            words = [LABELS.get(found.group(0), "") if found else "" for found in said]
-            observed = [
-                contest(str(row["idx"]), PEOPLE[row["human_vote"]], group=prompt, forward=word, paper=word)
-                for row, prompt, word in zip(rows, prompts, words, strict=True)
-            ]
-            runs.setdefault(judge, {}).update(run(judge, observed, part).records)
-    named = [Run(judge, "genai_bench_tiger", "pairwise", (), records) for judge, records in runs.items()]
-    return ByVotes().tables("genai_bench_tiger", tuple(CONFIGS.values()), named, StatisticsOptions(draws=300))
+        runs.append(Run(name, benchmark.name, "pairwise", (), records))
+    return benchmark.report.tables(benchmark.name, tuple(benchmark.parts), runs, StatisticsOptions(draws=300))
 
 
 def test_all_printed_cells_of_genai_bench_to_the_last_digit(genai_bench, shared_data):
     expected = shared_data / "expected" / "genai_bench_tiger.csv"
     found = compare_with_printed(expected, genai_bench.cells)
-    print(*found.lines(), sep="\n")
     assert len(found.exact) == len(list(csv.DictReader(expected.open()))) == 18
     assert not found.failed
     # and a judge whose printed value is another is told apart
@@ -214,7 +196,6 @@ def test_constants_stand_beside_the_judges_of_genai_bench(genai_bench, part, fou
     assert read == read | {f"always {word}": value for word, value in four_way.items()} | {"always tie": bare}
     judges = [row for row in paper if not row["judge"].startswith("always")]
     assert [row["judge"] for row in judges if not row["not shown to be above the best constant"]] == above
-    print(part, {row["judge"]: row["above the best constant by"] for row in judges})
 
 
 @pytest.mark.parametrize(("part", "ceiling", "always_a"), [("t2i", "85.9", "53.20"), ("edit", "86.9", "55.50")])
@@ -253,7 +234,6 @@ def test_mmrb2(shared_data, part, ceiling, always_a):
     assert orders["first shown"]["consistent"] == orders["first shown"]["both orders"] == "0.00"
     annotators = {row["judge"]: row for row in table(made, "annotators")}
     agreement = annotators["annotators with one another"]["all"]
-    print(part, agreement, annotators["right"]["all"])
     assert f"{float(agreement.split()[0]):.1f}" == ceiling
     each = [
         np.mean([(pair["human_annotations"][k] >= 4) == (pair["chosen"] == "A") for pair in pairs]) for k in range(3)

@@ -290,21 +290,6 @@ def test_no_metric_name_is_part_of_another_and_each_has_a_value(scheme, aspects)
     assert set(found.estimates) == {name for name in names if name.endswith(("_value", "_count"))}
 
 
-@pytest.mark.parametrize(
-    ("name", "better"),
-    [
-        ("votes_accuracy_four_way_value", True),
-        ("votes_above_constant_four_way_value", True),
-        ("votes_consistent_share_value", True),
-        ("votes_inconsistent_share_value", False),
-        ("votes_inconsistent_share_ci_low", None),
-        ("O_upper_bound_four_way_value", None),
-    ],
-)
-def test_more_is_better_less_is_or_neither(name, better):
-    assert metrics.higher_is_better(name) is better
-
-
 def test_intervals_are_those_of_a_bootstrap_over_groups():
     rows = scored(60)
     found = summarise(rows, aspects=("O",)).estimates["O_accuracy_decisive_value"]

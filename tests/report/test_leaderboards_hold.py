@@ -132,18 +132,6 @@ def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said() -> 
     assert next(row.marks for row in board(POOR, blind).rows if row.label == "blind") == ("not above the constant",)
 
 
-def test_test_and_interval_of_a_pair_are_of_the_same_difference_whoever_else_is_there() -> None:
-    for others in ((), (FAIR,), (FAIR, SPARSE)):
-        comparison = board(GOOD, POOR, *others).comparison
-        assert comparison is not None
-        pair = comparison.pair_of("good", "poor")
-        assert pair is not None
-        result = pair.result
-        assert result.difference.value == pytest.approx(result.first - result.second)
-        assert 0 < result.difference.low < result.difference.value < result.difference.high
-        assert result.p < 0.001
-
-
 def test_a_judge_of_one_task_type_stands_among_no_judges_of_three() -> None:
     made = board(GOOD, FAIR, judge("one", 0.01, parts=("tie",)))
     assert [row.label for row in made.ranked] == ["good", "fair"]

@@ -1,7 +1,6 @@
 """The folder that `vieval report` writes."""
 
 import csv
-import doctest
 import json
 import re
 
@@ -12,7 +11,6 @@ from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
-from vieval_plugin.report import rendering
 from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
@@ -113,9 +111,3 @@ def test_a_benchmark_that_no_installed_package_brings_is_told_in_one_line(tmp_pa
     line = refusal(write_report, load_results(given), tmp_path / "out", OPTIONS)
     assert re.search("'from_elsewhere', which no installed package brings: pass --benchmark FOLDER", line)
     assert not (tmp_path / "out").exists()
-
-
-def test_examples_in_docstrings_run():
-    found = doctest.testmod(rendering)
-    assert found.attempted > 0
-    assert found.failed == 0

@@ -1,6 +1,5 @@
 """Paired tests against all swaps enumerated, intervals against draws materialised, and the sizes of the tests."""
 
-import doctest
 import itertools
 import math
 
@@ -12,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from tests.work import calls_at_most
-from vieval_plugin.stats import bootstrap, comparison, paired_correlations, ranking
+from vieval_plugin.stats import bootstrap, comparison
 from vieval_plugin.stats.comparison import (
     AveragedDifference,
     MeanDifference,
@@ -73,13 +72,6 @@ def naive_swaps(first, second, human, coefficient, swaps, parts=None):
         one, other = np.where(mask, b, a), np.where(mask, a, b)
         differences.append(naive_average(one, h, parts=parts) - naive_average(other, h, parts=parts))
     return np.array(differences)
-
-
-@pytest.mark.parametrize("module", [bootstrap, comparison, paired_correlations, ranking])
-def test_examples_in_docstrings_run(module):
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson"])

@@ -1,6 +1,5 @@
 """Labels, preferences and compositional scores against their definitions, and against draws materialised."""
 
-import doctest
 import itertools
 import math
 
@@ -20,13 +19,6 @@ examples = st.integers(1, 12).flatmap(lambda n: arrays(float, (n, 2, 2), element
 
 def draws_of(n, seed=0, draws=6):
     return bootstrap.cluster_counts([str(i) for i in range(n)], draws=draws, seed=seed)
-
-
-@pytest.mark.parametrize("module", [binary, compositional])
-def test_examples_in_docstrings_run(module):
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 @given(labelled)

@@ -1,7 +1,6 @@
 """Pairwise accuracy against its definition, against printed numbers, and at size."""
 
 import csv
-import doctest
 import json
 import math
 
@@ -34,12 +33,6 @@ def best_by_definition(metric, human):
 
 def columns(rows):
     return (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-
-
-def test_examples_in_docstrings_run():
-    found = doctest.testmod(pairwise)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 @given(items, sizes)

@@ -1,8 +1,6 @@
 """Votes and thresholds against their definitions, against brute force, and on the votes of GenAI-Bench and MMRB2."""
 
-import doctest
 import itertools
-import json
 import math
 
 import numpy as np
@@ -11,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.work import calls_at_most
-from vieval_plugin.stats import bootstrap, orders, thresholds, votes
+from vieval_plugin.stats import bootstrap
 from vieval_plugin.stats.binary import resampled_mean
 from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points, overall_votes
 from vieval_plugin.stats.thresholds import Thresholds, best_thresholds, fold_of, nested, upper_bound, vote_of_scores
@@ -27,7 +25,6 @@ from vieval_plugin.stats.votes import (
     accuracy_by_size,
     annotator_points,
     ceiling_points,
-    constant_baselines,
     group_points,
     mean,
     points,
@@ -35,18 +32,10 @@ from vieval_plugin.stats.votes import (
 )
 
 NAN = math.nan
-NAMES = {"leftvote": FIRST, "rightvote": SECOND, "tievote": BOTH_GOOD, "bothbad_vote": BOTH_BAD}
 codes = st.sampled_from([FIRST, SECOND, BOTH_GOOD, BOTH_BAD])
 contests = st.lists(st.tuples(codes | st.sampled_from([TIE, NONE]), codes), max_size=20)
 levels = st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 0.75, 1.0, NAN])
 scored = st.lists(st.tuples(levels, levels, codes), min_size=1, max_size=12)
-
-
-@pytest.mark.parametrize("module", [votes, orders, thresholds])
-def test_examples_in_docstrings_run(module):
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 def naive_accuracy(own, human, scheme):
@@ -322,69 +311,3 @@ def test_no_loop_goes_through_two_thousand_contests_for_each_threshold_or_draw()
         own = nested(one, other, human, groups)
         share(points(own, human), range(2000), draws=2000)
         above_constant(points(own, human), human, range(2000))
-
-
-def genai_bench(shared_data, config):
-    """People's votes, which are the same in every judge's log, and what each judge answered."""
-    logs = {
-        path.parent.name: json.loads(path.read_text())
-        for path in sorted((shared_data / "genai_bench_tiger" / config).glob("*/pairwise.json"))
-    }
-    if not logs:
-        pytest.skip("the logs of GenAI-Bench are not there")
-    said = {judge: [NAMES[row["human_vote"]] for row in rows] for judge, rows in logs.items()}
-    human = said.popitem()[1]
-    assert all(other == human for other in said.values())
-    return human, logs
-
-
-BARE = {"A=B": {BOTH_GOOD, BOTH_BAD}}
-
-
-@pytest.mark.parametrize(
-    ("config", "best", "four_way", "bare"),
-    [
-        ("image_edition", "both_bad", {"both_bad": 42.66, "first": 26.12, "second": 28.62, "both_good": 2.61}, 45.27),
-        ("image_generation", "second", {"second": 38.21, "first": 37.06}, 24.73),
-        ("video_generation", "second", {"second": 35.08}, 34.52),
-    ],
-)
-def test_constants_of_genai_bench(shared_data, config, best, four_way, bare):
-    human, logs = genai_bench(shared_data, config)
-    found = {answer: round(100 * value, 2) for answer, value in constant_baselines(human).items()}
-    assert found == found | four_way
-    assert max(found, key=found.get) == best
-    assert round(100 * constant_baselines(human, answers=BARE)["A=B"], 2) == bare
-    decisive = [vote for vote in human if vote in (FIRST, SECOND)]
-    assert constant_baselines(human, "decisive")["first"] == decisive.count(FIRST) / len(decisive)
-    # the authors' own column `correct` as points, and its bar
-    assert round(100 * constant_baselines(human, "paper")["tie"], 2) == bare
-    for judge, rows in logs.items():
-        right = [float(row["correct"]) for row in rows]
-        above = above_constant(right, human, range(len(human)), "paper")
-        assert above.accuracy == pytest.approx(max(*found.values(), bare) / 100, abs=1e-4)
-        print(config, judge, f"{100 * np.mean(right):.2f}", above)
-
-
-@pytest.mark.parametrize(("part", "ceiling", "always_a"), [("t2i", 85.9, 53.20), ("edit", 86.9, 55.50)])
-def test_mmrb2(shared_data, part, ceiling, always_a):
-    path = shared_data / "mmrb2" / f"{part}_response_only.json"
-    if not path.is_file():
-        pytest.skip("the votes of MMRB2 are not there")
-    rows = json.loads(path.read_text())["pairs"]
-    human = np.array([{"A": FIRST, "B": SECOND}[row["chosen"]] for row in rows])
-    # from 1, the second is much better, to 6, the first is
-    annotators = np.where(np.array([row["human_annotations"] for row in rows]).T >= 4, FIRST, SECOND)
-    agreement = share(ceiling_points(annotators), range(len(rows)))
-    print(part, agreement)
-    assert round(100 * agreement.value, 1) == ceiling
-    assert agreement.low < agreement.value < agreement.high
-    assert round(100 * constant_baselines(human, "decisive")["first"], 2) == always_a
-    first, second = np.full(len(rows), FIRST), np.full(len(rows), SECOND)
-    assert mean(each_order_points(first, first, human)) == pytest.approx(always_a / 100)
-    assert mean(each_order_points(first, second, human)) == 0.5  # always the first position
-    assert consistent_points(first, second).mean() == 0
-    assert mean(each_order_points(human, human, human)) == mean(both_orders_points(human, human, human)) == 1
-    not_above = above_constant(each_order_points(first, second, human).mean(axis=0), human, range(1000), "decisive")
-    assert not not_above.difference.low > 0
-    assert above_constant(points(human, human), human, range(1000), "decisive").difference.low > 0

@@ -1,7 +1,6 @@
 """Text of unknown origin is harmless in each medium, and ordinary text stays as it is."""
 
 import csv
-import doctest
 import io
 import sys
 import unicodedata
@@ -11,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from vieval_plugin.text import escaping
 from vieval_plugin.text.escaping import console, csv_cell, csv_text, html, markdown, say
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -108,9 +106,3 @@ def test_lines_go_to_standard_output(capsys):
     assert capsys.readouterr().out == "a b\nc\n"
     say("d", file=sys.stderr)
     assert capsys.readouterr().err == "d\n"
-
-
-def test_examples_in_docstrings_run():
-    found = doctest.testmod(escaping)
-    assert found.attempted > 0
-    assert found.failed == 0
