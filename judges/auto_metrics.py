@@ -30,21 +30,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AutoMetric:
-    """A metric as a judge: what it looks at, where it applies, and how its value becomes a score.
-
-    `aspect` is the one it rates. `images` maps each role of the metric to the sample's roles that can fill it, the
-    first one present is taken; `texts` does so for texts. `kinds` are those whose samples have them. `to_score` maps
-    the value in the metric's own unit to [0, 1], a cosine or distance to [-1, 1], higher being better, and has the
-    direction of the metric: otherwise it keeps the order, so that rank statistics hardly notice it.
-    """
+    """Metric as a judge: what it looks at, where it applies, and how its value becomes a score."""
 
     name: str
+    """Name of the metric and of the judge."""
     title: str
+    """Name in papers."""
     aspect: str
+    """The one that it rates."""
     images: Mapping[str, tuple[str, ...]]
+    """The sample's roles that can fill each role of the metric; the first one present is taken."""
     kinds: Sequence[str]
+    """Kinds whose samples have them."""
     to_score: Callable[[float], float]
+    """Value in the metric's unit to [0, 1], a cosine or distance to [-1, 1]; higher is better, the order is kept."""
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """As `images`, for texts."""
 
 
 def judge(metric: AutoMetric, scorer: str = "") -> Judge:

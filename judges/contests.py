@@ -31,15 +31,14 @@ RANKING = "ranking"
 @named_arguments
 @dataclass(frozen=True)
 class Votes:
-    """Votes of annotators on a contest, in the benchmark's own scheme; texts are empty where nothing was said.
-
-    Without a scheme nobody was asked, which suits any number of candidates. `vote` is what counts as people's answer,
-    `annotators` are the answers of each of several in the same scheme.
-    """
+    """Votes of annotators on a contest, in the benchmark's own scheme."""
 
     scheme: str = ""
+    """One of `SCHEMES` or `RANKING`; empty where nobody was asked, which suits any number of candidates."""
     vote: str = ""
+    """What counts as the annotators' answer; empty where nothing was said."""
     annotators: tuple[str, ...] = ()
+    """Answer of each of several annotators in the same scheme."""
 
     def __post_init__(self) -> None:
         require(self.scheme, str, "Votes.scheme", f"one of {', '.join((*SCHEMES, RANKING))}")
@@ -51,18 +50,18 @@ class Votes:
 @named_arguments
 @dataclass(frozen=True)
 class Contest:
-    """Two or more candidates under the same conditions.
-
-    The candidates are samples that share images and texts; one that is in several contests has the same `id` in each.
-    The contest's own `id` names no image model. `group` is what the bootstrap draws together, such as the prompt;
-    `tags` are a benchmark's categories.
-    """
+    """Two or more candidates under the same conditions."""
 
     id: SampleId
+    """Identity, which names no image model."""
     candidates: tuple[Sample, ...]
+    """Samples that share images and texts; one that is in several contests has the same `id` in each."""
     votes: Votes = field(default_factory=Votes)
+    """Votes of annotators."""
     group: str = ""
+    """Cluster of the bootstrap, such as the prompt."""
     tags: tuple[str, ...] = ()
+    """The benchmark's categories."""
 
     def __post_init__(self) -> None:
         require(self.id, SampleId, "Contest.id", 'SampleId(benchmark, part, "", uid)')

@@ -11,38 +11,42 @@ from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply, Step,
 
 @dataclass(frozen=True)
 class Exchange:
-    """Question as it was asked, the reply to it, and the trace's step."""
+    """Question and reply."""
 
     ask: Ask
+    """Question as it was asked."""
     reply: Reply
+    """Reply to it."""
     step: Step
+    """Step of the trace."""
 
 
 @dataclass(frozen=True)
 class TrainingExample:
-    """Conversation to train on.
-
-    `sub_task` names what it teaches. `trained` are the numbers of the messages that carry loss: assistant's turns.
-    """
+    """Conversation to train on."""
 
     id: str
+    """Name of the example."""
     sub_task: str
+    """What it teaches."""
     messages: tuple[Message, ...]
+    """The conversation."""
     trained: tuple[int, ...]
+    """Numbers of the messages that carry loss: the assistant's turns."""
 
 
 @dataclass(frozen=True)
 class TrainingUnit:
-    """Examples that belong together: the turns of one question, or of one summary.
-
-    `kind` is what is repeated as a whole, `category` what is balanced by score within it; `score` (0 to 10) is None for
-    what has none, which is kept as it is.
-    """
+    """Examples that belong together: the turns of one question, or of one summary."""
 
     kind: str
+    """What is repeated as a whole."""
     category: str
+    """What is balanced by score within a kind."""
     score: float | None
+    """0 to 10; None for what has none, which is kept as it is."""
     examples: tuple[TrainingExample, ...]
+    """The turns."""
 
 
 def final_chats(exchanges: Sequence[Exchange]) -> dict[Path, tuple[Chat, str]]:

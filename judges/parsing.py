@@ -65,13 +65,18 @@ _SIDE = re.compile(r"begin_of|start|end_of|end|assistant|analysis|final|message|
 
 @dataclass(frozen=True)
 class _LeadIns:
-    """Words of one language that may stand before an answer, and those of them that name an image, a judgement, an answer."""
+    """Words of one language that may stand before an answer."""
 
     allowed: re.Pattern[str]
+    """All of them."""
     image: re.Pattern[str]
+    """Those that name an image."""
     heading: re.Pattern[str]
+    """An image with its number at the end."""
     judgement: re.Pattern[str]
+    """Those that name a judgement."""
     answer: re.Pattern[str]
+    """Those that name an answer."""
 
     def leads_in(self, text: str) -> bool:
         """Return whether words lead in to an answer; those that name an image but no judgement may say what it shows."""
@@ -85,16 +90,18 @@ class _LeadIns:
 
 @dataclass(frozen=True)
 class Parsed:
-    """Reading of a reply: `scores` where `status` is usable, and in one line the `reason` it is not `ok`.
-
-    `finding` is a fixed word for what is to be counted over a run: that the reasoning beside scores declines to give any.
-    """
+    """Reading of a reply."""
 
     status: Status
+    """Outcome."""
     scores: tuple[float, ...] = ()
+    """Scores where the status is usable."""
     reasoning: str = ""
+    """Reasoning beside them."""
     reason: str = ""
+    """Reason in one line that it is not `ok`."""
     finding: str = ""
+    """Fixed word: that the reasoning beside scores declines to give any."""
 
 
 def reply_schema(

@@ -59,25 +59,27 @@ CONDITION_ROLES = ("source", "mask", "subject", "control", "concepts")
 
 @dataclass(frozen=True)
 class TableCell:
-    """A cell of a table: the file, the number of the row from 0, and the column."""
+    """Cell of a table."""
 
     file: pathlib.Path
+    """File of the table."""
     row: int
+    """Number of the row, from 0."""
     column: str
+    """Name of the column."""
 
 
 @named_arguments
 @dataclass(frozen=True)
 class Image:
-    """An image file, by path or by its bytes as they were written; nothing is read or decoded here.
-
-    `origin` is where it came from, if not from a file of its own: the address that it was fetched from, or the cell of
-    a table that holds its bytes. `sha256` is what its file had when it was judged, where that is known.
-    """
+    """Image file, by path or by its bytes as they were written; nothing is read or decoded here."""
 
     source: pathlib.Path | bytes
+    """Path of the file, or its bytes."""
     origin: str | TableCell = field(default="", compare=False)
+    """Address that it was fetched from, or cell of a table that holds its bytes; empty for a file of its own."""
     sha256: str = field(default="", compare=False)
+    """Digest of the file when it was judged, where that is known."""
 
     def __post_init__(self) -> None:
         require(self.source, (pathlib.Path, bytes), "Image.source", "a pathlib.Path or the bytes of a file")
@@ -90,17 +92,18 @@ class Image:
 @named_arguments
 @dataclass(frozen=True)
 class SampleId:
-    """Identity of an output image of a benchmark; `part` is one of the benchmark's own, such as `527` or `tie`.
-
-    The id of a contest, which several image models are in, names none. `draw` numbers the images that one image model
-    made under the same conditions, from 0.
-    """
+    """Identity of an output image of a benchmark."""
 
     benchmark: str
+    """Name of the benchmark."""
     part: str
+    """One of the benchmark's own, such as `527` or `tie`."""
     image_model: str
+    """Generator or editor; empty in the id of a contest, which several are in."""
     uid: str
+    """Name of the sample within its part."""
     draw: int = 0
+    """Number of the image among those that one image model made under the same conditions, from 0."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -116,30 +119,28 @@ class SampleId:
 @named_arguments
 @dataclass(frozen=True)
 class Sample:
-    """Output image with its conditions and, where known, its human ratings.
-
-    `images` maps a role (`output`, `source`, `mask`, `subject`, `control`, `concepts`) to an image, `texts` a name
-    (`prompt`, `instruction`, `subject`) to a text. Frames of a video and views of a 3D object are the roles `frame_0`,
-    `frame_1`, ... and `view_0`, ... `ratings` maps an aspect to one value a rater, on the benchmark's own scale
-    (ImagenHub's is [0, 1]). `tags` are a benchmark's skill tags, of which a sample may have many, and `category` is
-    the one heading that it stands under, if any. `annotations` is what people wrote beside the ratings, as JSON values
-    by name.
-
-    `kind` says what the sample is and so what it is asked, one of the seven task codes (`tig`, `tie`, ...); it is the
-    part's name where nothing else is given. `group` is what the bootstrap draws together, the uid where nothing else is
-    given; `place` is the sample's place in its group (the image's and the text's number), where that matters.
-    """
+    """Output image with its conditions and, where known, its human ratings."""
 
     id: SampleId
+    """Identity."""
     images: Mapping[str, Image]
+    """Images by role: `output`, `source`, `mask`, `subject`, `control`, `concepts`, `frame_0`, ..., `view_0`, ..."""
     texts: Mapping[str, str] = field(default_factory=dict)
+    """Texts by name: `prompt`, `instruction`, `subject`."""
     ratings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """A value for each annotator by aspect, on the benchmark's own scale (ImagenHub's is [0, 1])."""
     tags: tuple[str, ...] = ()
+    """The benchmark's skill tags, of which a sample may have many."""
     kind: str = ""
+    """One of the seven task codes (`tig`, `tie`, ...); the part's name where nothing else is given."""
     group: str = ""
+    """Cluster of the bootstrap; the uid where nothing else is given."""
     place: tuple[int, ...] = ()
+    """Place in the group (the image's and the text's number), where that matters."""
     annotations: Mapping[str, Any] = field(default_factory=dict)
+    """Notes of annotators beside the ratings, as JSON values by name."""
     category: str = ""
+    """The one heading that it stands under, if any."""
 
     def __post_init__(self) -> None:
         require(self.id, SampleId, "Sample.id", "SampleId(benchmark, part, image_model, uid)")
@@ -185,29 +186,32 @@ class Message:
     """Turn of a conversation; the order of texts and images in `parts` is the order the backbone sees."""
 
     role: Literal["system", "user", "assistant"]
+    """Speaker."""
     parts: tuple[str | Image, ...]
+    """Texts and images in the order in which the backbone sees them."""
 
 
 @dataclass(frozen=True)
 class Chat:
-    """Asks for a text in answer to a conversation.
-
-    `path` names the question in traces; no two questions of a sample have the same, but reminders of one. `schema` is a
-    JSON schema the answer should satisfy; a backend enforces it where its server can. `backbone` names the model that
-    answers. `stop_repeating` asks a server that can to end an answer that goes round in circles.
-    """
+    """Ask for a text in answer to a conversation."""
 
     messages: tuple[Message, ...]
+    """The conversation."""
     path: Path
+    """Name of the question in traces; no two questions of a sample have the same, but reminders of one."""
     schema: Mapping[str, Any] | None = None
+    """JSON schema that the answer should satisfy; a backend enforces it where its server can."""
     max_tokens: int = 1024
+    """Longest answer."""
     backbone: str = "judge"
+    """Name of the model that answers."""
     stop_repeating: bool = False
+    """Have a server that can end an answer that goes round in circles."""
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Asks for the probability of each continuation as the beginning of the next assistant turn.
+    """Ask for the probability of each continuation as the beginning of the next assistant turn.
 
     `first_token`: that the turn's first token is the continuation, which should be one token; one that is not has
     probability 0. `beginning`: that the turn begins with the continuation's tokens, however many, and not with those
@@ -216,43 +220,57 @@ class Likelihood:
     """
 
     messages: tuple[Message, ...]
+    """The conversation."""
     continuations: tuple[str, ...]
+    """Texts whose probabilities are asked for."""
     path: Path
+    """As that of `Chat`."""
     definition: Literal["first_token", "beginning", "sequence_mean"] = "first_token"
+    """Meaning of the probability."""
     backbone: str = "judge"
+    """Name of the model that answers."""
 
 
 @dataclass(frozen=True)
 class UseTool:
-    """Asks for a named image tool to be run; `arguments` are the tool's own (images, phrases, boxes), all hashable."""
+    """Ask for a named image tool to be run."""
 
     tool: str
+    """Name of the tool."""
     arguments: Mapping[str, Any]
+    """The tool's own (images, phrases, boxes), all hashable."""
     path: Path
+    """As that of `Chat`."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle of an image in pixels: columns `left` to `right`, rows `top` to `bottom`, the ends not included."""
+    """Rectangle of an image in pixels."""
 
     left: int
+    """First column."""
     top: int
+    """First row."""
     right: int
+    """Column after the last."""
     bottom: int
+    """Row after the last."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Asks for a named image metric; `images` maps the metric's own roles to images, `texts` are the sample's.
-
-    `backbone` names the scorer that answers, where the metric is a network's.
-    """
+    """Ask for a named image metric."""
 
     metric: str
+    """Name of the metric."""
     images: Mapping[str, Image]
+    """Images by the metric's own roles."""
     path: Path
+    """As that of `Chat`."""
     texts: Mapping[str, str] = field(default_factory=dict)
+    """The sample's texts."""
     backbone: str = ""
+    """Name of the scorer that answers, where the metric is a network's."""
 
 
 Ask: TypeAlias = Chat | Likelihood | UseTool | Measure
@@ -260,63 +278,66 @@ Ask: TypeAlias = Chat | Likelihood | UseTool | Measure
 
 @dataclass(frozen=True)
 class Text:
-    """A backbone's answer to `Chat`, as it came, less what its server sets apart as thinking.
-
-    `cut` says that its token limit ended it, None where a host or a log does not tell. `notes` are findings of the
-    backend's own, for the verdict.
-    """
+    """Answer of a backbone to `Chat`."""
 
     text: str
+    """As it came, less what its server sets apart as thinking."""
     input_tokens: int | None = None
+    """Tokens of the question."""
     output_tokens: int | None = None
+    """Tokens of the answer."""
     cut: bool | None = None
+    """True where its token limit ended it; None where a host or a log does not tell."""
     notes: tuple[str, ...] = ()
+    """Findings of the backend's own, for the verdict."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The value of a metric, in the metric's own unit.
-
-    `by` names the network that gave it and its version, where it was one; `notes` are as those of `Text`.
-    """
+    """Value of a metric."""
 
     value: float
+    """In the metric's own unit."""
     by: str = ""
+    """Network that gave it and its version, where it was one."""
     notes: tuple[str, ...] = ()
+    """As those of `Text`."""
 
 
 @dataclass(frozen=True)
 class Probabilities:
-    """For each continuation of a `Likelihood`, in order, the lowest and highest its probability can be, in [0, 1].
-
-    Equal where it is known; apart where a server listed only its likeliest tokens and this was not among them.
-    `notes` are as those of `Text`.
-    """
+    """Lowest and highest that the probability of each continuation of a `Likelihood` can be, in order, in [0, 1]."""
 
     low: tuple[float, ...]
+    """Lowest; equal to the highest where it is known."""
     high: tuple[float, ...]
+    """Highest; apart where a server listed only its likeliest tokens and this was not among them."""
     notes: tuple[str, ...] = ()
+    """As those of `Text`."""
 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """Result of a tool: boxes, best or largest first; lines of text; an image to look at. Each may be absent.
-
-    `by` names the model that found it and its version, where it was one.
-    """
+    """Result of a tool; each field may be absent."""
 
     boxes: tuple[Box, ...] = ()
+    """Boxes, best or largest first."""
     text: str = ""
+    """Lines of text."""
     image: Image | None = None
+    """Image to look at."""
     by: str = ""
+    """Model that found it and its version, where it was one."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An ask that brought no answer: `status` says in which way, `reason` what happened."""
+    """Ask that brought no answer."""
 
     status: Status
+    """Way in which it failed."""
     reason: str
+    """Cause in words."""
 
 
 Reply: TypeAlias = Text | Probabilities | Measurement | ToolResult | Failure
@@ -324,24 +345,26 @@ Reply: TypeAlias = Text | Probabilities | Measurement | ToolResult | Failure
 
 @dataclass(frozen=True)
 class Step:
-    """Question of a verdict's trace: what was asked, how it came out, what was answered word for word.
-
-    `path` is that of the ask, `attempt` 0 for the question itself and 1, 2, ... for its reminders. `scores` are the
-    sub-scores read from the answer on the rubric's own scale, `bounds` the interval that a probability lies in, in
-    [0, 1], or the difference of two, in [-1, 1]. `reason` is the backbone's reasoning where something was read, else
-    why nothing was. `recorded` are numbers that a log has for this answer and that are no scores: guesses, and what no
-    live reply could have had. `cut` is the answer's own.
-    """
+    """Question of a verdict's trace."""
 
     path: Path
+    """That of the ask."""
     status: Status
+    """Outcome."""
     scores: tuple[float, ...] = ()
+    """Sub-scores read from the answer on the rubric's own scale."""
     answer: str = ""
+    """Answer word for word."""
     reason: str = ""
+    """The backbone's reasoning where something was read, else why nothing was."""
     attempt: int = 0
+    """0 for the question itself, 1, 2, ... for its reminders."""
     bounds: tuple[float, float] | None = None
+    """Interval that a probability lies in, in [0, 1], or the difference of two, in [-1, 1]."""
     recorded: tuple[float, ...] = ()
+    """Numbers that a log has for this answer and that are no scores: guesses, and what no live reply could have."""
     cut: bool | None = None
+    """The answer's own."""
 
     @property
     def failure(self) -> str:
@@ -357,39 +380,38 @@ class Step:
 
 @dataclass(frozen=True)
 class Choice:
-    """Choice of a verdict on a contest: whichever of these its judge gives.
-
-    `votes` maps the order in which candidates were shown (`forward`, `reverse`) to the answer, always about the
-    candidates in the contest's order, and lacks an order that could not be read. `preferences` maps an order to how
-    much likelier the first was called better than the second, in [-1, 1]. `scores` are those of each candidate, by
-    aspect, as in a `Verdict`; `recorded` are these with the numbers that a log keeps apart, empty where it keeps none.
-    """
+    """Choice of a verdict on a contest: whichever of these its judge gives."""
 
     votes: Mapping[str, str] = field(default_factory=dict)
+    """Answer by order (`forward`, `reverse`), about the candidates in the contest's order; without unread orders."""
     preferences: Mapping[str, float] = field(default_factory=dict)
+    """By order, how much likelier the first was called better than the second, in [-1, 1]."""
     scores: tuple[Mapping[str, float], ...] = ()
+    """Scores of each candidate by aspect, as in a `Verdict`."""
     recorded: tuple[Mapping[str, float], ...] = ()
+    """These with the numbers that a log keeps apart; empty where it keeps none."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judge's result for a sample, or for a contest.
-
-    `scores` maps an aspect (`SC`, `PQ`, `O`) to [0, 1], a metric's to [-1, 1], higher being better. It lacks those that
-    could not be rated, and nothing is filled in. `status` is the worst of the steps that decide. `bounds` has, for a
-    score that is known to an interval only, its ends. `findings` names what is to be counted over a run, such as a
-    violated rule of a structure or a plan that names no tool. `recorded` has the aspects as they would be with the
-    numbers that its steps keep apart, and nothing where none does. `choice` is there for contests only.
-    """
+    """Result of a judge for a sample, or for a contest."""
 
     scores: Mapping[str, float]
+    """[0, 1] by aspect (`SC`, `PQ`, `O`), a metric's [-1, 1], higher being better; without those not rated."""
     status: Status
+    """Worst of the steps that decide."""
     rationale: str = ""
+    """Reasons in words."""
     trace: tuple[Step, ...] = ()
+    """Questions and answers."""
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Ends of each score that is known to an interval only."""
     findings: tuple[str, ...] = ()
+    """What is counted over a run, such as a violated rule of a structure or a plan that names no tool."""
     recorded: Mapping[str, float] = field(default_factory=dict)
+    """Aspects as they would be with the numbers that its steps keep apart; empty where none does."""
     choice: Choice | None = None
+    """Of contests only."""
 
     @property
     def reason(self) -> str:

@@ -34,26 +34,26 @@ UNLIKELY = "the answers asked for are not likely"
 
 @dataclass(frozen=True)
 class OneShotExample:
-    """A worked example that is shown before a question.
-
-    `images` are image files in the order of the question's own images, `scores` the sub-scores they deserve.
-    """
+    """Worked example that is shown before a question."""
 
     images: tuple[pathlib.Path, ...]
+    """Image files in the order of the question's own images."""
     scores: tuple[float, ...]
+    """Sub-scores that they deserve."""
     reasoning: str = ""
+    """Reasons for these."""
 
 
 @dataclass(frozen=True)
 class Rubric:
-    """Way from sub-scores to scores: the `scale` of each, and how they combine within each aspect that is asked about.
-
-    With `overall`, O is not asked about but combined of the other aspects.
-    """
+    """Way from sub-scores to scores."""
 
     scale: Scale
+    """Scale of each sub-score."""
     combine: Mapping[str, Combination]
+    """Combination within each aspect that is asked about."""
     overall: Combination | None = None
+    """Combination of the other aspects to O, where O is not asked about."""
 
     def scores(self, sub_scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
         """Scores in [0, 1] by aspect; an aspect without sub-scores is absent, and O needs all others.

@@ -23,10 +23,12 @@ EVERY_KIND = "*"
 
 @dataclass(frozen=True)
 class Needs:
-    """The images and texts without which a judge cannot be asked about a sample; a tuple of names means any of them."""
+    """Images and texts without which a judge cannot be asked about a sample; a tuple of names means any of them."""
 
     images: tuple[str | tuple[str, ...], ...] = ()
+    """Roles."""
     texts: tuple[str | tuple[str, ...], ...] = ()
+    """Names."""
 
 
 INPUTS: Mapping[str, Needs] = {
@@ -43,16 +45,14 @@ INPUTS: Mapping[str, Needs] = {
 
 @dataclass(frozen=True)
 class Export:
-    """Export of a judge's conversations as training examples.
-
-    `units` turns the conversation behind a verdict into examples, those together that belong together. With `human_aspect`
-    the verdicts kept are those whose score on that aspect is near the mean of the human ratings; `repetitions` says how
-    often each kind of unit is repeated when sub-tasks are evened out, empty for judges whose examples are not.
-    """
+    """Export of a judge's conversations as training examples."""
 
     units: Callable[[SampleId, Sequence[Exchange]], Sequence[TrainingUnit]]
+    """Examples from the conversation behind a verdict, those together that belong together."""
     human_aspect: str = ""
+    """Aspect on which only verdicts near the mean of the human ratings are kept; empty for all."""
     repetitions: Mapping[str, int] = field(default_factory=dict)
+    """Times that each kind of unit is repeated when sub-tasks are evened out; empty where they are not."""
 
 
 Build: TypeAlias = Callable[[Any, Any, str], Judge | JudgeOfContests]
@@ -60,58 +60,56 @@ Build: TypeAlias = Callable[[Any, Any, str], Judge | JudgeOfContests]
 
 @dataclass(frozen=True)
 class JudgeSpec:
-    """A judge: what it rates, what it needs, what can be set, and how it is built.
-
-    - `name` is what commands and options call it, `title` what papers do;
-    - `method` says in a few words what it asks the backbone, or measures with;
-    - `aspects` are the aspects it rates; `dimensions` further scores that people may have rated as well;
-    - `needs` says by kind of sample (`EVERY_KIND` for all) what a sample must have; a kind that is not there is one
-      that the judge does not know;
-    - `options` is a frozen dataclass with a default for every field (see `option`);
-    - `build(options, pack, setting)` gives the judge, `pack` being None for judges without one; VievalError says what is
-      missing for it;
-    - `settings` are the variants that tasks and `--setting` name, the plain one first; empty where there is one only;
-    - `pack(options, setting)` is the name or folder of the prompt pack; None for judges that ask nothing in words;
-    - `setting_labels(options, setting)` are the words that tell verdicts of different settings apart in tables;
-    - `grades(options)` are scores beside the aspects whose means are reported;
-    - `rates` says whether it is given samples or contests; a judge of samples judges contests candidate by candidate;
-      `intervals` whether its scores may be known to an interval only, `stepwise` whether a verdict is the end of many
-      steps, worth a page;
-    - `against_all` says that it gives one value, of one aspect, which is compared with every aspect that people rated;
-      `table` is the table whose name its correlations by image model have, that of the paper which prints them;
-    - `scored` says that it measures with a network, by the scorer of its own name;
-    - `training_benchmarks` is the prefix of the benchmarks that its training data are like: a run on others warns;
-    - `file` is the prompt pack that describes it, of a judge in one file;
-    - `uses_tools(options, setting)` says whether image tools may look at what models are shown, so that it is decoded
-      once for both;
-    - `calls(options, setting)` says how many calls of a model a sample or a contest takes, in few words;
-    - `titles(trace)` gives the words that belong to the paths of a trace; `export` makes training examples.
-    """
+    """Judge: what it rates, what it needs, what can be set, and how it is built."""
 
     name: str
+    """Name in commands and options."""
     title: str
+    """Name in papers."""
     aspects: tuple[str, ...]
+    """Aspects that it rates."""
     needs: Mapping[str, Needs]
+    """Needs of a sample by its kind (`EVERY_KIND` for all); a kind that is not there the judge does not know."""
     options: type[Any]
+    """Frozen dataclass with a default for every field (see `option`)."""
     build: Build
+    """Judge from (options, pack, setting), the pack being None without one; VievalError names what is missing."""
     settings: tuple[str, ...] = ()
+    """Variants that tasks and `--setting` name, the plain one first; empty where there is one only."""
     pack: Callable[[Any, str], str] | None = None
+    """Name or folder of the prompt pack by (options, setting); None for judges that ask nothing in words."""
     method: str = ""
+    """What it asks the backbone, or measures with, in a few words."""
     setting_labels: Callable[[Any, str], tuple[str, ...]] = lambda options, setting: (setting,) if setting else ()
+    """Words by (options, setting) that distinguish verdicts of different settings in tables."""
     dimensions: tuple[str, ...] = ()
+    """Further scores that annotators may have rated as well."""
     grades: Callable[[Any], tuple[str, ...]] = lambda options: ()
+    """Scores beside the aspects whose means are reported."""
     rates: Literal["sample", "contest"] = "sample"
+    """What it is given; a judge of samples judges contests candidate by candidate."""
     intervals: bool = False
+    """True where its scores may be known to an interval only."""
     stepwise: bool = False
+    """True where a verdict is the end of many steps, worth a page."""
     against_all: bool = False
+    """True for one value, of one aspect, that is compared with every aspect that annotators rated."""
     table: str = ""
+    """Table of the paper whose name its correlations by image model have."""
     scored: bool = False
+    """True for one that measures with a network, by the scorer of its own name."""
     training_benchmarks: str = ""
+    """Prefix of the benchmarks that its training data are like: a run on others warns."""
     file: Pack | None = None
+    """Prompt pack that describes it, of a judge in one file."""
     uses_tools: Callable[[Any, str], bool] = lambda options, setting: False
+    """True by (options, setting) where image tools may look at what models are shown, which is decoded once."""
     calls: Callable[[Any, str], str] = lambda options, setting: "0"
+    """Calls of a model that a sample or a contest takes, in few words."""
     titles: Callable[[Sequence[Step]], Mapping[Path, str]] = lambda trace: {}
+    """Words that belong to the paths of a trace."""
     export: Export | None = None
+    """Training examples."""
 
     @property
     def plain(self) -> str:

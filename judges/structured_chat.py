@@ -20,51 +20,56 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Read(Generic[T]):
-    """Reading of a reply: a `value` (and its sub-scores) where the status is usable, and the `reason` for a trace.
-
-    `finding` is a fixed word for what is to be counted over a run.
-    """
+    """Reading of a reply."""
 
     status: Status
+    """Outcome."""
     value: T | None = None
+    """Value where the status is usable."""
     scores: tuple[float, ...] = ()
+    """Its sub-scores."""
     reason: str = ""
+    """Reason for the trace."""
     finding: str = ""
+    """Fixed word for what is to be counted over a run."""
 
 
 @dataclass(frozen=True)
 class ChatRequest(Generic[T]):
-    """A chat, and how its answer is read."""
+    """Chat and the reader of its answer."""
 
     chat: Chat
+    """The question."""
     read: Callable[[str], Read[T]]
+    """Reader of the answer."""
 
 
 @dataclass(frozen=True)
 class StructuredChatOutcome(Generic[T]):
-    """Outcome of a question: its value if there is one, its final step, and every step on the way for the trace.
-
-    `findings` are those of its replies.
-    """
+    """Outcome of a question."""
 
     value: T | None
+    """Its value, if there is one."""
     final: Step
+    """Step that counts."""
     steps: tuple[Step, ...]
+    """Every step on the way, for the trace."""
     findings: tuple[str, ...] = ()
+    """Findings of its replies."""
 
 
 @dataclass(frozen=True)
 class ScoreAsk:
-    """A chat that is to be answered with scores, as its schema has them.
-
-    `schema` is that of the answer where a server is not held to it, and `as_shown` says that a number alone or in
-    quotation marks is as asked then. With a `number`, its lowest and highest, the chat asks for one number alone.
-    """
+    """Chat that is to be answered with scores."""
 
     chat: Chat
+    """The question."""
     schema: Mapping[str, Any] | None = None
+    """Schema of the answer where a server is not held to it."""
     as_shown: bool = False
+    """Accept a number alone or in quotation marks as asked then."""
     number: tuple[float, float] | None = None
+    """Lowest and highest of the one number that the chat asks for, where it asks for one alone."""
 
 
 def ask_all(

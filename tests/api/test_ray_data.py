@@ -1,5 +1,6 @@
-"""A judge in Ray Data, with checkpoints that survive a kill, as docs/tutorials/millions.md has it."""
+"""A judge in Ray Data, with checkpoints that survive a failure and a kill, as docs/tutorials/millions.md has it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,62 +10,106 @@ from pathlib import Path
 import pytest
 
 from tests.extras import needs
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, Fault
 from tests.shard_runs import kill_all, parquet, wait_until, write_parquet
 
-pytestmark = [needs("ray"), pytest.mark.extras]
-JOB = """
-import sys
-
-import ray
-from ray.data import DataContext
-from ray.data.checkpoint import CheckpointConfig
-
-from vieval_plugin import JudgeBatches
-
-data, out, address = sys.argv[1:]
-ray.init(address="local", num_cpus=4, include_dashboard=False)  # the filter of checkpoints takes some
-context = DataContext.get_current()
-context.checkpoint_config = CheckpointConfig("uid", out + "-checkpoints", delete_checkpoint_on_success=False)
-# bytes of rows that are judged before their checkpoint is written
-context.target_min_block_size, context.target_max_block_size = 1, 1 << 14
-judged = ray.data.read_parquet(data, override_num_blocks=20).map_batches(
-    JudgeBatches,
-    fn_constructor_kwargs={"name": "viescore", "model": "fake", "base_url": address, "keep": True},
-    batch_size=16,
-    compute=ray.data.ActorPoolStrategy(size=1),
-)
-judged.write_parquet(out)
-"""
+pytestmark = needs("ray")
 
 
-def is_quiet(server):
-    """Whether nothing is asked for two seconds."""
-    before = server.stats()["requests"]
-    time.sleep(2)
-    return server.stats()["requests"] == before
+def judge(data, out, batch=16, block=1 << 14, tasks=20):
+    """A job of the session of Ray that is under way."""
+    import ray
+    from ray.data import DataContext
+    from ray.data.checkpoint import CheckpointConfig
+
+    from vieval_plugin import JudgeBatches
+
+    context = DataContext.get_current()
+    context.checkpoint_config = CheckpointConfig("uid", f"{out}-checkpoints", delete_checkpoint_on_success=False)
+    # bytes of rows that are judged before their checkpoint is written
+    context.target_min_block_size, context.target_max_block_size = 1, block
+    judged = ray.data.read_parquet(str(data), override_num_blocks=tasks).map_batches(
+        JudgeBatches,
+        fn_constructor_kwargs={"name": "viescore", "keep": True},
+        batch_size=batch,
+        compute=ray.data.ActorPoolStrategy(size=1),
+    )
+    judged.write_parquet(str(out))
 
 
-def test_a_killed_job_goes_on_from_its_checkpoints(tmp_path):
+START = {"address": "local", "num_cpus": 4, "include_dashboard": False}  # the filter of checkpoints takes some
+JOB = "import sys, ray; from tests.api.test_ray_data import START, judge; ray.init(**START); judge(*sys.argv[1:])"
+
+
+def environment(tmp_path, server):
     pytest.importorskip("ray.data", reason="Ray Data needs packages that Ray's core does not")
-    data, out = write_parquet(tmp_path / "data", 10, 32, 16), tmp_path / "out"
-    (tmp_path / "options.yaml").write_text("store: {use: false}\n")
+    backbone = {"model": "fake", "base_url": server.base_url, "retries": 0, "patience": 1}
+    (tmp_path / "options.yaml").write_text(json.dumps({"store": {"use": False}, "backbones": {"judge": backbone}}))
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "VIEVAL_CONFIG": str(tmp_path / "options.yaml"), "PYTHONPATH": path}
+    return {"VIEVAL_CONFIG": str(tmp_path / "options.yaml"), "PYTHONPATH": path}
+
+
+def checkpoints(out):
+    return list(Path(f"{out}-checkpoints").rglob("*.parquet"))
+
+
+def rows_kept(out, server):
+    """Rows with a checkpoint once nothing is asked any more: an actor outlives its job by a batch."""
+    seen = [-1, server.stats()["requests"]]
+    while seen[-1] != seen[-2]:
+        time.sleep(2)
+        seen.append(server.stats()["requests"])
+    return sum(parquet.read_metadata(file).num_rows for file in checkpoints(out))
+
+
+def check(out, server, kept, count):
+    """All rows are there once, and those with a checkpoint were not asked about again."""
+    assert server.stats()["distinct_prompts"] <= 2 * (count - kept) + 1
+    rows = [row for file in out.rglob("*.parquet") for row in parquet.read_table(file).to_pylist()]
+    assert sorted(row["uid"] for row in rows) == sorted(f"u{number}" for number in range(count))
+    assert {row["status"] for row in rows} == {"ok"}
+
+
+def test_a_failed_job_goes_on_from_its_checkpoints(tmp_path, monkeypatch):
+    """The server goes away once there is a checkpoint; a job that is killed is the long form."""
+    data, out, count = write_parquet(tmp_path / "data", 2, 8, 4), tmp_path / "out", 16
+    is_away = [True]
+
+    def faults(number, body):
+        if not is_away or number <= count:
+            return None
+        wait_until(lambda: checkpoints(out))
+        return Fault("reset")
+
+    with FakeServer(faults=faults) as server:
+        for name, value in environment(tmp_path, server).items():
+            monkeypatch.setenv(name, value)
+        ray = pytest.importorskip("ray")
+        ray.init(**START)
+        try:
+            with pytest.raises(Exception, match="answered nothing"):
+                judge(data, out, batch=2, block=1 << 11, tasks=2)
+            kept = rows_kept(out, server)
+            is_away.clear()
+            server.reset_stats()
+            judge(data, out, batch=2, block=1 << 11, tasks=2)
+        finally:
+            ray.shutdown()
+        check(out, server, kept, count)
+
+
+@pytest.mark.extras
+def test_a_killed_job_goes_on_from_its_checkpoints(tmp_path):
+    data, out = write_parquet(tmp_path / "data", 10, 32, 16), tmp_path / "out"
     with FakeServer(latency=0.5) as server:
-        command = [sys.executable, "-c", JOB, str(data), str(out), server.base_url]
-        log = (tmp_path / "log").open("w")
-        job = subprocess.Popen(command, env=environment, start_new_session=True, stdout=log, stderr=log)
-        checkpoints = Path(f"{out}-checkpoints")
-        wait_until(lambda: len(list(checkpoints.rglob("*.parquet"))) >= 4 or job.poll() is not None)
+        command = [sys.executable, "-c", JOB, str(data), str(out)]
+        log, environ = (tmp_path / "log").open("w"), {**os.environ, **environment(tmp_path, server)}
+        job = subprocess.Popen(command, env=environ, start_new_session=True, stdout=log, stderr=log)
+        wait_until(lambda: len(checkpoints(out)) >= 4 or job.poll() is not None)
         assert job.poll() is None, (tmp_path / "log").read_text()[-3000:]
         kill_all(job)
-        wait_until(lambda: is_quiet(server))  # an actor outlives its driver by a batch
-        kept = sum(parquet.read_metadata(file).num_rows for file in checkpoints.rglob("*.parquet"))
+        kept = rows_kept(out, server)
         server.reset_stats()
-        again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        again = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
         assert again.returncode == 0, again.stderr[-3000:]
-        assert server.stats()["requests"] <= 2 * (320 - kept) + 2
-    rows = [row for file in out.rglob("*.parquet") for row in parquet.read_table(file).to_pylist()]
-    assert sorted(row["uid"] for row in rows) == sorted(f"u{number}" for number in range(320))
-    assert {row["status"] for row in rows} == {"ok"}
+        check(out, server, kept, 320)
