@@ -27,10 +27,12 @@ DOTS = "..."
 
 @dataclass(frozen=True)
 class Form:
-    """The words of one sample: the keys of its question and of its answer in the prompt pack."""
+    """Words of one sample."""
 
     question: str
+    """Key of its question in the prompt pack."""
     answer: str
+    """Key of its answer sentence."""
 
 
 def form_of(uid: str, wording: Pack, *, seed: int = 0, question: int = 0, answer: int = 0) -> Form:

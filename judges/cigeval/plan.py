@@ -17,22 +17,30 @@ _NONE = frozenset({"", "none", "null", "no", "no_tool", "n/a"})
 
 @dataclass(frozen=True)
 class Entry:
-    """Entry of a plan for the question with that number: the tool's name (empty for none), what to look for, and why."""
+    """Entry of a plan."""
 
     task_id: int
+    """Number of the question."""
     tool: str
+    """Name of the tool; empty for none."""
     entities: tuple[str, ...] = ()
+    """Things to look for."""
     reasoning: str = ""
+    """Reason for the choice."""
 
 
 @dataclass(frozen=True)
 class ToolChoice:
-    """Tool chosen for a sub-question: its `tool`, if any, and what to look for; `finding` is what is counted."""
+    """Tool chosen for a sub-question."""
 
     tool: Tool | None = None
+    """The tool, if any."""
     entities: tuple[str, ...] = ()
+    """Things to look for."""
     step: Step | None = None
+    """Step of the choice."""
     finding: str = ""
+    """What is counted."""
 
 
 def planned_items(sub_questions: Sequence[SubQuestion], setup: Setup) -> list[list[SubQuestion]]:

@@ -55,11 +55,14 @@ class CIGEvalOptions:
 
 @dataclass(frozen=True)
 class Setup:
-    """Setup of all sub-questions: the prompt pack, the options, and the tools on offer."""
+    """Setup of all sub-questions."""
 
     wording: Pack
+    """Prompt pack."""
     options: CIGEvalOptions
+    """Options of the judge."""
     tools: tuple[Tool, ...] = ()
+    """Tools on offer."""
 
     def improves(self, name: Improvement) -> bool:
         """Return whether a departure from the released code is wanted."""
@@ -72,13 +75,18 @@ class Setup:
 
 @dataclass(frozen=True)
 class SubQuestion:
-    """Sub-question about a sample: its `name`, its images by role in order, and the texts its template takes."""
+    """Sub-question about a sample."""
 
     name: str
+    """Name within its kind."""
     kind: str
+    """Kind of the sample."""
     question: PackQuestion
+    """Question of the prompt pack."""
     images: Mapping[str, Image]
+    """Images by role, in order."""
     texts: Mapping[str, Any]
+    """Texts that its template takes."""
 
     def render(self, setup: Setup, **more: Any) -> str:
         """The sub-question in a form: `plan` for its words alone, `rating`, or `react` with a choice of tools."""

@@ -34,20 +34,26 @@ from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
 @dataclass(frozen=True)
 class Action:
-    """Action of the model in a turn: use a tool and look for something, or give its score."""
+    """Action of the model in a turn: use a tool, or give its score."""
 
     tool: str = ""
+    """Name of the tool; empty for a score."""
     phrases: tuple[str, ...] = ()
+    """Things to look for."""
     scores: tuple[float, ...] = ()
+    """The score."""
 
 
 @dataclass
 class _Conversation:
-    """A sub-question's conversation under way: its messages, its steps, and what is to be counted."""
+    """Conversation of a sub-question that is under way."""
 
     messages: list[Message]
+    """Turns so far."""
     steps: list[Step]
+    """Steps so far."""
     findings: list[str]
+    """What is counted."""
 
 
 def judge(setup: Setup) -> Judge:

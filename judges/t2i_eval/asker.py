@@ -45,9 +45,13 @@ class Asker:
     """Sample under one pack, set of options and ablation."""
 
     wording: Pack
+    """Prompt pack."""
     options: T2IEvalOptions
+    """Options of the judge."""
     ablation: Ablation
+    """Variant of the paper."""
     sample: Sample
+    """The sample."""
 
     def chat(
         self,
@@ -81,7 +85,9 @@ class Notes:
     """Notes that a program takes on its way."""
 
     trace: list[Step] = field(default_factory=list)
+    """Steps."""
     findings: list[str] = field(default_factory=list)
+    """What is counted."""
 
     def add_failure(self, final: Step) -> Status:
         """Take down in which way an answer was no use, unless its call failed; returns its status.
@@ -96,27 +102,35 @@ class Notes:
 
 @dataclass(frozen=True)
 class Turn:
-    """Turn of a conversation about a question: its name in paths, the pack's question, the schema of its answer.
+    """Turn of a conversation about a question.
 
-    A turn whose question shows images begins the conversation anew. `blind` turns see neither the prompt nor what was
-    extracted from it.
+    A turn whose question shows images begins the conversation anew.
     """
 
     name: str
+    """Name in paths."""
     key: str
+    """The pack's question."""
     step: Stage
+    """Stage, whose backbone answers."""
     schema: Mapping[str, Any]
+    """Schema of its answer."""
     blind: bool = False
+    """Show neither the prompt nor what was extracted from it."""
 
 
 @dataclass(frozen=True)
 class Thread:
-    """A conversation to be held: its turns, and the variables of its templates."""
+    """Conversation to be held."""
 
     path: Path
+    """Beginning of its paths."""
     turns: tuple[Turn, ...]
+    """Its turns."""
     variables: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of its templates."""
     blind: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the templates of blind turns."""
 
 
 def converse(asker: Asker, threads: Sequence[Thread], notes: Notes) -> Generator[list[Ask], list[Reply], list[Fields]]:

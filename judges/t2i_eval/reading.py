@@ -40,13 +40,14 @@ _LONGEST_KEY = 3
 
 @dataclass(frozen=True)
 class Item:
-    """A line of text under headings: `key` is what stands before its first colon, lower case, empty where there is
-    none.
-    """
+    """Line of text under headings."""
 
     headings: tuple[str, ...]
+    """Headings, outermost first."""
     key: str
+    """Words before its first colon, lower case; empty where there is none."""
     value: str
+    """The rest of it."""
 
 
 def items(text: str) -> list[Item]:

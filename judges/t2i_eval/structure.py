@@ -21,19 +21,24 @@ _POSITIONS = ("position", "location", "place")
 
 @dataclass(frozen=True)
 class Attribute:
-    """An intrinsic attribute of an entity: existence, quantity, colour, size, material, ... (never its position)."""
+    """Intrinsic attribute of an entity: existence, quantity, colour, size, material, ... (never its position)."""
 
     name: str
+    """Name."""
     value: str
+    """Value."""
 
 
 @dataclass(frozen=True)
 class Entity:
-    """A thing the prompt names; `caption` says how it looks in the image, where one was asked for."""
+    """Thing that the prompt names."""
 
     name: str
+    """Name."""
     attributes: tuple[Attribute, ...] = ()
+    """Its attributes."""
     caption: str = ""
+    """Look of it in the image, where that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +46,23 @@ class Relation:
     """Relation between entities in the prompt: an action, a position, a comparison."""
 
     entities: tuple[str, ...]
+    """Names of the entities."""
     value: str
+    """The relation in words."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Question about the image; `attribute` is the name of the attribute it is about, where that is known."""
+    """Question about the image."""
 
     kind: Kind
+    """Dimension that it is about."""
     text: str
+    """The question."""
     entities: tuple[str, ...] = ()
+    """Names of the entities that it is about."""
     attribute: str = ""
+    """Name of the attribute that it is about, where that is known."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +70,11 @@ class Extraction:
     """Result of the extraction step."""
 
     entities: tuple[Entity, ...]
+    """Entities."""
     relations: tuple[Relation, ...] = ()
+    """Relations between them."""
     questions: tuple[Question, ...] = ()
+    """Questions on both and on the looks."""
 
     def questions_of(self, kind: Kind) -> tuple[Question, ...]:
         """The questions of one kind, in order."""
@@ -138,8 +152,11 @@ class Fields:
     """Fields of a reply to one question: only what was asked for is there."""
 
     answer: str = ""
+    """Answer."""
     explanation: str = ""
+    """Explanation."""
     score: float | None = None
+    """Score from 0 to 10."""
 
 
 NOTHING = Fields()
@@ -147,11 +164,14 @@ NOTHING = Fields()
 
 @dataclass(frozen=True)
 class JudgedQuestion:
-    """A question and what was said of it; `path` is its place in the trace, such as `("intrinsic", "2")`."""
+    """Question and its reply."""
 
     path: Path
+    """Place in the trace, such as `("intrinsic", "2")`."""
     question: Question
+    """The question."""
     reply: Fields
+    """The reply."""
 
 
 @dataclass(frozen=True)
@@ -159,8 +179,11 @@ class Result:
     """Result of both modes."""
 
     judged: tuple[JudgedQuestion, ...] = ()
+    """Questions with their replies."""
     dimensions: Mapping[Kind, Fields] = field(default_factory=dict)
+    """Summary of each dimension."""
     overall: Fields = NOTHING
+    """Summary of all."""
 
 
 def path_of(extraction: Extraction) -> list[tuple[Path, Question]]:

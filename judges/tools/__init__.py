@@ -28,38 +28,42 @@ class ToolMissing(VievalError):
 
 @dataclass(frozen=True)
 class Request:
-    """Request of a sub-question to a tool.
-
-    `images` are its own images by role, in its order; `phrases` what is to be looked for; `mask` the area the task was
-    to change, for tools that use one. `path` begins the paths of the tool's asks. `improvements` are the judge's
-    departures from the published choices, by name; `detector` names the model of the grounding tool, `revision` which
-    of its versions, None for the latest.
-    """
+    """Request of a sub-question to a tool."""
 
     path: Path
+    """Beginning of the paths of the tool's asks."""
     question: str
+    """Name of the sub-question."""
     images: Mapping[str, Image]
+    """Its own images by role, in its order."""
     phrases: tuple[str, ...]
+    """Phrases to look for."""
     wording: Pack
+    """Prompt pack."""
     mask: Image | None = None
+    """Area that the task was to change, for tools that use one."""
     improvements: Collection[str] = ()
+    """The judge's departures from the published choices, by name."""
     detector: str = ""
+    """Model of the grounding tool."""
     revision: str | None = None
+    """Version of that model; None for the latest."""
 
 
 @dataclass(frozen=True)
 class ToolOutcome:
-    """Outcome of a tool for a sub-question: `images` in place of its own, by role; a `text`; its `steps` for the trace.
-
-    `image_texts` is what the text says of each image, by role, where it speaks of each by itself. With a `failure`
-    there is nothing to use but the steps, which name it.
-    """
+    """Outcome of a tool for a sub-question."""
 
     images: Mapping[str, Image] = field(default_factory=dict)
+    """Images in place of its own, by role."""
     text: str = ""
+    """Text for the rating model."""
     steps: tuple[Step, ...] = ()
+    """Steps for the trace."""
     failure: Failure | None = None
+    """Failure, with which there is nothing to use but the steps."""
     image_texts: Mapping[str, str] = field(default_factory=dict)
+    """Text of each image by role, where the tool speaks of each by itself."""
 
 
 Use: TypeAlias = Callable[[Request], Generator[list[Ask], list[Reply], ToolOutcome]]
@@ -68,19 +72,22 @@ ToolRun: TypeAlias = Callable[[Mapping[str, Any]], ToolResult]
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: `description` and `cost` are for whoever plans, `note` tells the rating model what the tool did.
-
-    A tool without `use` serves other tools and is never planned. One without `run` asks a model, or has its run in the
-    backend of its name. `needs` are the packages it imports.
-    """
+    """Image tool."""
 
     name: str
+    """Name."""
     description: str = ""
+    """Description for the planner."""
     cost: str = ""
+    """Cost for the planner."""
     note: str = ""
+    """Note to the rating model on what the tool did."""
     use: Use | None = None
+    """Outcome for a sub-question's images; None for one that serves other tools and is never planned."""
     run: ToolRun | None = None
+    """Work on pixels; None for one that asks a model, or has its run in the backend of its name."""
     needs: tuple[str, ...] = ()
+    """Packages that it imports."""
 
 
 @cache
