@@ -18,13 +18,13 @@ def require_only(out, *fatal):
     failed = {row["uid"]: row for row in found if row["status"] != "ok"}
     assert failed.keys() == set(fatal)
     assert {row["status"] for row in failed.values()} == {"tool_error"}
-    assert all("ended the process that judged it 2 times (signal SIGSEGV)" in row["reason"] for row in failed.values())
+    assert all("ended the process that judged it 2 times" in row["reason"] for row in failed.values())
 
 
 def test_this_process_recovers_when_it_is_started_again(data, tmp_path):
     environment = fatal_judge(tmp_path / "plugin", "u33")
     command = ["score", data, "--judge", "fatal", "--out", tmp_path / "out", *SMALL]
-    for _ in range(2):
+    for _ in range(4):  # twice beside others, and twice alone
         ended(start(*command, environment=environment), -11)
         assert list((tmp_path / "out" / "under_way").iterdir())
     assert "18 of 18 done" in ended(start(*command, environment=environment))

@@ -158,8 +158,8 @@ def test_what_workers_are_told_holds_no_key(data, tmp_path, server, monkeypatch)
 def test_a_folder_that_only_a_node_sees_is_refused(tmp_path, monkeypatch):
     from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.launchers import ray as launcher
+    from vieval_plugin.run.shards.passes import Written
     from vieval_plugin.run.shards.plan import Shard
-    from vieval_plugin.run.shards.reports import Written
 
     monkeypatch.setattr(launcher, "_PATIENCE", 0.3)
     with pytest.raises(VievalError, match="name a folder that all nodes share"):

@@ -172,7 +172,7 @@ def _launcher(options: argparse.Namespace) -> Launcher:
 
     from vieval_plugin.run.shards.launchers.processes import work_in_processes
     from vieval_plugin.run.shards.launchers.ray import Cluster, work_on_ray
-    from vieval_plugin.run.shards.launchers.this_process import work_here
+    from vieval_plugin.run.shards.worker import work_here
 
     if options.ray is not None:
         return partial(work_on_ray, cluster=Cluster(options.ray, options.workers))

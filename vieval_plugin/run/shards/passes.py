@@ -1,30 +1,61 @@
-"""Passes over row groups, and the queue that workers take them from."""
+"""Passes over row groups, the queue that workers take them from, and what workers report."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TypeAlias
 
 from vieval_plugin.readers.webdataset import PLAIN
 from vieval_plugin.run.shards.plan import Shard
-from vieval_plugin.run.shards.reports import NotWritten, ShardReport
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Shards of one row group, which are read together; `is_last` where nobody else's having them open counts any more."""
+    """Shards of one row group, which are read together."""
 
     shards: tuple[Shard, ...]
+    """The shards, in order."""
     is_last: bool = False
+    """They are judged even where another driver's worker has them open."""
 
 
-def passes_over(shards: Iterable[Shard], done: Container[str]) -> Iterator[Pass]:
-    """The passes over shards that are not done: one a row group, and of a tar, whose samples have a place, one a shard."""
-    left = (shard for shard in shards if shard.name not in done)
-    for _, group in groupby(left, key=_group_of):
+@dataclass(frozen=True)
+class Written:
+    """A shard whose file is there."""
+
+    shard: Shard
+    """The shard."""
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    """Its verdicts by status; empty where another worker wrote it."""
+    calls: int = 0
+    """Answers of a model that it took."""
+
+
+@dataclass(frozen=True)
+class NotWritten:
+    """A shard without a file."""
+
+    shard: Shard
+    """The shard."""
+    reason: str
+    """Why it has none."""
+    is_open_elsewhere: bool = False
+    """Another driver's worker has it open."""
+    exceeds_budget: bool = False
+    """It takes more calls than all that the run may make, so that the same command cannot write it."""
+
+
+ShardReport: TypeAlias = Written | NotWritten
+
+
+def passes_over(shards: Iterable[Shard], written: Container[str]) -> Iterator[Pass]:
+    """The passes over shards that are not written: one a row group, and of a tar, whose samples have a place, one a shard."""
+    unwritten = (shard for shard in shards if shard.name not in written)
+    for _, group in groupby(unwritten, key=_group_of):
         yield Pass(tuple(group))
 
 
@@ -41,26 +72,26 @@ class PassQueue:
     def __init__(self, passes: Iterable[Pass]) -> None:
         self._waiting = deque(passes)
         self._later: list[Shard] = []
-        self._taken: set[str] = set()
-        self._closed, self._change = False, threading.Condition()
+        self._under_way: set[str] = set()
+        self._is_closed, self._change = False, threading.Condition()
         self.not_written: list[NotWritten] = []
 
     def take(self) -> Pass | None:
         """The next pass; None where none waits."""
         with self._change:
             if not self._waiting and self._later:
-                self._waiting.extend(Pass(of.shards, is_last=True) for of in passes_over(self._later, ()))
+                self._waiting.extend(Pass(work.shards, is_last=True) for work in passes_over(self._later, ()))
                 self._later.clear()
             if not self._waiting:
                 return None
             work = self._waiting.popleft()
-            self._taken |= {shard.name for shard in work.shards}
+            self._under_way |= {shard.name for shard in work.shards}
             return work
 
     def note(self, report: ShardReport) -> None:
         """Take note of how a shard ended."""
         with self._change:
-            self._taken.discard(report.shard.name)
+            self._under_way.discard(report.shard.name)
             if isinstance(report, NotWritten):
                 if report.is_open_elsewhere:
                     self._later.append(report.shard)
@@ -71,36 +102,36 @@ class PassQueue:
     def give_back(self, work: Pass) -> None:
         """Have a pass judged by another worker, as far as it has not ended: the one that took it died."""
         with self._change:
-            left = tuple(shard for shard in work.shards if shard.name in self._taken)
-            self._taken -= {shard.name for shard in left}
-            if left:
-                self._waiting.appendleft(Pass(left, work.is_last))
+            unfinished = tuple(shard for shard in work.shards if shard.name in self._under_way)
+            self._under_way -= {shard.name for shard in unfinished}
+            if unfinished:
+                self._waiting.appendleft(Pass(unfinished, work.is_last))
             self._change.notify_all()
 
     @property
     def is_done(self) -> bool:
         """Return whether nothing waits and nothing is under way."""
-        return not (self._waiting or self._later or self._taken)
+        return not (self._waiting or self._later or self._under_way)
 
     @property
     def is_closed(self) -> bool:
         """Return whether nobody is to take passes any more."""
-        return self._closed
+        return self._is_closed
 
     def close(self) -> None:
         """Wake up whoever waits for a pass: there are no more."""
         with self._change:
-            self._closed = True
+            self._is_closed = True
             self._change.notify_all()
 
     def __iter__(self) -> Iterator[Pass]:
         """All passes, waiting for those that may come back."""
-        while not self._closed:
+        while not self._is_closed:
             if work := self.take():
                 yield work
                 continue
             with self._change:
                 if self.is_done:
                     return
-                if not (self._waiting or self._later or self._closed):
+                if not (self._waiting or self._later or self._is_closed):
                     self._change.wait()

@@ -2,6 +2,9 @@
 
 A worker keeps a file for each shard that it has open, and holds a lock on it as long as it lives, which the system lets
 go however it ends. A file without a lock is a death, and what it has under way are the rows that may be to blame.
+
+A row is in one of three states: judged beside others; after two deaths with it under way a suspect, which is judged when
+its worker has nothing else under way; after two deaths while it was alone fatal, and not judged again.
 """
 
 from __future__ import annotations
@@ -23,9 +26,9 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _SUFFIX = ".rows"
-_MOST = 255  # prompts of a row under way that a byte can count
-_DEATHS = 2
-"""So many deaths with a row under way make it one that is tried alone."""
+_ALONE = 255  # the byte of a row that is under way alone; less is the number of its prompts under way beside others
+DEATHS = 2
+"""So many deaths with a row under way make it a suspect, and so many while it was alone fatal."""
 
 
 class RowsUnderWay:
@@ -47,13 +50,18 @@ class RowsUnderWay:
                 fcntl.flock(self._file, fcntl.LOCK_EX)
         self._rows = mmap.mmap(self._file.fileno(), shard.rows)
 
-    def begin(self, row: int) -> None:
-        """Note that a row is under way."""
-        self._rows[row - self._first] = min(self._rows[row - self._first] + 1, _MOST)
+    def begin(self, row: int, alone: bool) -> None:
+        """Note that a row is under way, and whether nothing else is."""
+        if alone:
+            self._rows[row - self._first] = _ALONE
+            self._rows.flush()
+        else:
+            self._rows[row - self._first] = min(self._rows[row - self._first] + 1, _ALONE - 1)
 
     def end(self, row: int) -> None:
         """Note that it is not any more."""
-        self._rows[row - self._first] = max(self._rows[row - self._first] - 1, 0)
+        prompts = self._rows[row - self._first]
+        self._rows[row - self._first] = 0 if prompts == _ALONE else max(prompts - 1, 0)
 
     def close(self) -> None:
         """Remove the note."""
@@ -63,13 +71,18 @@ class RowsUnderWay:
             self._path.unlink()
 
 
-def suspects(folder: Path, shard: Shard) -> set[int]:
-    """The rows of a shard that were under way when two workers or more died."""
-    deaths: Counter[int] = Counter()
+def suspect_and_fatal_rows(folder: Path, shard: Shard) -> tuple[set[int], set[int]]:
+    """The rows of a shard that were under way when two workers or more died, and those that were so alone."""
+    deaths, deaths_alone = Counter[int](), Counter[int]()
     for note in _notes(folder, shard.name):
-        if not _is_held(note):
-            deaths.update(shard.first + place for place in _left(note))
-    return {row for row, times in deaths.items() if times >= _DEATHS}
+        if _is_held(note):
+            continue
+        with contextlib.suppress(OSError):
+            for row, prompts in enumerate(note.read_bytes(), shard.first):
+                deaths[row] += prompts > 0
+                deaths_alone[row] += prompts == _ALONE
+    suspects, fatal = ({row for row, n in counts.items() if n >= DEATHS} for counts in (deaths, deaths_alone))
+    return suspects, fatal
 
 
 def is_open(folder: Path, shard: str) -> bool:
@@ -109,11 +122,3 @@ def _is_held(note: Path) -> bool:
     except OSError:
         return True
     return False
-
-
-def _left(note: Path) -> list[int]:
-    """The places in a shard of the rows that a note has as under way."""
-    try:
-        return [place for place, times in enumerate(note.read_bytes()) if times]
-    except OSError:
-        return []

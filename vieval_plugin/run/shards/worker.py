@@ -19,6 +19,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.places import place_at
 from vieval_plugin.readers.samples import SampleRow
+from vieval_plugin.records import unjudged
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
@@ -27,14 +28,18 @@ from vieval_plugin.run.shards.budget import CallBudget
 from vieval_plugin.run.shards.fetch import with_fetched
 from vieval_plugin.run.shards.folder import kept_verdicts, open_folder
 from vieval_plugin.run.shards.inputs import require_same
-from vieval_plugin.run.shards.isolated import IsolatedJudge
-from vieval_plugin.run.shards.passes import Pass
+from vieval_plugin.run.shards.passes import NotWritten, Pass, PassQueue, ShardReport, Written
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.read_ahead import ReadAhead
-from vieval_plugin.run.shards.reports import NotWritten, ShardReport, Written
 from vieval_plugin.run.shards.rows import ShardRow, output_digest, rows_of_shards
 from vieval_plugin.run.shards.schema import Tally, encoded, shard_metadata, verdict_row
-from vieval_plugin.run.shards.under_way import RowsUnderWay, forget_deaths, is_open, suspects
+from vieval_plugin.run.shards.under_way import (
+    DEATHS,
+    RowsUnderWay,
+    forget_deaths,
+    is_open,
+    suspect_and_fatal_rows,
+)
 from vieval_plugin.text.plural import plural
 
 MOST_OPEN = 3
@@ -43,6 +48,7 @@ MOST_FAILURES = 0.2
 _IN_A_ROW = 3  # shards with too many failures, after which a worker stops
 FAILURES = (Status.API_ERROR, Status.TOOL_ERROR, Status.PARSE_FAILURE, Status.REFUSAL, Status.NO_IMAGE)
 """Statuses of rows that `--max-failures` counts: all without a score that the judge applies to."""
+_FATAL = unjudged(Status.TOOL_ERROR, f"it ended the process that judged it {DEATHS} times; it is not judged again")
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,7 @@ class OpenShard:
     shard: Shard
     note: RowsUnderWay
     suspects: set[int]
+    fatal: set[int]
     kept: Mapping[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     pending: int = 0
@@ -124,7 +131,6 @@ class ShardWorker:
         self.progress = Progress()
         self._prepared: PreparedJudge = prepare(run.judge, run.setting, run.options, run.backbone)
         self._budget = CallBudget(run.budget, self.progress.usage, self._prepared.calls)
-        self._isolated = IsolatedJudge(run)
         self._slots, self._stopped = threading.Semaphore(MOST_OPEN), False
         self._open: dict[str, OpenShard] = {}
         self._bad_in_a_row = self._from_store = self._repeated = 0
@@ -145,21 +151,34 @@ class ShardWorker:
             self._stopped = True
             self._slots.release(MOST_OPEN)  # the reading thread may wait for one
             ahead.close()
-            self._isolated.close()
             for opened in self._open.values():
                 opened.note.close()
 
     async def _judge(self, ahead: ReadAhead[_Event]) -> None:
         under_way: dict[int, _Row] = {}
+        idle = asyncio.Event()
+        idle.set()
 
         async def rows() -> AsyncIterator[tuple[int, SampleRow]]:
             async for event in ahead:
-                if asked := self._take(event):
-                    under_way[id(asked)] = asked
-                    yield id(asked), asked.row.row
+                if not (asked := self._take(event)):
+                    continue
+                alone = asked.row.number in asked.of.suspects
+                if alone:
+                    await idle.wait()
+                asked.of.note.begin(asked.row.number, alone)
+                under_way[id(asked)] = asked
+                idle.clear()
+                yield id(asked), asked.row.row
+                if alone:
+                    await idle.wait()
 
         def settle(number: int, _: SampleRow, outcome: Outcome) -> None:
-            self._settle(under_way.pop(number), outcome)
+            judged = under_way.pop(number)
+            judged.of.note.end(judged.row.number)
+            if not under_way:
+                idle.set()
+            self._settle(judged, outcome)
 
         run, asks_a_model = self._run, self._prepared.asks_a_model
         async with Session(run.options, run.backbone, self.progress, asks_a_model) as session:
@@ -226,10 +245,10 @@ class ShardWorker:
         elif self._stopped:
             opened = NotWritten(shard, "the run was ended")
         else:
-            tried_alone = suspects(self._folder.under_way, shard)
+            suspects, fatal = suspect_and_fatal_rows(self._folder.under_way, shard)
             note = RowsUnderWay(self._folder.under_way, shard)
             kept = kept_verdicts(self._folder, shard.name, self._run.rejudge) if self._run.rejudge else {}
-            self._open[shard.name] = opened = OpenShard(shard, note, tried_alone, kept)
+            self._open[shard.name] = opened = OpenShard(shard, note, suspects, fatal, kept)
             self._budget.opened += shard.rows
             return opened
         self._slots.release()
@@ -249,28 +268,16 @@ class ShardWorker:
         if kept := opened.kept.get((event.row.number, event.row.prompt)):
             self._keep(opened, kept)
             return None
-        decided = event.row.row.verdict
-        if decided:
-            self.progress.count([Outcome(decided)])
-            self._settle(event, Outcome(decided), noted=False)
-        elif event.row.number in opened.suspects:
-            self._tasks.create_task(self._try_alone(event))
-        else:
-            opened.note.begin(event.row.number)
+        decided = _FATAL if event.row.number in opened.fatal else event.row.row.verdict
+        if decided is None:
             return event
+        self.progress.count([Outcome(decided)])
+        self._settle(event, Outcome(decided))
         return None
 
-    async def _try_alone(self, event: _Row) -> None:
-        outcome = await self._isolated.judge(event.row.row.sample)
-        self.progress.count([outcome], self._prepared.spec.name)
-        self._settle(event, outcome, noted=False)
-
-    def _settle(self, event: _Row, outcome: Outcome, noted: bool = True) -> None:
-        opened, row = event.of, event.row
-        if noted:
-            opened.note.end(row.number)
-        schema = self._plan.schema
-        self._keep(opened, verdict_row(row.shard.path, row.number, row.prompt, row.row, row.digest, outcome, schema))
+    def _settle(self, event: _Row, outcome: Outcome) -> None:
+        row, schema = event.row, self._plan.schema
+        self._keep(event.of, verdict_row(row.shard.path, row.number, row.prompt, row.row, row.digest, outcome, schema))
 
     def _keep(self, opened: OpenShard, verdict: dict[str, Any]) -> None:
         opened.verdicts.append(verdict)
@@ -339,3 +346,22 @@ def _too_many(tally: Tally, failures: int, most: float) -> str:
     )
     often = next((f" ({status}: {reason})" for (status, reason), _ in counted.most_common(1)), "")
     return f"{failures} of {plural(tally.verdicts, 'row')} failed, more than --max-failures {most:g} allows{often}"
+
+
+def work_here(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None]) -> list[str]:
+    """Have all passes of a queue judged in this process; lines on what that cost.
+
+    Args:
+        run: what is judged, and by whom.
+        queue: the passes.
+        on_rows: called with numbers of rows that have their verdicts.
+
+    Raises:
+        VievalError: the run cannot go on; files that were written stay.
+    """
+    worker = ShardWorker(run, queue.note, lambda: on_rows(1))
+    try:
+        asyncio.run(worker.work(queue))
+    finally:
+        queue.close()
+    return worker.progress.lines()

@@ -1,1 +1,1 @@
-"""Launchers of workers: this process, several, a part of a job array, Ray."""
+"""Launchers of workers beside one in this process: several processes, a part of a job array, Ray."""

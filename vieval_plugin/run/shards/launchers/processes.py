@@ -1,21 +1,35 @@
-"""Several workers, each in a process of its own on this machine."""
+"""Several workers, each in a process of its own on this machine.
+
+A worker's process is this module as a command, and not `multiprocessing`'s, which would run the main module of whoever
+starts it again. Over a pipe it is sent its run and, for each None of its own, a pass, or None where there are no more;
+it sends how each shard ended, or the error that ends it. It ends when its parent closes the pipe or is gone.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.run.shards.children import WORK, Child
-from vieval_plugin.run.shards.isolated import in_words
-from vieval_plugin.run.shards.passes import Pass, PassQueue
-from vieval_plugin.run.shards.reports import Written
-from vieval_plugin.run.shards.worker import ShardRun
+from vieval_plugin.run.shards.passes import NotWritten, Pass, PassQueue, Written
+from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
+from vieval_plugin.run.shutdown import stopped_like_ctrl_c
 
-MOST_DEATHS = 10
-"""Deaths of a worker in a row, without a shard that it wrote, after which it is not started again."""
+MOST_DEATHS = 30
+"""Deaths of a worker in a row, without a shard that it wrote, after which it is not started again.
+
+A row that ends its worker takes four of them, and a shard may have some such rows.
+"""
 _POLL = 0.2  # seconds between two looks at a queue that may get passes back
+_PATIENCE = 20.0  # seconds in which a process that is told to end does so
 
 
 def work_in_processes(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], processes: int) -> list[str]:
@@ -32,6 +46,8 @@ def work_in_processes(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], 
     Raises:
         VievalError: no worker can go on; files that were written stay.
     """
+    if os.name == "nt":
+        raise VievalError("workers in processes of their own need Linux or macOS; leave out --processes")
     budget = None if run.budget is None else max(run.budget // processes, 1)
     slots = [_Slot(replace(run, budget=budget), queue, on_rows) for _ in range(processes)]
     threads = [threading.Thread(target=slot.work, name=f"worker {n}", daemon=True) for n, slot in enumerate(slots)]
@@ -48,65 +64,89 @@ def work_in_processes(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], 
     problems = [slot.problem for slot in slots if slot.problem]
     if len(problems) == processes:
         raise VievalError(problems[-1])
-    deaths = [slot.deaths for slot in slots]
-    lines = [f"{sum(deaths)} workers died and were started again"] if any(deaths) else []
+    deaths = sum(slot.deaths for slot in slots)
+    lines = [f"{deaths} workers died and were started again"] if deaths else []
     return [*lines, *(f"a worker stopped: {problem}" for problem in problems)]
 
 
 @dataclass
 class _Slot:
-    """A worker's place: the process that is in it now, and the passes that this was given."""
+    """A worker's process, and the passes that it was given."""
 
     run: ShardRun
     queue: PassQueue
     on_rows: Callable[[int], None]
     deaths: int = 0
     problem: str = ""
-    _child: Child | None = None
-    _held: list[Pass] = field(default_factory=list)
-    _in_a_row: int = 0
+    _process: subprocess.Popen[bytes] | None = None
+    _connection: Connection | None = None
+    _passes: list[Pass] = field(default_factory=list)
+    _deaths_in_a_row: int = 0
     _stopped: bool = False
 
     def work(self) -> None:
-        """Keep a child at work until nothing is left; in a thread."""
+        """Keep a process at work until nothing is left; in a thread."""
         while not (self._stopped or self.problem or self.queue.is_closed):
-            self._child = child = Child(WORK, self.run)
+            connection = self._start()
             try:
-                if self._serve(child):
+                connection.send(self.run)
+                if self._serve(connection):
                     break
             except (EOFError, OSError):
-                self._note_death(child.end())
+                self._note_death(self._end())
             finally:
-                for work in self._held:
+                for work in self._passes:
                     self.queue.give_back(work)
-                self._held.clear()
-        if self._child:
-            self._child.end()
+                self._passes.clear()
+        self._end()
 
     def stop(self) -> None:
-        """End the child."""
+        """End the process."""
         self._stopped = True
-        if self._child:
-            self._child.end()
+        self._end()
 
-    def _serve(self, child: Child) -> bool:
-        """Hand passes to a child and take its reports; True when it has been told that there are no more."""
-        wants_pass = told = False
+    def _start(self) -> Connection:
+        self._connection, theirs = Pipe()
+        # a Ctrl-C of the terminal is for the parent, which ends its children in order
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        theirs.close()
+        return self._connection
+
+    def _end(self) -> int:
+        """Have the process end, and wait until it has; its exit code."""
+        if self._process is None or self._connection is None:
+            return 0
+        self._connection.close()
+        for seconds, end in ((0.5, self._process.terminate), (_PATIENCE, self._process.kill)):
+            try:
+                return self._process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                end()
+        return self._process.wait()
+
+    def _serve(self, connection: Connection) -> bool:
+        """Hand passes to the process and take its reports; True when it knows that there are no more."""
+        wants_pass = is_last = False
         while True:
-            if wants_pass and not told:
+            if wants_pass and not is_last:
                 if work := self.queue.take():
-                    self._held.append(work)
-                    child.connection.send(work)
+                    self._passes.append(work)
+                    connection.send(work)
                     wants_pass = False
                 elif self.queue.is_done:
-                    child.connection.send(None)
-                    told = True
-            if not child.connection.poll(_POLL):
+                    connection.send(None)
+                    is_last = True
+            if not connection.poll(_POLL):
                 continue
             try:
-                message = child.connection.recv()
+                message: Any = connection.recv()
             except EOFError:
-                if told:
+                if is_last:
                     return True
                 raise
             if message is None:
@@ -117,13 +157,52 @@ class _Slot:
             else:
                 self.queue.note(message)
                 if isinstance(message, Written):
-                    self._in_a_row = 0
+                    self._deaths_in_a_row = 0
                     self.on_rows(message.shard.rows)
 
     def _note_death(self, code: int) -> None:
         if self._stopped:
             return
         self.deaths += 1
-        self._in_a_row += 1
-        if self._in_a_row == MOST_DEATHS:
-            self.problem = f"a worker died {MOST_DEATHS} times in a row, the last time of {in_words(code)}"
+        self._deaths_in_a_row += 1
+        if self._deaths_in_a_row == MOST_DEATHS:
+            reason = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+            self.problem = f"a worker died {MOST_DEATHS} times in a row, the last time of {reason}"
+
+
+def main(handle: int) -> int:
+    """A worker's process, from its run to its last pass."""
+    connection = Connection(handle)
+    with stopped_like_ctrl_c() as stop:
+        try:
+            asyncio.run(_work(connection.recv(), connection))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return 0
+        except KeyboardInterrupt:
+            return stop.code
+        except VievalError as error:
+            connection.send(error)
+            return 1
+    return 0
+
+
+async def _work(run: ShardRun, connection: Connection) -> None:
+    sending = threading.Lock()  # passes are asked for in one thread, and shards end in another
+
+    def send(message: Written | NotWritten | None) -> None:
+        with sending:
+            connection.send(message)
+
+    def passes() -> Iterator[Pass]:
+        while True:
+            send(None)
+            work: Pass | None = connection.recv()
+            if work is None:
+                return
+            yield work
+
+    await ShardWorker(run, send).work(passes())
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

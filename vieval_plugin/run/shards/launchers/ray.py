@@ -19,8 +19,7 @@ from typing import Any
 from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.run.shards.folder import ShardFolder, open_folder
 from vieval_plugin.run.shards.launchers.processes import MOST_DEATHS
-from vieval_plugin.run.shards.passes import Pass, PassQueue
-from vieval_plugin.run.shards.reports import ShardReport, Written
+from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
 from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
 
 _PASSES = 2  # that an actor has: one that it judges, and the next
