@@ -160,7 +160,7 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
 
     Args:
         anchor: the repeats.
-        new: one verdict a sample, in the anchor's order.
+        fresh: one verdict a sample, in the anchor's order.
         seed: of the permutations.
     """
     rows = [

@@ -210,7 +210,7 @@ class CardAudit:
 
     @property
     def flagged(self) -> list[AuditRow]:
-        """What it is fooled by."""
+        """The effects that fool it."""
         return [row for row in self.rows if row.finding.startswith(FLAGGED)]
 
 

@@ -65,7 +65,7 @@ def card_from_results(
     Args:
         results: the model's.
         published: the folder of published verdicts.
-        out: the folder of the card.
+        folder: of the card.
         options: what failed verdicts are, number of resamples, the seed.
         on_step: called with a line on what comes next.
 

@@ -98,7 +98,7 @@ async def _judge_into(
 
 
 def _require_same_run(path: Path, source: SampleSource, runs: dict[str, Provenance]) -> Usage:
-    """What a run took that is complete; VievalError where it was another one."""
+    """The usage of a complete run; VievalError where it was another one."""
     try:
         document = read_json(run_file(path).read_bytes())
         earlier = {name: run["provenance"] for name, run in document["runs"].items()}

@@ -50,7 +50,7 @@ _CONSISTENT = "votes_consistent_share_value"
 
 @dataclass(frozen=True)
 class Material:
-    """What an entry is made of: a run under the model's name, its files, and what is known of it from elsewhere.
+    """Material of an entry: a run under the model's name, its files, and what is known of it from elsewhere.
 
     `available` is how many samples there were to choose from, 0 where nobody knows; `seconds` those of its calls.
     """
@@ -67,7 +67,7 @@ def entry_of(material: Material, published: Path, folder: Path, options: Statist
     Args:
         material: its verdicts.
         published: the folder of published verdicts.
-        out: the folder that files are named from.
+        folder: the one that files are named from.
         options: what failed verdicts are, number of resamples, the seed.
 
     Raises:
@@ -131,7 +131,7 @@ def _summaries(benchmark: Benchmark, run: Run, options: StatisticsOptions) -> li
 
 
 def _ceiling(headline: Headline, label: str) -> str:
-    """Where a judge is to the annotators: `above`, `below`, or that it is shown to be neither; empty where none is known."""
+    """The side of the annotators on which a judge is: `above`, `below`, or shown to be neither; empty where none is known."""
     if headline.ceiling and (compared := headline.ceiling(label)):
         return compared.position
     people = next((estimate for name, estimate in headline.references.items() if "ceiling" in name), Estimate(math.nan))

@@ -121,7 +121,7 @@ def _difference(comparison: Comparison, label: str, rival: str) -> Difference | 
 def _differences_by_part(
     benchmark: Benchmark, headline: Headline, judge_run: Run, rival: Run, options: StatisticsOptions
 ) -> dict[str, Difference]:
-    """By part, how far the own judge is ahead of another there; p is adjusted over these parts."""
+    """The lead of the own judge over another, by part; p is adjusted over these parts."""
     differences: dict[str, Difference] = {}
     for part in judge_run.records if len(judge_run.records) > 1 else ():
         if part in rival.records:

@@ -48,7 +48,7 @@ class PlannedEntry:
 
     @property
     def unit(self) -> str:
-        """What its samples are called."""
+        """The name of its samples."""
         return "contests" if isinstance(self.judged[0], Contest) else "samples"
 
     @property
@@ -90,7 +90,7 @@ def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
 
 
 def even_sizes(capacities: Sequence[int], n: int, seed: int) -> list[int]:
-    """How many to take of each cell so that n are taken as evenly as can be, none of it more than it has.
+    """Sizes of samples of cells, n in all, as even as can be, none larger than its cell.
 
     >>> even_sizes([5, 100, 100], 25, 0), sum(even_sizes([5, 100, 100], 26, 0)), even_sizes([2, 3], 9, 0)
     ([5, 10, 10], 26, [2, 3])
@@ -209,7 +209,7 @@ class PlannedCalls:
 
     @property
     def line(self) -> str:
-        """In words, for a terminal."""
+        """A line for a terminal."""
         return f"{self.name}: {' '.join(filter(None, (self.qualifier, calls_text(self.calls, self.answers))))}"
 
 

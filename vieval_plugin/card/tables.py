@@ -86,7 +86,7 @@ def answers_table(card: Card) -> Table:
 
 
 def audit_tables(card: Card) -> list[Table]:
-    """What each judge is fooled by, and what its samples do not decide; what is as it ought to be is counted."""
+    """Effects that fool each judge or that its samples do not decide; the others are counted."""
     header = ("change to the image", "aspect", "n", "mean score moves by [95%]", "finding")
     tables = []
     for audit in card.audits:

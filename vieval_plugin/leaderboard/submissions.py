@@ -49,7 +49,7 @@ class SubmittedRun:
 
 @dataclass(frozen=True)
 class Submission:
-    """What the leaderboard keeps of a card: the model, when it was made, and its runs."""
+    """The part of a card that the leaderboard keeps."""
 
     submission: int
     model: str

@@ -69,7 +69,7 @@ def views_of(
 
 
 def leader_of(view: BoardView) -> str:
-    """Who leads a table, in words that follow the name of the benchmark."""
+    """The leaders of a table, in words that follow the name of the benchmark."""
     ranked = [row for row in view.rows if row.rank]
     if not ranked:
         return "no judge is ranked"

@@ -123,7 +123,7 @@ def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
 
 
 def title(boards: Sequence[Board]) -> str:
-    """Who leads each leaderboard, in a sentence.
+    """A sentence on the leaders of each leaderboard.
 
     >>> title([Board("b", "Mine", (), (), (), "", "", "GPT-4o is the best published judge")])
     'On Mine, GPT-4o is the best published judge.'

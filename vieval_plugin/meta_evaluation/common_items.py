@@ -67,8 +67,8 @@ def compared_means(
         items: by the system's label, its items by their names.
         unit: what items are called.
         entrants: what systems are called.
-        lacking: by label, the parts that a system has no item of.
-        asked: how many items any system was asked about, where that may be more than any has.
+        missing_parts: by label, the parts that a system has no item of.
+        total: number of items that any system was asked about, where that may be more than any has.
         constants: values of answers that never look, by the names of items; a system stands beside the best on its own.
 
     >>> right = {"a": JudgedItem("a", 1.0), "b": JudgedItem("b", 0.0)}
@@ -114,7 +114,7 @@ def compared_correlations(
         part: the benchmark's.
         aspect: what is rated.
         coefficient: `spearman` or `pearson`.
-        items, asked: as for `compared_means`.
+        items, total: as for `compared_means`.
 
     >>> scores = {str(n): JudgedItem(str(n), n, n % 3) for n in range(9)}
     >>> compared = compared_correlations("all", "SC", "pearson", {"first": scores, "second": scores})

@@ -287,7 +287,7 @@ def not_above_constant(compared: ComparedStatistic, benchmark: str, options: Sta
 
 
 def above_constant_p(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> dict[str, float]:
-    """By label, the p of each system against its constant baseline, not adjusted; none where there is no such test.
+    """The p of each system against its constant baseline, not adjusted, by label; none where there is no such test.
 
     Args:
         compared, benchmark, options: as for `compare_systems`.

@@ -253,7 +253,7 @@ def _compared(
 
 
 def _undefined(estimate: GeneratorEstimates) -> str:
-    """Why a generator has no corrected mean; empty where it has."""
+    """The reason why a generator has no corrected mean; empty where it has."""
     return estimate.corrected.mean.reason if estimate.rated else "people rated none of its images"
 
 

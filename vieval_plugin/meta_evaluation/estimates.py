@@ -1,4 +1,4 @@
-"""From the rows of a part to an estimate: a value with the interval of its resamples, and averages over parts."""
+"""Estimates from the rows of a part: a value with the interval of its resamples, and averages over parts."""
 
 from __future__ import annotations
 

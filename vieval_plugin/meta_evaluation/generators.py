@@ -118,9 +118,9 @@ def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], 
     cells: dict[Key, float] = {}
     aspects = tuple(dict.fromkeys(aspect for generator in judged for aspect in generator.aspects))
     tables.append(_means(benchmark, judged, aspects, options, cells))
-    for heading in BREAKDOWNS:
-        table = _broken_down(benchmark, heading, judged, aspects, options, cells)
-        if table.rows and len({row[0] for row in table.rows}) > (1 if heading in ("part", "kind") else 0):
+    for breakdown in BREAKDOWNS:
+        table = _broken_down(benchmark, breakdown, judged, aspects, options, cells)
+        if table.rows and len({row[0] for row in table.rows}) > (1 if breakdown in ("part", "kind") else 0):
             tables.append(table)
     if differences := _differences(benchmark, judged, options):
         tables.append(differences)

@@ -41,7 +41,7 @@ class Rating:
 
 
 class StatisticRows(Protocol):
-    """What a report makes of a part's observations, for its statistics to compute from; `scored` are those with a score."""
+    """A part's observations as a report's statistics compute from them; `scored` are those with a score."""
 
     @property
     def scored(self) -> Sequence[Observation]: ...
@@ -113,7 +113,7 @@ class Report(Protocol):
         part: str,
         options: StatisticsOptions,
     ) -> StatisticRows:
-        """What the statistics are computed from: a part's observations, failed verdicts filled."""
+        """Rows that the statistics are computed from: a part's observations, failed verdicts imputed."""
         ...
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
@@ -243,7 +243,7 @@ def compared_judge_statistic(
         statistic: of the benchmark.
         part: the benchmark's.
         rows: by judge, what the statistic is computed from.
-        asked: number of samples, or whatever the test's items are, that judges were asked about: one that has a score
+        total: number of samples, or whatever the test's items are, that judges were asked about: one that has a score
             for fewer than half of them is not ranked. 0 takes the most that any judge has.
     """
     aspect = statistic.aspect

@@ -121,7 +121,7 @@ def bounds(tie_handlings: Iterable[VoteScheme]) -> dict[str, Share]:
 
 
 def all_pairs_right_shares(scheme: str) -> dict[str, Share]:
-    """Of rankings the share of contests all of whose pairs are right, by tie handling."""
+    """The share of contests all of whose pairs are right, by tie handling; of rankings alone."""
 
     def all_pairs_accuracy(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
         contest_points = group_points(answers.points(ties), answers.pairs.contest.tolist())[1]

@@ -190,7 +190,7 @@ def _with_answer(outcomes: Mapping[str, Sequence[ContestOutcome]]) -> dict[str, 
 
 
 def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
-    """Of each pair whether the first and the second candidate are no image or, for a judge of samples, have no score."""
+    """True for each candidate of each pair that is no image or, for a judge of samples, has no score."""
     contested = [o.contest.without_image if o.contest else () for o in pairs.observations]
     unscored = np.isnan(pairs.scores(subject)) if subject != VOTES else np.zeros((2, len(pairs.contest)), dtype=bool)
     return [
@@ -249,7 +249,7 @@ def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status
 
 @dataclass(frozen=True)
 class PositionBias:
-    """How often a judge that was asked in both orders prefers what it is shown first.
+    """The preference of a judge that was asked in both orders for what it is shown first.
 
     `first_shown` is the share of answers for the candidate shown first, ties counting half: 0.5 without bias.
     `contradicted` counts the `contests` in which each order's answer is for the other candidate.
@@ -291,7 +291,7 @@ def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
 
 
 def _first_shown(record: Record) -> list[float]:
-    """Of each order that has an answer: 1 for the candidate shown first, 0 for the other, 1/2 for neither."""
+    """Points of each order that has an answer: 1 for the candidate shown first, 0 for the other, 1/2 for neither."""
     choice = record.verdict.choice
     if choice is None or len(record.candidates) != 2:
         return []

@@ -48,7 +48,7 @@ class BenchmarkComparison:
 
     @property
     def title(self) -> str:
-        """What its judges judged, in words."""
+        """The benchmark in words."""
         return YOUR_IMAGES if self.benchmark == OWN else self.benchmark
 
     @property

@@ -73,7 +73,7 @@ def gate(
 
 
 def no_other_generator(generator: str) -> str:
-    """What a gate lacks where there is one generator."""
+    """The message of a gate that has one generator."""
     return f"--margin compares {generator} with another generator, and there is none"
 
 

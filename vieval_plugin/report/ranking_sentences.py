@@ -19,7 +19,7 @@ _MOST_NAMED = 4
 
 
 def answer(ranking: GeneratorRanking, bias: PositionBias | None = None) -> str:
-    """Which generator is best, in one sentence.
+    """The best generator of a ranking in one sentence.
 
     Args:
         ranking: with one generator or more.
@@ -125,7 +125,7 @@ def _few_ratings(corrected: CorrectedRanking) -> str:
 
 
 def why_not(ranking: GeneratorRanking, generators: Sequence[str]) -> str:
-    """Why generators of a ranking cannot be compared."""
+    """Reasons why generators of a ranking cannot be compared."""
     reasons = [f"{g.generator}: {g.reason}" for g in ranking.generators if g.generator in generators and g.reason]
     return "; ".join(reasons) or f"they have no {ranking.comparison.compared.unit} in common"
 
@@ -213,7 +213,7 @@ def _a(measured: str) -> str:
 
 
 def _result(ranking: GeneratorRanking, pair: SystemPair, n: int = 0) -> str:
-    """What a pair measured."""
+    """The result of a pair in words."""
     if ranking.statistic == WIN_RATE:
         value, low, high = _ends(pair.result.difference)
         share = Estimate(EVEN + value, EVEN + low, EVEN + high)
@@ -232,7 +232,7 @@ def _result(ranking: GeneratorRanking, pair: SystemPair, n: int = 0) -> str:
 
 
 def _on_items(ranking: GeneratorRanking, pair: SystemPair) -> str:
-    """What a difference was measured on, and why that is not as many as the table has of a generator."""
+    """The items that a difference was measured on, with the reason where the table has more of a generator."""
     unit = ranking.comparison.compared.unit
     counts = {g.scored for g in ranking.generators if g.generator in (pair.first, pair.second)}
     if ranking.statistic != MEAN or counts == {pair.n}:

@@ -354,19 +354,19 @@ def _pairs(ranking: GeneratorRanking) -> Table:
 def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
     """A row a word, a column a generator, of what is a plain mean; too many of either are in the files alone."""
     tables = []
-    for (heading, statistic), breakdown in _grouped(rankings, "heading", "statistic").items():
-        names = list(dict.fromkeys(generator.generator for ranking in breakdown for generator in ranking.generators))
+    for (breakdown, statistic), members in _grouped(rankings, "breakdown", "statistic").items():
+        names = list(dict.fromkeys(generator.generator for ranking in members for generator in ranking.generators))
         if len(names) > _WIDEST:
             continue
         rows = []
-        for ranking in breakdown[:_MOST_ROWS]:
+        for ranking in members[:_MOST_ROWS]:
             cells = {generator.generator: _short(generator) for generator in ranking.generators}
             prompts = max(generator.prompts for generator in ranking.generators)
             rows.append((ranking.breakdown_value, str(prompts), *(cells.get(name, "") for name in names)))
-        more = f"; {_MOST_ROWS} of {len(breakdown)}, all in the CSV" if len(breakdown) > _MOST_ROWS else ""
-        first = breakdown[0]
-        title = f"{_title(first)}, {first.judge}: {first.aspect} by {heading}, {statistic} (rank){more}"
-        tables.append(Table(f"by_{heading}", title, (heading, "prompts", *names), tuple(rows)))
+        more = f"; {_MOST_ROWS} of {len(members)}, all in the CSV" if len(members) > _MOST_ROWS else ""
+        first = members[0]
+        title = f"{_title(first)}, {first.judge}: {first.aspect} by {breakdown}, {statistic} (rank){more}"
+        tables.append(Table(f"by_{breakdown}", title, (breakdown, "prompts", *names), tuple(rows)))
     return tables
 
 

@@ -12,7 +12,7 @@ from vieval_plugin.records import JudgeName
 def judges_together(
     rows: Sequence[tuple[JudgeName, Comparison | None]], contradictory: Collection[JudgeName] = ()
 ) -> str:
-    """One sentence over judges; empty of one, of two that agree, and where no generators were compared.
+    """A sentence over judges; empty of one, of two that agree, and where no generators were compared.
 
     Args:
         rows: each judge with its comparison of the generators.

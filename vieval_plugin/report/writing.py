@@ -62,7 +62,7 @@ def write_report(
 
     Args:
         results: what runs left behind.
-        out: a folder, made where it is not there.
+        folder: the report's, made where it is not there.
         options: what failed verdicts and ratings not given are, how many draws, the seed.
         expected: a CSV of printed cells, in the form that `expect` reads.
         order: a file with an image model a line, the best first, that rankings are compared with.

@@ -34,7 +34,7 @@ def sentences(board: Leaderboard, with_subject: bool = True) -> list[str]:
 
     Args:
         board: with one row or more.
-        named: whether the first says whose scores of which images these are, where rows are generators.
+        with_subject: whether the first says whose scores of which images these are, where rows are generators.
     """
     scores_of = f" on {board.against}" if board.headline.judge and with_subject else ""
     rows = [row for row in board.rows if row.estimate.defined]

@@ -46,7 +46,7 @@ def select_items(
     Args:
         items: all samples and contests, of all benchmarks.
         seed: decides which are drawn at random.
-        most: number of tiles.
+        tiles: number of tiles.
         sampled: number of these that are drawn at random.
 
     >>> select_items([], 0)

@@ -16,7 +16,7 @@ _UNKNOWN = "not known"
 class HeadlineColumns:
     """Cells of a headline's table beside the number.
 
-    `names` are the first cells of the rows, under `heading`. `before` and `after` are the columns that stand before and
+    `names` are the first cells of the rows, under `heading`. `left_columns` and `right_columns` are those that stand before and
     after the number, by their heading. `alike` says in words what all rows have in common.
     """
 
@@ -77,7 +77,7 @@ def _is_alike(cells: Sequence[str]) -> bool:
 
 
 def _in_common(alike: Mapping[str, str]) -> str:
-    """What all rows have in common, in sentences; what is not known of any row stands together."""
+    """Sentences on the cells that all rows have in common; those not known of any row stand together."""
     unknown = [name for name, value in alike.items() if value == _UNKNOWN]
     values = [f"{name} {value}" for name, value in alike.items() if value != _UNKNOWN]
     alike_words = [f"In all rows: {', '.join(values)}."] if values else []

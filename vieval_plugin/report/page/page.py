@@ -93,7 +93,7 @@ class _Row:
 
 
 def subject(sections: Sequence[PageSection]) -> str:
-    """What a page is about, in a line: whose agreement with whom, or whose images were judged by which judges."""
+    """The subject of a page, in a line: whose agreement with whom, or whose images were judged by which judges."""
     runs = [run for section in sections for run in section.runs]
     if not runs:
         return "Results without verdicts"
@@ -187,7 +187,7 @@ def _gallery_tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list
 
 
 def _annotators(sections: Sequence[PageSection]) -> str:
-    """What gave the ratings, in a word: people, or defects that are known because they were drawn."""
+    """The origin of the ratings, in a word: people, or defects that are known because they were drawn."""
     return "known" if all(section.benchmark.synthetic for section in sections) else "annotators"
 
 

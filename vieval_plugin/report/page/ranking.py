@@ -114,7 +114,7 @@ def write_page(
 
 
 def _subject(report: RankReport) -> str:
-    """What was judged, by whom, and whether ratings correct it."""
+    """The images that were judged, by whom, and whether ratings correct it."""
     names = [
         YOUR_IMAGES.capitalize() if name == OWN else name for name in dict.fromkeys(r.benchmark for r in report.main)
     ]
@@ -124,7 +124,7 @@ def _subject(report: RankReport) -> str:
 
 
 def _strip(report: RankReport, sections: Sequence[RankingSection]) -> Markup:
-    """Of the first ranking: the best and the worst of each generator, or of contests one of each group of prompts."""
+    """The best and the worst of each generator in the first ranking, or of contests one of each group of prompts."""
     if not sections:
         return Markup("")
     ranking, groups = report.main[0], sections[0].groups
@@ -208,7 +208,7 @@ def _count_text(number: int, limit: int) -> str:
 
 
 def _lead(records: Sequence[Record], ranking: GeneratorRanking, order: Sequence[str]) -> float:
-    """How far the first generator is ahead of the best other one on a prompt; NaN where that is not known."""
+    """The lead of the first generator over the best other one on a prompt; NaN where that is not known."""
     values = defaultdict(list)
     for record in records:
         if ranking.statistic == WIN_RATE:
