@@ -1,16 +1,12 @@
 """Benchmarks' own statistics, from observations to a task's numbers, a group's and a skill's."""
 
-import json
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from PIL import Image as Picture
 from scipy import stats
 
-from tests import in_process
-from tests.fake_server import FakeServer
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation import metrics, statistics
 from vieval_plugin.meta_evaluation.label_statistics import STATISTICS, LabelRows
@@ -146,42 +142,3 @@ def test_tables_have_a_row_a_judge_and_one_a_skill_and_their_numbers_as_cells():
     )
     assert [row[:5] for row in skills.rows] == [("all", "x", "odd", "2", "2"), ("all", "y", "odd", "2", "2")]
     assert made.cells[Key("statistics", "all", "", "x", "pearson", "SC")] == pytest.approx(1)
-
-
-@pytest.fixture
-def winoground(tmp_path):
-    """A folder in Winoground's layout with four examples of random images."""
-    folder = tmp_path / "winoground"
-    (folder / "images").mkdir(parents=True)
-    rng, rows = np.random.default_rng(0), []
-    for i in range(4):
-        for k in (0, 1):
-            pixels = rng.integers(0, 255, (32, 32, 3), dtype=np.uint8)
-            Picture.fromarray(pixels).save(folder / "images" / f"ex_{i}_img_{k}.png")
-        captions = {"caption_0": f'a "dog" {i} {{left}} of a cat', "caption_1": f"a cat left of a dog {i}"}
-        rows.append({"id": i, "image_0": f"ex_{i}_img_0", "image_1": f"ex_{i}_img_1", **captions, "tag": "Relation"})
-    (folder / "examples.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    return tmp_path
-
-
-def test_winoground_through_lmms_eval_matches_a_direct_computation(results_of, winoground, tmp_path):
-    options = tmp_path / "v.yaml"
-    options.write_text("store: {use: false}\n")
-    with FakeServer() as server:
-        in_process.run(
-            *("--model", "vieval_openai", "--model_args", f"model=fake,base_url={server.base_url}"),
-            *("--tasks", "winoground_vqascore", "--output_path", tmp_path / "out", "--log_samples"),
-            data=winoground,
-            options=options,
-        )
-    results, samples = results_of(tmp_path / "out")
-    scores = {}
-    for row in samples["winoground_vqascore"]:
-        verdict = json.loads(
-            row["filtered_resps"][0] if isinstance(row["filtered_resps"], list) else row["filtered_resps"]
-        )
-        scores[verdict["id"]["uid"]] = verdict["verdict"]["scores"]["SC"]
-    text = [scores[f"{i}#i0t0"] > scores[f"{i}#i0t1"] and scores[f"{i}#i1t1"] > scores[f"{i}#i1t0"] for i in range(4)]
-    found = results["results"]["winoground_vqascore"]
-    assert found["text_score_value,none"] == np.mean(text)
-    assert found["scored_count,none"] == 16

@@ -118,6 +118,12 @@ class Browser:
         """Write the page as a PDF, as the browser prints it."""
         self._do("print", file=str(file))
 
+    def require_quiet_and_readable(self, file, width, scheme="light"):
+        """Open a file in a window: nothing is asked for, complained about or hard to read, and nothing sticks out."""
+        self.open(file, width=width, height=900, scheme=scheme)
+        assert (self.requested(), self.complaints(), self.violations()) == ([], [], [])
+        assert self.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
     def cpu_seconds(self):
         """CPU seconds that all processes of the browser have taken so far."""
         return self._do("cpu")

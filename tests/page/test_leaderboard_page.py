@@ -23,9 +23,7 @@ def page(shared_data, tmp_path_factory):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
 def test_it_is_quiet_and_readable(browser, page, scheme, width):
-    browser.open(page, width=width, height=900, scheme=scheme)
-    assert (browser.requested(), browser.complaints(), browser.violations()) == ([], [], [])
-    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    browser.require_quiet_and_readable(page, width, scheme)
     assert page.stat().st_size < MOST_BYTES
 
 

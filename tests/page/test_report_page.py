@@ -57,10 +57,7 @@ def test_cards_of_a_row_have_one_height(browser, page, width):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_is_quiet_and_readable(browser, page, scheme):
-    browser.open(page, scheme=scheme)
-    assert browser.requested() == []
-    assert browser.complaints() == []
-    assert browser.violations() == []
+    browser.require_quiet_and_readable(page, 1280, scheme)
     assert browser.evaluate("document.title") != "1"
     assert browser.evaluate("[document.scripts.length, document.images.length]") == [1, 0]
 
@@ -126,7 +123,5 @@ def test_the_page_of_a_ranking_is_quiet_and_readable(browser, tmp_path, scheme):
     results = generators(tmp_path, {f"mine {EVIL}": [0.9] * 9, "theirs": [0.1] * 8 + [None]})
     write_page(rank_results(results, None, StatisticsOptions(draws=100)), tmp_path / "rank.html", StatisticsOptions())
     for width in (360, 1440):
-        browser.open(tmp_path / "rank.html", width=width, height=900, scheme=scheme)
-        assert (browser.requested(), browser.complaints(), browser.violations()) == ([], [], [])
-        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        browser.require_quiet_and_readable(tmp_path / "rank.html", width, scheme)
     assert browser.evaluate("document.title.startsWith('mine <img')")

@@ -127,21 +127,12 @@ FOUR_OBSERVERS = [  # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliabi
 ]
 
 
-@pytest.mark.parametrize(("level", "printed"), [*zip(LEVELS, (0.743, 0.815, 0.849, 0.797), strict=True)])
-def test_alpha_of_the_published_example_is_the_printed_one(level, printed):
-    assert round(agreement.krippendorff_alpha(FOUR_OBSERVERS, level), 3) == printed
-
-
 # What alpha was computed once with the package krippendorff 0.9.0 (GPL-3, so it is not installed with VIEval), as
 # krippendorff.alpha(reliability_data=numpy.array(data), level_of_measurement=level) for the levels in the order of LEVELS.
 OF_THE_PACKAGE = {
     "published": (
         FOUR_OBSERVERS,
         (0.743421052631579, 0.8153875037548814, 0.8491071428571428, 0.7974027747116121),
-    ),
-    "complete": (
-        [[1, 1, 2, 3, 4, 2, 4, 1], [1, 2, 2, 3, 4, 2, 4, 2], [2, 1, 3, 1, 4, 1, 4, 1]],
-        (0.3397129186602871, 0.6328873958824455, 0.7383059418457649, 0.5224980321673336),
     ),
     "scores with gaps": (  # the first three items lack one score, the fourth has one only, the last none
         [
@@ -151,14 +142,6 @@ OF_THE_PACKAGE = {
             [0.289, 0.346, 0.701, NAN, 0.13, 0.548, 0.87, 0.692, 0.81, NAN],
         ],
         (0.03315649867373993, 0.5886013452739431, 0.5105620945218974, 0.1505228404102512),
-    ),
-    "halves, with zeros": (
-        [
-            [0.5, 0.0, 0.5, 1.0, 0.0, 1.0, 0.5, 1.0, 1.0, 0.0, 1.0, 1.0],
-            [0.5, 0.5, 0.5, 0.5, 0.5, 1.0, 0.0, 0.0, 0.5, 0.0, 0.5, 0.0],
-            [1.0, 1.0, 0.5, 1.0, 0.5, 0.5, 0.0, 0.0, 0.5, 0.0, 0.5, 0.0],
-        ],
-        (0.1352941176470589, 0.17165242165242167, 0.16556291390728473, 0.32666666666666677),
     ),
 }
 

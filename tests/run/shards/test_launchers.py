@@ -17,25 +17,13 @@ from tests.shard_runs import (
     start,
     verdicts,
     wait_until,
-    write_parquet,
 )
 from vieval_plugin.errors import VievalError
 from vieval_plugin.run.shards.launchers.parts import part_of
 
+pytestmark = pytest.mark.usefixtures("no_store")
 SMALL = ("--rows-per-shard", "8", "--num-concurrent", "4")
 EVERY = [f"u{number}" for number in range(120)]
-
-
-@pytest.fixture(autouse=True)
-def no_store(tmp_path, monkeypatch):
-    """Options without a store, so that all that is asked is counted."""
-    (tmp_path / "options.yaml").write_text("store: {use: false}\n")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
-
-
-@pytest.fixture
-def data(tmp_path):
-    return write_parquet(tmp_path / "data")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")

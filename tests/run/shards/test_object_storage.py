@@ -4,26 +4,13 @@ import io
 
 import pytest
 
-from tests.fake_s3 import KEYS, FakeS3
-from tests.shard_runs import arguments, parquet, picture, write_parquet, write_tar
+from tests.fake_s3 import FakeS3
+from tests.shard_runs import arguments, parquet, picture, write_tar
 
+pytestmark = pytest.mark.usefixtures("keys")
 SMALL = ("--rows-per-shard", "8")
 
 pytest.importorskip("pyarrow.fs")
-
-
-@pytest.fixture(autouse=True)
-def keys(tmp_path, monkeypatch):
-    """Keys of the bucket, from the environment, and no store, so that all that is asked is counted."""
-    (tmp_path / "options.yaml").write_text("store: {use: false}\n")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.fixture
-def data(tmp_path):
-    return write_parquet(tmp_path / "data")
 
 
 def verdicts_in(bucket):

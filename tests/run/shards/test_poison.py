@@ -1,15 +1,8 @@
 """A row that ends every process that judges it is the only one without a verdict, by each launcher."""
 
-import pytest
-
-from tests.shard_runs import ended, fatal_judge, files_in, start, verdicts, write_parquet
+from tests.shard_runs import ended, fatal_judge, files_in, start, verdicts
 
 SMALL = ("--rows-per-shard", "8")
-
-
-@pytest.fixture
-def data(tmp_path):
-    return write_parquet(tmp_path / "data")
 
 
 def require_only(out, *fatal):

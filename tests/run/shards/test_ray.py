@@ -23,11 +23,14 @@ from tests.shard_runs import (
     start,
     verdicts,
     wait_until,
-    write_parquet,
 )
 from vieval_plugin.errors import VievalError
 
-pytestmark = [needs("ray"), pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")]
+pytestmark = [
+    needs("ray"),
+    pytest.mark.usefixtures("no_store"),
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc"),
+]
 
 MARK = "VIEVAL_TEST_CLUSTER"
 SMALL = ("--rows-per-shard", "8", "--num-concurrent", "4", "--workers", "2")
@@ -52,18 +55,6 @@ def cluster(tmp_path_factory):
         running.second = running.add_node(num_cpus=1, num_gpus=1, object_store_memory=100 << 20)
     yield running
     running.shutdown()
-
-
-@pytest.fixture(autouse=True)
-def no_store(tmp_path, monkeypatch):
-    """Options without a store, so that all that is asked is counted."""
-    (tmp_path / "options.yaml").write_text("store: {use: false}\n")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
-
-
-@pytest.fixture
-def data(tmp_path):
-    return write_parquet(tmp_path / "data")
 
 
 def actors(cluster):

@@ -6,25 +6,12 @@ import pyarrow
 import pytest
 
 from tests.fake_s3 import KEYS, FakeS3
-from tests.shard_runs import arguments, less_costs, parquet, picture, rows, verdicts, write_parquet
+from tests.shard_runs import arguments, less_costs, parquet, picture, rows, verdicts
 
 pytest.importorskip("pyarrow.fs")
 pytest.importorskip("duckdb")
+pytestmark = pytest.mark.usefixtures("keys")
 SECRET = KEYS["AWS_SECRET_ACCESS_KEY"]
-
-
-@pytest.fixture(autouse=True)
-def keys(tmp_path, monkeypatch):
-    """Keys of the bucket, from the environment, and no store."""
-    (tmp_path / "options.yaml").write_text("store: {use: false}\n")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.fixture
-def data(tmp_path):
-    return write_parquet(tmp_path / "data")
 
 
 @pytest.fixture

@@ -38,19 +38,8 @@ from vieval_plugin import __version__
 from vieval_plugin.config import Config
 from vieval_plugin.run.shards.start import MOST_STORED, with_store
 
+pytestmark = pytest.mark.usefixtures("no_store")
 SMALL = ("--rows-per-shard", "8")
-
-
-@pytest.fixture(autouse=True)
-def no_store(tmp_path, monkeypatch):
-    """Options without a store, so that all that is asked is counted."""
-    (tmp_path / "options.yaml").write_text("store: {use: false}\n")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
-
-
-@pytest.fixture
-def data(tmp_path):
-    return write_parquet(tmp_path / "data")
 
 
 def test_each_row_has_its_verdict_in_the_file_of_its_shard(vieval, server, data, tmp_path):
