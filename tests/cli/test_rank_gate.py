@@ -55,6 +55,14 @@ def test_a_generator_whose_images_fail_does_not_pass_whatever_the_status(gate, s
     assert code == 3
     [sentence] = [line for line in shown if "new fails more often than old: on 67 prompts" in line]
     assert "failures as the lowest score: difference -0.2" in sentence
+    code, shown = gate(new, old, new_failed=[(n, status) for n in range(N)])
+    assert code == 3
+    assert any(
+        line.startswith(
+            "new fails more often than old: on 200 prompts, where old does on 0 others (p < .001) (no common"
+        )
+        for line in shown
+    )
 
 
 def test_better_is_said_only_if_it_holds_with_failures_as_the_lowest_score(gate):

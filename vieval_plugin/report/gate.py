@@ -53,7 +53,7 @@ def gate(
         again: the words on how to judge again what a call or a tool failed on.
 
     Raises:
-        VievalError: there is no other generator, or no prompt that both have a score of.
+        VievalError: there is no other generator, or no prompt that both have a score of and none on which the first fails alone.
     """
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
@@ -64,7 +64,7 @@ def gate(
         if evidence.same_files:
             decided.append(("not_worse", same_files_sentence(mine, reference)))
             continue
-        if ranking.comparison.pair_of(mine, reference) is None:
+        if ranking.comparison.pair_of(mine, reference) is None and not evidence.more_failures[0]:
             raise VievalError(f"--margin cannot compare {mine} with {reference}: {why_not(ranking, (mine, reference))}")
         decided.append(_decided(ranking, evidence, mine, reference, margin, bias, again))
     decisions = {decision for decision, _ in decided}
@@ -110,7 +110,8 @@ def _decided(
     unit = ranking.comparison.compared.unit
     scored, penalised = evidence.scored, evidence.penalised
     failures = any(evidence.more_failures)
-    measured = f"({_mean(ranking, mine, reference)} on {scored.n} {unit}{_at_worst(scored)}{_with_failures(penalised) if failures else ''})"
+    by_both = f"{_mean(ranking, mine, reference)} on {scored.n} {unit}{_at_worst(scored)}"
+    measured = f"({by_both}{_with_failures(penalised) if failures else ''})"
     if reason := _nothing_decides(ranking, evidence, mine, reference, bias, again):
         return (
             "undecided",
@@ -153,7 +154,7 @@ def _nothing_decides(
     ]
     if unranked and evidence.penalised.decision(0) != "worse":
         return unranked[0]
-    if evidence.scored.n < LEAST_FOR_A_TEST:
+    if evidence.scored.n < LEAST_FOR_A_TEST and more_failures_p(*evidence.more_failures) > LEVEL:
         return f"at least {LEAST_FOR_A_TEST} {unit} are needed"
     pair = ranking.comparison.pair_of(mine, reference)
     if ranking.statistic == CORRECTED and pair and math.isnan(pair.adjusted):
@@ -163,7 +164,8 @@ def _nothing_decides(
 
 def _mean(ranking: GeneratorRanking, mine: str, reference: str) -> str:
     pair = ranking.comparison.pair_of(mine, reference)
-    assert pair is not None
+    if pair is None:
+        return "no common score"
     difference = (pair.result if pair.first == mine else pair.result.turned).difference
     ends = f" [{difference.low:.3f}, {difference.high:.3f}]" if difference.has_interval else ""
     return f"difference {difference.value:.3f}{ends}"
