@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -19,6 +18,7 @@ from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.text.redaction import without_secrets
 from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.text.wording import nan_to_none
 
 SCHEMA = 2
 OWN = "own"
@@ -330,7 +330,7 @@ def _contest_target(contest: Contest) -> str:
 
 def _ratings(sample: Sample) -> dict[str, list[float | None]]:
     """People's ratings as JSON values: null where a rater gave none."""
-    return {aspect: [None if math.isnan(v) else v for v in values] for aspect, values in sample.ratings.items()}
+    return {aspect: [nan_to_none(value) for value in values] for aspect, values in sample.ratings.items()}
 
 
 def lines_of(text: str) -> list[str]:

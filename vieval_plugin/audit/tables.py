@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from vieval_plugin.audit.audit import ORDER, Audit, AuditPlan
@@ -10,6 +9,7 @@ from vieval_plugin.audit.effects import LEAST_EFFECT, Effect
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.text.tables import text_table
+from vieval_plugin.text.wording import decimals, nan_to_none
 
 _NUMBERS = ("before", "after", "difference", "low", "high", "p", "adjusted")
 _MEANS = ("change", "aspect", "n", "failed", "before", "after")
@@ -107,7 +107,12 @@ def _flag_text(effect: Effect) -> str:
 
 def _effect_row(effect: Effect) -> tuple[str, ...]:
     difference = with_interval(effect.difference, digits=3)
-    numbers = (_short(effect.mean_before), _short(effect.mean_after), difference, p_text(effect.adjusted))
+    numbers = (
+        decimals(effect.mean_before, ".3f", "-"),
+        decimals(effect.mean_after, ".3f", "-"),
+        difference,
+        p_text(effect.adjusted),
+    )
     return (effect.change, effect.aspect, str(effect.n), str(effect.failed), *numbers, effect.expected, effect.finding)
 
 
@@ -117,13 +122,9 @@ def _numbers(effect: Effect) -> tuple[float, ...]:
     return *means, difference.value, difference.low, difference.high, effect.p, effect.adjusted
 
 
-def _short(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
-
-
 def _cell(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.6g}"
+    return decimals(value, ".6g", "undefined")
 
 
 def _json(value: object) -> object:
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return nan_to_none(value) if isinstance(value, float) else value

@@ -26,7 +26,7 @@ from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.session import Counted, Session
 from vieval_plugin.tasks import tasks
-from vieval_plugin.text.plural import plural
+from vieval_plugin.text.wording import plural
 
 SAMPLES, CONTESTS = 600, 400
 """Samples of a benchmark of ratings, and contests of one of votes, where nobody says how many."""

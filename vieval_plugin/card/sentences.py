@@ -8,7 +8,7 @@ from vieval_plugin.card.card import UNDECIDED, Card, CardAudit, CardEntry, Diffe
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.report.headlines.costs import WARNED
 from vieval_plugin.report.headlines.words import ASPECTS, heading_words, reason_words, short_decimal, task_type
-from vieval_plugin.text.plural import plural
+from vieval_plugin.text.wording import enumeration, plural
 
 _MOST_NAMED = 4
 """Judges that a sentence names; of more it says how many there are."""
@@ -33,7 +33,7 @@ def sentence(card: Card) -> str:
     """
     rated = [entry for entry in card.entries if not entry.synthetic]
     synthetic = list(dict.fromkeys(entry.title for entry in card.entries if entry.synthetic))
-    note = f"; the drawn images of {_enumeration(synthetic)} say nothing of real ones" if synthetic else ""
+    note = f"; the drawn images of {enumeration(synthetic)} say nothing of real ones" if synthetic else ""
     text = _use(card, rated) if rated else f"Nothing is known of {card.model} as a judge of real images"
     return f"{text}{note}{_failures(card)}."
 
@@ -43,7 +43,7 @@ def _use(card: Card, entries: Sequence[CardEntry]) -> str:
     for entry in entries:
         for use, areas in _areas_by_use(card, entry).items():
             by_use[use] += areas
-    useful, useless, unknown = (_enumeration(areas) if areas else "" for areas in by_use.values())
+    useful, useless, unknown = (enumeration(areas) if areas else "" for areas in by_use.values())
     claim = "agrees with people more than an answer that never looks"
     if not useful and not useless:
         return f"Nothing is known of {card.model} as a judge: no verdict has a score on enough samples"
@@ -91,7 +91,7 @@ def differences_sentence(entry: CardEntry, judge: PublishedPlace) -> str:
     for value, difference in judge.differences.items():
         ahead = f" ({difference.number.short})" if difference.outcome else ""
         by_outcome[difference.outcome].append(f"{task_type(value)}{ahead}")
-    outcomes = [f"{outcome} on {_enumeration(values)}" for outcome, values in by_outcome.items() if outcome and values]
+    outcomes = [f"{outcome} on {enumeration(values)}" for outcome, values in by_outcome.items() if outcome and values]
     units = heading_words(entry.heading) or "part"
     level = len(by_outcome[""])
     remaining = f"the other {f'{level} {units}s' if level > 1 else units}" if outcomes else f"any {units}"
@@ -131,7 +131,7 @@ def _fooled(audit: CardAudit) -> str:
     flagged = list(dict.fromkeys(row.change for row in audit.flagged))
     undecided = sum(row.finding == UNDECIDED for row in audit.rows)
     if flagged:
-        finding = f"it is fooled by {_enumeration(flagged)}"
+        finding = f"it is fooled by {enumeration(flagged)}"
     elif undecided == len(audit.rows) or any(row.moves for row in audit.rows if row.finding == UNDECIDED):
         finding = "it is not decided what fools it"
     else:
@@ -205,11 +205,7 @@ def _failures(card: Card) -> str:
     return f"; {failed} of {verdicts} verdicts have no score" if failed > WARNED * verdicts else ""
 
 
-def _enumeration(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _judges(names: Sequence[str]) -> str:
     """Judges by name, the first of them where there are many."""
     first_names = list(names[:_MOST_NAMED])
-    return _enumeration([*first_names, f"{len(names) - _MOST_NAMED} others"] if len(names) > _MOST_NAMED + 1 else names)
+    return enumeration([*first_names, f"{len(names) - _MOST_NAMED} others"] if len(names) > _MOST_NAMED + 1 else names)

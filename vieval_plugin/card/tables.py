@@ -8,7 +8,7 @@ from vieval_plugin.card.card import FLAGGED, Card, CardEntry, CardNumber, Differ
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text
 from vieval_plugin.report.headlines.words import heading_words, reason_words, task_type
-from vieval_plugin.text.plural import plural
+from vieval_plugin.text.wording import plural
 
 _EXPECTED = "as expected"
 

@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.results.filtering import filter_shards
     from vieval_plugin.text.escaping import say
-    from vieval_plugin.text.plural import plural
+    from vieval_plugin.text.wording import plural
 
     done = filter_shards(options.folder, options.where, options.out, options.prefix, options.partial)
     if done.note:

@@ -105,7 +105,7 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
     from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
     from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED
     from vieval_plugin.stats.non_inferiority import fewest_items
-    from vieval_plugin.text.plural import plural
+    from vieval_plugin.text.wording import plural
 
     prompts = defaultdict(set)
     for sample in (sample for sample in selection if isinstance(sample, Sample)):

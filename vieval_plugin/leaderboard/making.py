@@ -18,7 +18,7 @@ from vieval_plugin.published.files import descriptions
 from vieval_plugin.published.judges import PublishedJudge, present, published_baselines, published_judges, run_of
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.text.plural import plural
+from vieval_plugin.text.wording import plural
 
 
 def make_boards(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +17,7 @@ from vieval_plugin.report.headlines.sentences import sentences
 from vieval_plugin.report.headlines.words import reason_words
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
+from vieval_plugin.text.wording import nan_to_none
 
 POLICIES: Mapping[Policy, str] = {
     "drop": "left out",
@@ -179,8 +179,6 @@ def _judge_row(row: LeaderboardRow) -> BoardRow:
 
 
 def _row(label: str, kind: str, estimate: Estimate) -> BoardRow:
-    value, low, high = (
-        None if math.isnan(end) else float(end) for end in (estimate.value, estimate.low, estimate.high)
-    )
+    value, low, high = (nan_to_none(float(end)) for end in (estimate.value, estimate.low, estimate.high))
     notes = (f"on {estimate.coverage}",) if estimate.defined and str(estimate.coverage) else ()
     return BoardRow(label, kind, "", value, low, high, estimate.n, notes)

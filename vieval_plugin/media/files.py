@@ -14,6 +14,7 @@ from pathlib import Path
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isdir, isfile
+from vieval_plugin.text.wording import enumeration
 
 LIST = "files.json"
 """What `write_folder` calls the list of what it wrote."""
@@ -135,11 +136,11 @@ def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = 
                     folder.rmdir()
 
 
-def require_suffix(path: Path, known: Sequence[str], option: str = "--out") -> None:
+def require_suffix(path: Path, suffixes: Sequence[str], option: str = "--out") -> None:
     """VievalError for a file whose name says another format than those that are written; a name may say none."""
-    if path.suffix.lower() not in ("", *known):
-        listed = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
-        raise VievalError(f"{path}: no format that is written here; end the name of {option} in {listed}")
+    if path.suffix.lower() not in ("", *suffixes):
+        endings = enumeration(suffixes, "or")
+        raise VievalError(f"{path}: no format that is written here; end the name of {option} in {endings}")
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from vieval_plugin.stats.comparison import (
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.paired_correlations import CorrelationDifference, independence_p
 from vieval_plugin.stats.ranking import holm, rank_ranges
-from vieval_plugin.text.plural import plural
+from vieval_plugin.text.wording import plural
 
 LEVEL = 0.05
 """Two systems are significantly different where the adjusted p is at most this."""

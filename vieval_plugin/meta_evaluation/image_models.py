@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +25,7 @@ from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, number, wit
 from vieval_plugin.records import Run
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.wording import nan_to_none
 
 ASPECT = "SC"
 
@@ -113,10 +113,10 @@ def agreement_document(agreement: Mapping[tuple[str, str, str], Agreement]) -> l
             "judge": judge,
             "task": part,
             "aspect": aspect,
-            "fisher": _or_null(corrected.value),
-            "ci_low": _or_null(corrected.low),
-            "ci_high": _or_null(corrected.high),
-            "paper": _or_null(paper.value),
+            "fisher": nan_to_none(corrected.value),
+            "ci_low": nan_to_none(corrected.low),
+            "ci_high": nan_to_none(corrected.high),
+            "paper": nan_to_none(paper.value),
             "count": corrected.n,
             "undefined": list(corrected.reasons),
             "counted_as_0": list(corrected.zeros),
@@ -124,10 +124,6 @@ def agreement_document(agreement: Mapping[tuple[str, str, str], Agreement]) -> l
         }
         for (judge, part, aspect), (corrected, paper) in agreement.items()
     ]
-
-
-def _or_null(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def _aspects(numbers: Numbers) -> tuple[str, ...]:

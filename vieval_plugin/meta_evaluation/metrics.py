@@ -12,6 +12,7 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.headline import preferred
 from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic, Summary
 from vieval_plugin.meta_evaluation.tables import with_interval
+from vieval_plugin.text.wording import nan_to_none
 
 REMARKS = "remarks"
 
@@ -104,8 +105,7 @@ def value(summary: Summary, name: str) -> float | str | None:
         return _remarks(summary)
     if name in _STATUSES:
         return summary.statuses.get(_STATUSES[name], 0) / max(summary.total, 1)
-    number = _number(summary, name)
-    return None if math.isnan(number) else number
+    return nan_to_none(_number(summary, name))
 
 
 def _number(summary: Summary, name: str) -> float:

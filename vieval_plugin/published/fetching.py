@@ -12,8 +12,8 @@ from vieval_plugin.benchmarks.benchmark import Prepared, Preparing, known_part
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network
 from vieval_plugin.published.files import NAME, PublishedFile, descriptions, published_files
 from vieval_plugin.readers.download import Download, Failed, fetch_all
-from vieval_plugin.text.plural import plural
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.wording import plural
 
 HOSTS = {"logs": "https://raw.githubusercontent.com"}
 """The address that files come from; a mirror with the same paths below it serves as well."""

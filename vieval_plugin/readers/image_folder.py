@@ -34,9 +34,9 @@ from vieval_plugin.readers.samples import (
     samples_in_row,
 )
 from vieval_plugin.readers.tables import BadLine
-from vieval_plugin.text.plural import plural
 from vieval_plugin.text.suggestions import listed
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
+from vieval_plugin.text.wording import plural
 
 _KIND, _EDIT = "tig", "tie"
 _LONGEST_TEXT = 1 << 20

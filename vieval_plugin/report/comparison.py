@@ -25,6 +25,7 @@ from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import text_table
+from vieval_plugin.text.wording import decimals, nan_to_none
 
 _NAMES = ("benchmark", "task", "aspect", "statistic")
 _NUMBERS = ("value_better", "value_worse", "difference", "ci_low", "ci_high", "p", "p_holm")
@@ -262,10 +263,6 @@ def _head(of_benchmark: BenchmarkComparison, comparison: Comparison) -> tuple[st
     return of_benchmark.benchmark, comparison.compared.part, comparison.compared.aspect, comparison.compared.statistic
 
 
-def _cell(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.6g}"
-
-
 def _document(of_benchmark: BenchmarkComparison) -> dict[str, object]:
     return {
         "benchmark": of_benchmark.benchmark,
@@ -289,7 +286,7 @@ def _comparison_document(comparison: Comparison) -> dict[str, object]:
             {
                 "judge": standing.system.label,
                 "ranks": standing.ranks,
-                "value": _json(standing.value),
+                "value": nan_to_none(standing.value),
                 "n": standing.system.n,
                 "not_above_constant": standing.system.label in comparison.not_above_constant,
                 "why_not": standing.system.undefined or standing.system.unranked,
@@ -301,7 +298,7 @@ def _comparison_document(comparison: Comparison) -> dict[str, object]:
                 "better": pair.first,
                 "worse": pair.second,
                 "n": pair.n,
-                **{name: _json(value) for name, value in zip(_NUMBERS, _numbers(pair), strict=True)},
+                **{name: nan_to_none(value) for name, value in zip(_NUMBERS, _numbers(pair), strict=True)},
                 "significant": pair.significant,
             }
             for pair in map(SystemPair.better_first, comparison.all_pairs)
@@ -309,5 +306,5 @@ def _comparison_document(comparison: Comparison) -> dict[str, object]:
     }
 
 
-def _json(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _cell(value: float) -> str:
+    return decimals(value, ".6g", "undefined")

@@ -11,7 +11,7 @@ from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED
 from vieval_plugin.meta_evaluation.gate import LARGE_FALL, GateEvidence, gate_evidence
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
-from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.win_rates import PositionBias
 from vieval_plugin.records import Run
 from vieval_plugin.report.ranking_sentences import why_not
@@ -122,7 +122,7 @@ def _decided(
     if p <= LEVEL:
         more, fewer = evidence.more_failures
         return "worse", (
-            f"{mine} fails more often than {reference}: on {more} {unit}, where {reference} does on {fewer} others (p {_p(p)}) "
+            f"{mine} fails more often than {reference}: on {more} {unit}, where {reference} does on {fewer} others ({p_sentence(p)}) "
             f"{measured}.{fell}"
         )
     decisions = [scored.decision(margin), penalised.decision(margin)]
@@ -184,8 +184,3 @@ def _enough(means: Sequence[MeanOfDifferences], unit: str, margin: float) -> str
     digits = -max(0, math.floor(math.log10(needed)) - 1) if math.isfinite(needed) else 0
     enough = f"about {round(needed, digits):,.0f} {unit}" if math.isfinite(needed) else f"no feasible number of {unit}"
     return f"{enough} would tell, if the difference stays what it is"
-
-
-def _p(p: float) -> str:
-    text = p_text(p)
-    return text if text.startswith("<") else f"= {text}"

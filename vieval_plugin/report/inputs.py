@@ -9,7 +9,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rated
 from vieval_plugin.records import Run
 from vieval_plugin.results.runs import Results
-from vieval_plugin.text.plural import plural
+from vieval_plugin.text.wording import plural
 
 
 def rated_runs(results: Results, ratings: HumanRatings | None) -> tuple[list[Run], list[str]]:

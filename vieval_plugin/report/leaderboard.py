@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.report.headlines.words import reason_words
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.wording import decimals
 
 NOTE = (
     "Each two judges are compared on the samples that both scored, by permutation tests; p is adjusted by Holm. A rank such as "
@@ -78,7 +78,7 @@ def _rows(benchmark: str, comparison: Comparison, marks: Mapping[str, str]) -> l
             comparison.compared.aspect,
             standing.rank_text,
             standing.system.label,
-            "" if math.isnan(standing.value) else f"{standing.value:.4f}",
+            decimals(standing.value, ".4f"),
             str(standing.system.n),
             marks.get(standing.system.label, ""),
             standing.system.undefined or standing.system.unranked,

@@ -9,11 +9,12 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED, CorrectedRanking
 from vieval_plugin.meta_evaluation.generator_ranking import MEAN, GeneratorRanking, RankedGenerator
-from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
 from vieval_plugin.records import YOUR_IMAGES
 from vieval_plugin.report.headlines.sentences import few_sentence
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.text.wording import enumeration
 
 _MOST_NAMED = 4
 
@@ -99,7 +100,7 @@ def corrected_sentences(corrected: CorrectedRanking) -> list[str]:
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
         text.append(f"Few ratings: {_few_ratings(corrected)}.")
     if selected := corrected.selected:
-        scores = enumeration([f"{e.selection.value:+.3f} of {e.generator}" for e in selected])
+        scores = named_or_counted([f"{e.selection.value:+.3f} of {e.generator}" for e in selected])
         text.append(
             f"Labels not at random: the judge's mean of the rated images differs from that of the others ({scores}), so the "
             "corrected means may be wrong; rate images drawn by chance, as vieval label draws them."
@@ -121,7 +122,7 @@ def _few_ratings(corrected: CorrectedRanking) -> str:
     counts += [f"{e.rated_prompts} of {e.generator}" for e in further]
     if len(counts) > _MOST_NAMED:
         counts[_MOST_NAMED - 1 :] = [f"few of {len(counts) - _MOST_NAMED + 1} others"]
-    return f"{enumeration(counts)}, where {LEAST_RATED} of each are needed, or all"
+    return f"{named_or_counted(counts)}, where {LEAST_RATED} of each are needed, or all"
 
 
 def why_not(ranking: GeneratorRanking, generators: Sequence[str]) -> str:
@@ -170,13 +171,13 @@ def _of_several(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
             f"({comparison.family})."
         )
     better = [
-        f"{winner} is better than {enumeration([label for label in labels if comparison.beats(winner, label)])}"
+        f"{winner} is better than {named_or_counted([label for label in labels if comparison.beats(winner, label)])}"
         for winner in labels
         if any(comparison.beats(winner, label) for label in labels)
     ]
     return (
         f"{first} has the highest {measured}, {_value(ranking, means[first])}, but cannot be told apart from "
-        f"{enumeration(equal)}; {'; '.join(better[:_MOST_NAMED])} ({comparison.family})."
+        f"{named_or_counted(equal)}; {'; '.join(better[:_MOST_NAMED])} ({comparison.family})."
     )
 
 
@@ -267,10 +268,7 @@ def _opposite(share: Estimate) -> Estimate:
 
 
 def _p(p: float) -> str:
-    if math.isnan(p):
-        return f"no test of fewer than {LEAST_FOR_A_TEST}"
-    text = p_text(p)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
+    return f"no test of fewer than {LEAST_FOR_A_TEST}" if math.isnan(p) else p_sentence(p)
 
 
 def _failures(generator: RankedGenerator) -> str:
@@ -278,8 +276,6 @@ def _failures(generator: RankedGenerator) -> str:
     return f"{', '.join(failed)} of {generator.images}" if failed else ""
 
 
-def enumeration(names: Sequence[str]) -> str:
+def named_or_counted(names: Sequence[str]) -> str:
     """Names as a sentence has them; of more than a few how many there are."""
-    if len(names) > _MOST_NAMED:
-        return f"{len(names)} others"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{len(names)} others" if len(names) > _MOST_NAMED else enumeration(names)

@@ -20,6 +20,7 @@ from vieval_plugin.meta_evaluation.tables import Table, number, p_text, with_int
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
 from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.text.wording import decimals
 
 DEFAULT = "O"
 """The aspect that stands first, because it is about the whole image; of a judge without it, the first that it rates."""
@@ -175,7 +176,7 @@ def _corrected_means(corrected: CorrectedRanking) -> Table:
             with_interval(mean.raw, 3),
             with_interval(mean.people.mean, 3),
             f"{mean.rated} of {mean.images}",
-            "" if math.isnan(mean.corrected.weight) else f"{mean.corrected.weight:.2f}",
+            decimals(mean.corrected.weight, ".2f"),
             ", ".join(mean.unrated_kinds),
         )
         for mean in corrected.estimates
@@ -194,7 +195,7 @@ def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
                 _ranks(model.ranks),
                 model.image_model,
                 with_interval(model.strength, digits=3),
-                "" if math.isnan(model.share) else f"{model.share:.1%}",
+                decimals(model.share, ".1%"),
                 str(model.contests),
             )
             for model in models
@@ -372,7 +373,7 @@ def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
 
 def _short(generator: RankedGenerator) -> str:
     """The mean, with the rank where there is one."""
-    mean = "" if math.isnan(generator.mean.value) else f"{generator.mean.value:.3f}"
+    mean = decimals(generator.mean.value, ".3f")
     return f"{mean} ({_ranks(generator.ranks)})" if generator.ranks else mean
 
 
@@ -417,4 +418,4 @@ def _rank_ends(ranks: tuple[int, int] | None) -> tuple[str, str]:
 
 
 def _cell(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.6g}"
+    return decimals(value, ".6g")

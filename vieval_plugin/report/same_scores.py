@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.records import Run
+from vieval_plugin.text.wording import enumeration
 
 LEAST_N = 10
 """Two judges may well agree on fewer samples than these."""
@@ -70,8 +71,7 @@ def _sentence(labels: Sequence[str], verdicts: Sequence[_Verdicts], common: set[
     are_contests = all(verdict.choice for sample in common for verdict in verdicts[0][sample])
     score, unit = ("answer", "contests") if are_contests else ("score", "samples")
     scope = "" if all(len(of_judge) == len(common) for of_judge in verdicts) else f" that {_all_of(labels)} scored"
-    names = f"{', '.join(labels[:-1])} and {labels[-1]}"
-    return f"{names} gave the same {score} to all {len(common):,} {unit}{scope}; are they one model?"
+    return f"{enumeration(labels)} gave the same {score} to all {len(common):,} {unit}{scope}; are they one model?"
 
 
 def _all_of(labels: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from vieval_plugin.meta_evaluation.comparison import Comparison
 from vieval_plugin.records import JudgeName
+from vieval_plugin.text.wording import enumeration
 
 
 def judges_together(
@@ -30,8 +31,11 @@ def judges_together(
     shares += [f"{best.count('')} none"] if counts and "" in best else []
     silent = best.count(None)
     shares += [f"{silent} {'decide' if silent > 1 else 'decides'} nothing"] if silent else []
-    text = f"{', '.join(shares[:-1])} and {shares[-1]}" if len(shares) > 1 else finds
-    answer = f"All {n} judges find {first} significantly best" if n == len(rows) else f"Of {len(rows)} judges, {text}"
+    answer = (
+        f"All {n} judges find {first} significantly best"
+        if n == len(rows)
+        else f"Of {len(rows)} judges, {enumeration(shares)}"
+    )
     models = {name.model for name, _ in rows}
     return f"{answer}; all ask one model, {models.pop()}." if len(models) == 1 and "" not in models else f"{answer}."
 

@@ -23,8 +23,8 @@ from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS, museum_folder,
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network
 from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.download import Download, Failed, fetch_all
-from vieval_plugin.text.plural import plural
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.wording import plural
 
 MAX_PIXELS = 32 * 2**20
 FORMATS = ("JPEG", "PNG", "WEBP")

@@ -25,7 +25,7 @@ from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.contest_rows import CONTESTS
 from vieval_plugin.readers.hub import load_from_hub, one_line, unreachable
-from vieval_plugin.text.plural import plural
+from vieval_plugin.text.wording import plural
 
 IMAGES = "images"
 _BATCH = 16  # rows that are in memory at once

@@ -15,8 +15,8 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.statistics import Report
-from vieval_plugin.text.plural import plural
 from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.text.wording import plural
 
 
 def without_network(name: str, root: Path, why: str) -> tuple[str, str]:

@@ -45,7 +45,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.progress import progress_of
     from vieval_plugin.text.escaping import say
-    from vieval_plugin.text.plural import plural
+    from vieval_plugin.text.wording import plural
 
     folder = open_folder(options.folder)
     plan = folder.plan()

@@ -20,6 +20,7 @@ from vieval_plugin.report.headlines.words import (
     task_type,
 )
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.text.wording import enumeration
 
 _MOST_NAMED = 3
 """Number of rows that a sentence names; of more it says how many there are."""
@@ -176,7 +177,7 @@ def _highest_sentence(board: Leaderboard, scope: str, worse: Sequence[str], equa
     tied = [row.label for row in board.ranked if row.estimate.value == first.estimate.value]
     verb = "have" if len(tied) > 1 else "has"
     highest = (
-        f"{scope}{_enumeration(tied)} {verb} the highest {_statistic(board)}{_compared(board)}, "
+        f"{scope}{enumeration(tied)} {verb} the highest {_statistic(board)}{_compared(board)}, "
         f"{short_number(first.estimate)}{f'; {first.label}' if len(tied) > 1 else ', but'}"
     )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
@@ -326,8 +327,4 @@ def _number(estimate: Estimate) -> str:
 
 
 def _named_or_counted(labels: Sequence[str], most_named: int = _MOST_NAMED) -> str:
-    return _enumeration(labels) if len(labels) <= most_named else f"{len(labels)} others"
-
-
-def _enumeration(labels: Sequence[str]) -> str:
-    return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
+    return enumeration(labels) if len(labels) <= most_named else f"{len(labels)} others"

@@ -16,6 +16,7 @@ from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.records import OWN, Record, fingerprint, output_file
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.results.shard_verdicts import sample_of
+from vieval_plugin.text.wording import decimals
 
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
@@ -273,7 +274,7 @@ def _disagreement_text(judgement: Judgement) -> str:
 
 
 def _values(values: Sequence[float]) -> str:
-    return ", ".join("-" if math.isnan(value) else f"{value:g}" for value in values)
+    return ", ".join(decimals(value, "g", "-") for value in values)
 
 
 def _cut(text: str, length: int = _MOST_TEXT) -> str:

@@ -40,7 +40,7 @@ from vieval_plugin.run.shards.under_way import (
     is_open,
     suspect_and_fatal_rows,
 )
-from vieval_plugin.text.plural import plural
+from vieval_plugin.text.wording import plural
 
 MOST_OPEN = 3
 """Shards that a worker has open at once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from vieval_plugin.backends.weights import identity, library
 from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.prompts import packs
+from vieval_plugin.text.wording import nan_to_none
 from vieval_plugin.training.adiee.held_out import Figures
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.loop import Curve, Recipe
@@ -95,4 +95,4 @@ def _without_nan(value: Any) -> Any:
         return {name: _without_nan(member) for name, member in value.items()}
     if isinstance(value, list):
         return [_without_nan(member) for member in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return nan_to_none(value) if isinstance(value, float) else value

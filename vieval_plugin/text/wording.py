@@ -1,0 +1,43 @@
+"""Counts, lists and numbers as people and JSON read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def plural(number: int, noun: str) -> str:
+    """A number with its noun, which takes an s for all numbers but 1.
+
+    >>> plural(1, "file"), plural(0, "file"), plural(1200, "image")
+    ('1 file', '0 files', '1,200 images')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def enumeration(names: Sequence[str], conjunction: str = "and") -> str:
+    """One or more names as a sentence lists them.
+
+    >>> enumeration(["a"]), enumeration(["a", "b", "c"]), enumeration(["a", "b"], "or")
+    ('a', 'a, b and c', 'a or b')
+    """
+    *leading, final = names
+    return f"{', '.join(leading)} {conjunction} {final}" if leading else final
+
+
+def decimals(value: float, form: str, undefined: str = "") -> str:
+    """A number in a format; `undefined` in place of NaN.
+
+    >>> decimals(0.51234, ".3f"), decimals(float("nan"), ".3f"), decimals(float("nan"), ".3f", "-")
+    ('0.512', '', '-')
+    """
+    return undefined if math.isnan(value) else format(value, form)
+
+
+def nan_to_none(value: float) -> float | None:
+    """A number as JSON has it, which has no NaN.
+
+    >>> nan_to_none(0.5), nan_to_none(float("nan"))
+    (0.5, None)
+    """
+    return None if math.isnan(value) else value
