@@ -176,7 +176,7 @@ def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
     if not is_there(image):
         return "not there"
     try:
-        return thumbnails.of(digest(image), lambda: decode(image))
+        return thumbnails.thumbnail(digest(image), lambda: decode(image))
     except VievalError:
         return "cannot be read"
 

@@ -61,7 +61,7 @@ class JudgeBatches:
     ) -> None:
         self._judge = Judge(name, **options)
         prepared = self._judge.prepared
-        self._scores = schema_of(prepared, self._judge.options.judges.of(prepared.spec), False).scores
+        self._scores = schema_of(prepared, self._judge.options.judges.options_of(prepared.spec), False).scores
         if not self._scores:
             raise VievalError(f"{name} votes between images, and a row of a batch has one; name a judge that scores")
         self._columns = columns_by_field(columns or {}, "columns")
@@ -85,20 +85,20 @@ class JudgeBatches:
         cells = [{name: _plain(batch[name][number]) for name in batch} for number in range(length)]
         fields = fields_of(InputTable("the batch", tuple(batch), lambda _: enumerate(cells), Path(), ()), self._columns)
         rows = [self._sample(of_row, number, fields) for number, of_row in enumerate(cells)]
-        asked = [sample for sample, verdict in rows if verdict is None]
-        verdicts = iter(self._judge(asked) if asked else ())
+        unjudged_samples = [sample for sample, verdict in rows if verdict is None]
+        verdicts = iter(self._judge(unjudged_samples) if unjudged_samples else ())
         answers = [verdict or next(verdicts) for _, verdict in rows]
         return {**(batch if self._keep else {}), **self._added(answers)}
 
     def _sample(self, cells: Mapping[str, Any], number: int, fields: ColumnMap) -> tuple[Judged, Verdict | None]:
         """The sample of a row, and its verdict where nobody is to be asked."""
         row = sample_row(cells, fields)
-        given: Any = row
+        cells_or_error: Any = row
         try:
             row["images"] = {role: _image(value) for role, value in row["images"].items()}
         except VievalError as error:
-            given = BadLine(str(error), {**row, "images": {}})
-        samples = list(samples_in_row(Path(), number, given, self._kind or kind_of(row)))
+            cells_or_error = BadLine(str(error), {**row, "images": {}})
+        samples = list(samples_in_row(Path(), number, cells_or_error, self._kind or kind_of(row)))
         if samples[1:]:
             reason = "a row of a batch has one prompt; make a row of each"
             return samples[0].sample, unjudged(Status.PARSE_FAILURE, reason)

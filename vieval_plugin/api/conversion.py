@@ -158,36 +158,38 @@ def _pixels(value: Any) -> NDArray[np.uint8]:
     return pixels
 
 
-def columns(several: Mapping[str, Any], prompts: Any, form: Format = "png") -> tuple[list[list[Image]], list[str]]:
+def columns(
+    images_by_name: Mapping[str, Any], prompts: Any, form: Format = "png"
+) -> tuple[list[list[Image]], list[str]]:
     """Images and their prompts, as many of each.
 
     They are read in step, so that one without an end is read no further than the shortest, and all are looked at
     before the first is converted.
 
     Args:
-        several: by the name that messages call them, sequences of images or batches (number, height, width, 3).
+        images_by_name: by the name that messages call them, sequences of images or batches (number, height, width, 3).
         prompts: as many texts, or one text for all.
         form: as for `image`.
 
     Raises:
         VievalError: they are not as many, or one is no image or no text.
     """
-    for name, values in several.items():
+    for name, values in images_by_name.items():
         _require_batch(values, name)
-    named = dict(several)
+    sequences = dict(images_by_name)
     if not isinstance(prompts, str):
         require_several(prompts, "prompts", "a list of texts, or one text for all")
-        named["prompts"] = prompts
-    listed = dict(zip(named, _in_step(named), strict=True))
-    texts = listed.pop("prompts", None)
-    texts = [prompts] * len(next(iter(listed.values()))) if texts is None else texts
+        sequences["prompts"] = prompts
+    values_by_name = dict(zip(sequences, _in_step(sequences), strict=True))
+    texts = values_by_name.pop("prompts", None)
+    texts = [prompts] * len(next(iter(values_by_name.values()))) if texts is None else texts
     if not_texts := [text for text in texts if not isinstance(text, str)]:
         raise VievalError(f"prompts hold {described(not_texts[0])}; pass texts")
-    for name, values in listed.items():
+    for name, values in values_by_name.items():
         for number, value in enumerate(values):
             _at(name, number, _require_image, value)
             _at(name, number, _require_there, value)
-    return [_converted(name, values, form) for name, values in listed.items()], texts
+    return [_converted(name, values, form) for name, values in values_by_name.items()], texts
 
 
 def _require_batch(values: Any, name: str) -> None:
@@ -204,18 +206,19 @@ def _require_batch(values: Any, name: str) -> None:
     require_several(values, name, "a list of images")
 
 
-def _in_step(named: Mapping[str, Any]) -> list[list[Any]]:
+def _in_step(sequences: Mapping[str, Any]) -> list[list[Any]]:
     """The values of iterables of equal length; VievalError where one ends before another."""
     rows: list[tuple[Any, ...]] = []
-    for row in zip_longest(*named.values(), fillvalue=_END):
+    for row in zip_longest(*sequences.values(), fillvalue=_END):
         if any(value is _END for value in row):
-            exhausted_names = {name for name, value in zip(named, row, strict=True) if value is _END}
+            exhausted_names = {name for name, value in zip(sequences, row, strict=True) if value is _END}
             counts = [
-                _count(name, values, len(rows) if name in exhausted_names else None) for name, values in named.items()
+                _count(name, values, len(rows) if name in exhausted_names else None)
+                for name, values in sequences.items()
             ]
             raise VievalError(f"{' and '.join(counts)}; pass as many of each, or one text for all prompts")
         rows.append(row)
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in named]
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in sequences]
 
 
 def _count(name: str, values: Any, read: int | None) -> str:

@@ -97,9 +97,9 @@ class Judge:
             raise VievalError(f'image_format is "png" or "jpeg", not {image_format!r}')
         if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
             raise VievalError(f"Judge(attempts) is a whole number from 1, not {attempts!r}")
-        named = {"model": model, "base_url": base_url, **backbone}
+        backbone_fields = {"model": model, "base_url": base_url, **backbone}
         arguments = [argument for argument in inspect.signature(Judge).parameters if argument != "backbone"]
-        self.options = with_backbone(options, named, arguments)
+        self.options = with_backbone(options, backbone_fields, arguments)
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
         self.prepared = prepare(name, setting, self.options)
@@ -315,23 +315,26 @@ def _sample(image_model: str, number: int, image: Image, prompt: str) -> Sample:
 
 
 def with_backbone(
-    options: Config | Mapping[str, Any] | None, named: Mapping[str, Any], arguments: Iterable[str]
+    options: Config | Mapping[str, Any] | None, backbone_fields: Mapping[str, Any], arguments: Iterable[str]
 ) -> Config:
     """The options of a judge.
 
     Args:
         options: those of a file, as a mapping or read already; None for those that VIEVAL_CONFIG names.
-        named: fields of the backbone, in place of theirs; None stands for one that is not named.
+        backbone_fields: fields of the backbone, in place of theirs; None stands for one that is not named.
         arguments: the names that may be meant where a field is none.
 
     Raises:
         VievalError: an option or field that there is not, with the nearest, or one that it cannot have.
     """
     base = resolved(options)
-    fields = {name: value for name, value in named.items() if value is not None}
+    fields = {name: value for name, value in backbone_fields.items() if value is not None}
     if unknown := sorted(set(fields) - set(Backbone.model_fields)):
-        known = [*Backbone.model_fields, *arguments]
-        suggestion = did_you_mean(unknown[0], known, least=_ALIKE) or f"; it may have {', '.join(known)}"
+        fields_and_arguments = [*Backbone.model_fields, *arguments]
+        suggestion = (
+            did_you_mean(unknown[0], fields_and_arguments, cutoff=_ALIKE)
+            or f"; it may have {', '.join(fields_and_arguments)}"
+        )
         raise VievalError(f"Judge has no argument {unknown[0]!r}{suggestion}")
     if ("model" in fields) != ("base_url" in fields):
         raise VievalError("model and base_url go together; or pass neither and set backbones.judge in the options")

@@ -40,18 +40,18 @@ class Verdicts(Sequence[Verdict]):
         return len(self._verdicts)
 
     @overload
-    def __getitem__(self, place: int) -> Verdict: ...
+    def __getitem__(self, index: int) -> Verdict: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Verdicts: ...
+    def __getitem__(self, index: slice) -> Verdicts: ...
 
-    def __getitem__(self, place: int | slice) -> Verdict | Verdicts:
-        if isinstance(place, slice):
-            return Verdicts(self.samples[place], self._verdicts[place], self.aspects)
-        return self._verdicts[place]
+    def __getitem__(self, index: int | slice) -> Verdict | Verdicts:
+        if isinstance(index, slice):
+            return Verdicts(self.samples[index], self._verdicts[index], self.aspects)
+        return self._verdicts[index]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
+    def __eq__(self, verdicts: object) -> bool:
+        return isinstance(verdicts, Sequence) and list(self) == list(verdicts)
 
     __hash__ = None  # type: ignore[assignment]  # as of a list
 
@@ -139,11 +139,11 @@ def main_aspect(aspects: Sequence[str]) -> str:
     return "O" if "O" in aspects else next(iter(aspects), "")
 
 
-def no_aspect(aspect: str, known: Sequence[str]) -> VievalError:
+def no_aspect(aspect: str, rated: Sequence[str]) -> VievalError:
     """Make the error for an aspect that a judge does not rate."""
-    if not known:
+    if not rated:
         return VievalError("the judge votes between images and scores none: use compare")
-    return VievalError(f"no aspect {aspect!r}; the judge rates {', '.join(known)}")
+    return VievalError(f"no aspect {aspect!r}; the judge rates {', '.join(rated)}")
 
 
 def preference(verdict: Verdict, aspect: str) -> float:

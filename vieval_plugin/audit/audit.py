@@ -101,7 +101,9 @@ async def audit(
             samples = [sample for sample in _versions(change, judged, partners) if sample is not None]
             modified += len(samples)
             await session.count(samples, prepared, counts)
-        exact = prepared.spec.calls(options.judges.of(prepared.spec), setting_of(prepared.provenance)).isdecimal()
+        exact = prepared.spec.calls(
+            options.judges.options_of(prepared.spec), setting_of(prepared.provenance)
+        ).isdecimal()
         # what is answered once is stored, and not asked again
         calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
         on_plan(AuditPlan(len(judged), modified, calls, len(counts.stored), not exact))

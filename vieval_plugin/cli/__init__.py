@@ -85,14 +85,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
     """The flag of a parser or of its commands that was meant by the first one that is unknown."""
-    parsers, known = [parser], set[str]()
+    parsers, flags = [parser], set[str]()
     while parsers:
         for action in parsers.pop()._actions:
-            known.update(action.option_strings)
+            flags.update(action.option_strings)
             if isinstance(action, argparse._SubParsersAction):
                 parsers += action.choices.values()
-    flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
-    return did_you_mean(flag, sorted(known), 0.6)
+    flag = next((argument.partition("=")[0] for argument in unknown if argument.startswith("-")), "")
+    return did_you_mean(flag, sorted(flags), 0.6)
 
 
 def _report_error(line: str, code: int) -> int:
@@ -219,7 +219,7 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 
 def add_command(
-    commands: Commands, name: str, summary: str, about: str, *examples: tuple[str, str], **arguments: Any
+    commands: Commands, name: str, summary: str, details: str, *examples: tuple[str, str], **arguments: Any
 ) -> argparse.ArgumentParser:
     """A command, or an action of one.
 
@@ -228,13 +228,18 @@ def add_command(
         about: the sentences that open its own help after that.
         examples: pairs of what one does and the command, which end its help.
     """
-    opening = f"{summary[0].upper()}{summary[1:]}. {about}".strip()
+    opening = f"{summary[0].upper()}{summary[1:]}. {details}".strip()
     return commands.add_parser(
-        name, help=summary, description=opening, epilog=_listed(examples), formatter_class=_HelpFormatter, **arguments
+        name,
+        help=summary,
+        description=opening,
+        epilog=_example_lines(examples),
+        formatter_class=_HelpFormatter,
+        **arguments,
     )
 
 
-def _listed(examples: Sequence[tuple[str, str]]) -> str:
+def _example_lines(examples: Sequence[tuple[str, str]]) -> str:
     return "\n".join(["examples:", *(f"  # {purpose}\n  {command}" for purpose, command in examples)])
 
 
@@ -244,9 +249,11 @@ class _Parser(argparse.ArgumentParser):
     summaries: dict[str, str]
 
     def error(self, message: str) -> NoReturn:
-        if named := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
-            known = sorted(self.summaries)
-            message = f"no command {named[1]!r}{did_you_mean(named[1], known)} The commands are {', '.join(known)}"
+        if unknown := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
+            commands = sorted(self.summaries)
+            message = (
+                f"no command {unknown[1]!r}{did_you_mean(unknown[1], commands)} The commands are {', '.join(commands)}"
+            )
         super().error(redacted(message))
 
     def format_help(self) -> str:
@@ -263,7 +270,7 @@ def _parser(command: str = "") -> argparse.ArgumentParser:
     parser = _Parser(
         prog="vieval",
         description="Judge generated images, and measure how far to trust the judge.",
-        epilog=_listed(_EXAMPLES),
+        epilog=_example_lines(_EXAMPLES),
     )
     parser.add_argument("--version", action="version", version=f"vieval {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser)

@@ -40,8 +40,8 @@ def _run(options: argparse.Namespace) -> int:
     texts: dict[str, str] = {}
     for record in open_results([options.of]).records:
         source = record.provenance
-        named = " ".join([source.judge, *source.settings, "by", source.backbone or "nobody"])
-        texts.setdefault(named, _as_yaml(source.options))
+        label = " ".join([source.judge, *source.settings, "by", source.backbone or "nobody"])
+        texts.setdefault(label, _as_yaml(source.options))
     for name, text in texts.items():
         say(f"# {name}", *text.removesuffix("\n").split("\n"))
     return 0

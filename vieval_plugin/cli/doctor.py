@@ -88,9 +88,9 @@ def _local(options: Config) -> Iterator[Check]:
     from vieval_plugin.errors import VievalError
     from vieval_plugin.hosts.vlmevalkit import guard, hook_files
 
-    named = os.environ.get(config.FILE_VARIABLE)
+    config_path = os.environ.get(config.FILE_VARIABLE)
     yield Check(True, f"vieval {__version__}, Python {sys.version.split()[0]}")
-    yield Check(True, f"options: {named or 'defaults'} ({config.FILE_VARIABLE}), hash {options.hash}")
+    yield Check(True, f"options: {config_path or 'defaults'} ({config.FILE_VARIABLE}), hash {options.hash}")
     yield Check(True, f"data: {options.data_folder()}")
     if (state := hook_files.state()) == "old":
         yield Check(False, "VLMEvalKit: its hook is another version's; run `vieval vlmevalkit --install-hook` again")
@@ -175,19 +175,19 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
     for ability, names in sorted(judges.items(), key=lambda item: item[0].job):
         yield Ability(ability.job.format(", ".join(names)), ability.needs)
     root = options.data_folder()
-    ready, absent = list[str](), list[str]()
+    prepared, unprepared = list[str](), list[str]()
     for name, benchmark in benchmark_registry.benchmarks().items():
         if not benchmark.generates and benchmark.root == "data":
-            (absent if any(benchmark.missing(root, part) for part in benchmark.parts) else ready).append(name)
+            (unprepared if any(benchmark.missing(root, part) for part in benchmark.parts) else prepared).append(name)
     harnesses = {
         "lmms_eval": ("tasks in lmms-eval", install_advice("lmms-eval")),
         "vlmeval": ("datasets in VLMEvalKit", f"VLMEvalKit; see {docs_url('guides/harnesses.md#vlmevalkit')}"),
     }
     for module, (job, advice) in harnesses.items():
         needs = "" if importlib.util.find_spec(module) else advice
-        yield Ability(f"run {job} on {', '.join(ready)} (`vieval tasks` lists them)", needs)
-    if absent:
-        further = f"{len(absent)} further benchmarks, such as {', '.join(absent[:3])}"
+        yield Ability(f"run {job} on {', '.join(prepared)} (`vieval tasks` lists them)", needs)
+    if unprepared:
+        further = f"{len(unprepared)} further benchmarks, such as {', '.join(unprepared[:3])}"
         yield Ability(f"run tasks on {further}", "their data; `vieval prepare NAME` gets it")
     needs = "" if importlib.util.find_spec("aiohttp") else f"aiohttp; {install_advice('http')}"
     yield Ability("serve judges as rewards (`vieval serve`)", needs)
@@ -204,8 +204,8 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
     if spec.training_benchmarks:
         return Ability("try everything without a server with {}, a toy that knows its own drawings only")
     if spec.scored:
-        absent = [name for name in _SCORER_PACKAGES if importlib.util.find_spec(name) is None]
-        needs = f"{', '.join(absent)}; {install_advice('scorers')}" if absent else ""
+        missing = [name for name in _SCORER_PACKAGES if importlib.util.find_spec(name) is None]
+        needs = f"{', '.join(missing)}; {install_advice('scorers')}" if missing else ""
         return Ability("score images with {}, whose weights are fetched when first used", needs)
     return Ability("score images with {}", _missing_package(spec.name))
 

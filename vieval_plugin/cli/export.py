@@ -95,6 +95,6 @@ def _pairs(options: argparse.Namespace) -> int:
         raise VievalError(f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing to pair")
     write_pairs(options.out, pairs, options.trainer or "trl")
     prompts = len({pair.uid for pair in pairs})
-    counted = f"{len(pairs)} pair{'s' * (len(pairs) > 1)} of {prompts} prompt{'s' * (prompts > 1)}"
-    say(f"wrote {options.out}: {counted}")
+    counts = f"{len(pairs)} pair{'s' * (len(pairs) > 1)} of {prompts} prompt{'s' * (prompts > 1)}"
+    say(f"wrote {options.out}: {counts}")
     return 0

@@ -45,8 +45,8 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.wording import plural
 
-    done = filter_shards(options.folder, options.where, options.out, options.prefix, options.partial)
-    if done.note:
-        say(f"note: {done.note}")
-    say(f"wrote {options.out}: {done.passed:,} of {plural(done.verdicts, 'row')}, {plural(done.files, 'file')}")
+    result = filter_shards(options.folder, options.where, options.out, options.prefix, options.partial)
+    if result.note:
+        say(f"note: {result.note}")
+    say(f"wrote {options.out}: {result.passed:,} of {plural(result.verdicts, 'row')}, {plural(result.files, 'file')}")
     return 0

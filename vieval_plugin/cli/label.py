@@ -115,8 +115,8 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
         return ""
     images = Counter(sample.id.image_model for sample in available if isinstance(sample, Sample))
     needed = sum(min(LEAST_RATED, number) for number in images.values())
-    most = max(map(len, prompts.values()))
-    counts = plural(fewest, "prompt") if most == fewest else f"{fewest} to {plural(most, 'prompt')}"
+    largest = max(map(len, prompts.values()))
+    counts = plural(fewest, "prompt") if largest == fewest else f"{fewest} to {plural(largest, 'prompt')}"
     return (
         f"{counts} of each generator; a test needs {LEAST_FOR_A_TEST}, a decision {LEAST_RATED}, a gate of "
         f"{_MARGIN} {fewest_items(_MARGIN):.0f} of each, or all where there are fewer{f' (--n {needed})' if len(selection) < needed else ''}"

@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
 
     root = options.root or config.current().data_folder()
-    name, prepare, hosts = _named(options.benchmark)
+    name, prepare, hosts = _preparation(options.benchmark)
     addresses = {host: url for host in options.hosts if (url := getattr(options, f"{host}_host"))}
     if unknown := sorted(set(addresses) - set(hosts)):
         raise VievalError(f"{name} fetches nothing from --{unknown[0]}-host; leave it out")
@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0 if report.complete else 1
 
 
-def _named(name: str) -> tuple[str, Callable[[Path, Preparing], Prepared], Mapping[str, str]]:
+def _preparation(name: str) -> tuple[str, Callable[[Path, Preparing], Prepared], Mapping[str, str]]:
     """The thing to be prepared: its name, how, and the sources whose address may be changed."""
     from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.errors import VievalError
@@ -76,6 +76,6 @@ def _named(name: str) -> tuple[str, Callable[[Path, Preparing], Prepared], Mappi
         return NAME, prepare, HOSTS
     benchmark = benchmark_registry.benchmark(name)
     if benchmark.prepare is None:
-        known = [name for name, entry in benchmark_registry.benchmarks().items() if entry.prepare]
-        raise VievalError(f"{benchmark.name} has nothing to prepare; those that have: {', '.join(known)}, {NAME}")
+        preparable = [name for name, entry in benchmark_registry.benchmarks().items() if entry.prepare]
+        raise VievalError(f"{benchmark.name} has nothing to prepare; those that have: {', '.join(preparable)}, {NAME}")
     return benchmark.name, benchmark.prepare, benchmark.hosts

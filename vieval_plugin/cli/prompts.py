@@ -102,9 +102,9 @@ def _show(options: argparse.Namespace) -> int:
     from vieval_plugin.text.suggestions import did_you_mean
     from vieval_plugin.text.untrusted import exists, path_of
 
-    known = packs.built_in()
+    pack_names = packs.built_in()
     is_name = options.pack.count("/") == 1 and not exists(path_of(options.pack))
-    if is_name and options.pack not in known and (suggestion := did_you_mean(options.pack, known, 0.6)):
+    if is_name and options.pack not in pack_names and (suggestion := did_you_mean(options.pack, pack_names, 0.6)):
         raise VievalError(f"no prompt pack {options.pack!r}{suggestion}")
     pack = packs.load(options.pack)
     if options.question and options.question not in pack.questions:

@@ -56,11 +56,11 @@ def add(commands: Commands) -> None:
         "--scorer", help="weights of judges that are networks: a name, folder or file (default: their own)"
     )
 
-    given = parser.add_argument_group("samples")
-    given.add_argument(
+    samples = parser.add_argument_group("samples")
+    samples.add_argument(
         "--kind", help="the task type of all samples (default: tie, an edit, if there is a second image, else tig)"
     )
-    given.add_argument(
+    samples.add_argument(
         "--role", action="append", help="the role of an image beside the output; may be repeated (default: source)"
     )
 
@@ -133,18 +133,18 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.serve.run import serve
     from vieval_plugin.text.escaping import say
 
-    served = _served(options)
+    setup = _server_setup(options)
     logging.basicConfig(format="vieval: %(message)s", stream=sys.stderr)
     logging.getLogger("vieval").setLevel(logging.INFO)
 
-    def ready(port: int) -> None:
-        say(*_announcement(served, port), file=sys.stderr)
+    def on_listening(port: int) -> None:
+        say(*_announcement(setup, port), file=sys.stderr)
 
-    run(serve(served, ready))
+    run(serve(setup, on_listening))
     return 0
 
 
-def _served(options: argparse.Namespace) -> ServerSetup:
+def _server_setup(options: argparse.Namespace) -> ServerSetup:
     """The server that the flags describe; VievalError for flags that do not go together."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.rewards.reward import read_reward
@@ -215,16 +215,16 @@ def _with_own_store(current: Config) -> Config:
     return current.model_copy(update={"store": current.store.model_copy(update={"path": path})})
 
 
-def _announcement(served: ServerSetup, port: int) -> list[str]:
+def _announcement(setup: ServerSetup, port: int) -> list[str]:
     """Lines on what is served where."""
     from vieval_plugin.rewards.reward import toys_among
 
-    host = served.options.host
+    host = setup.options.host
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     lines = [f"vieval: rewards at {address}, where a page tries them; health at {address}/health"]
-    for reward in served.rewards:
+    for reward in setup.rewards:
         lines.append(f"vieval: {reward.name} = {reward}, at {address}/{reward.name}/v1/judge")
-    lines += [f"vieval: {title} is a toy: train nothing that matters on it" for title in toys_among(served.rewards)]
-    if not served.guard.token and served.guard.any_address:
+    lines += [f"vieval: {title} is a toy: train nothing that matters on it" for title in toys_among(setup.rewards)]
+    if not setup.guard.token and setup.guard.any_address:
         lines.append("vieval: NO TOKEN: everybody who can reach this address may use the judges, and is answered")
     return lines

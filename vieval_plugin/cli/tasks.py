@@ -68,14 +68,14 @@ def _benchmarks() -> list[str]:
     by_benchmark: dict[str, list[Task]] = {}
     for task in tasks.tasks():
         by_benchmark.setdefault(task.benchmark, []).append(task)
-    rows, ready = [], 0
+    rows, complete_count = [], 0
     for name, tasks_of_benchmark in sorted(by_benchmark.items()):
-        states = [_state(name, part).word for part in dict.fromkeys(task.part for task in tasks_of_benchmark)]
+        states = [_state(name, part).state for part in dict.fromkeys(task.part for task in tasks_of_benchmark)]
         judges = ", ".join(dict.fromkeys(task.judge for task in tasks_of_benchmark))
         rows.append((name, str(len(tasks_of_benchmark)), _joined_states(states), judges))
-        ready += set(states) <= {DATA_READY, NOTHING}
+        complete_count += set(states) <= {DATA_READY, NOTHING}
     return [
-        f"{ready} of {len(rows)} benchmarks are ready",
+        f"{complete_count} of {len(rows)} benchmarks are ready",
         "",
         *text_table([("benchmark", "tasks", "data", "judges"), *rows]),
         "`vieval tasks NAME` lists a benchmark's tasks, with what they need and what their data lacks; '*' lists all.",
@@ -126,7 +126,7 @@ def _row(name: str, members: Sequence[Task], state_of: Callable[[str, str], _Sta
 
     parts = [task.name.removeprefix(name) for task in members] if members[0].name != name else []
     generates = benchmark_registry.benchmark(members[0].benchmark).generates
-    data = _joined_states([state_of(task.benchmark, task.part).word for task in members])
+    data = _joined_states([state_of(task.benchmark, task.part).state for task in members])
     return name, " ".join(parts), _needs(members[0], generates), _calls(members[0]), data
 
 
@@ -140,8 +140,8 @@ def _matching(text: str, benchmarks: dict[str, str]) -> set[str]:
     pattern = text if any(wildcard_char in text for wildcard_char in "*?[") else f"*{text}*"
     if matches := set(fnmatch.filter(benchmarks, pattern)):
         return matches
-    known = [*dict.fromkeys(benchmarks.values()), *benchmarks]
-    raise VievalError(f"no task or benchmark fits {text!r}{did_you_mean(text.strip('*'), known)}")
+    suggestions = [*dict.fromkeys(benchmarks.values()), *benchmarks]
+    raise VievalError(f"no task or benchmark fits {text!r}{did_you_mean(text.strip('*'), suggestions)}")
 
 
 def _needs(task: Task, generates: bool) -> str:
@@ -158,7 +158,7 @@ def _calls(task: Task) -> str:
     from vieval_plugin.judges import registry as judge_registry
 
     spec = judge_registry.judge(task.judge)
-    return spec.calls(config.current().judges.of(spec), task.setting)
+    return spec.calls(config.current().judges.options_of(spec), task.setting)
 
 
 DATA_READY, NOTHING, RATINGS, DATA_MISSING = "ready", "nothing to prepare", "ratings only", "not there"
@@ -168,7 +168,7 @@ DATA_READY, NOTHING, RATINGS, DATA_MISSING = "ready", "nothing to prepare", "rat
 class _State:
     """State of a part's data in a word or two; what is missing first and what to do, where something is."""
 
-    word: str
+    state: str
     reason: str = ""
 
 
@@ -177,7 +177,7 @@ def data_states() -> Callable[[Sequence[Task]], str]:
     state_of = cache(_state)
 
     def describe(members: Sequence[Task]) -> str:
-        return _joined_states([state_of(task.benchmark, task.part).word for task in members])
+        return _joined_states([state_of(task.benchmark, task.part).state for task in members])
 
     return describe
 

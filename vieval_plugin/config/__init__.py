@@ -117,13 +117,13 @@ class Config(Section):
 
         `backbone` is the one that answers, where a command names it and not the options.
         """
-        named = dict(self.backbones) if backbone is None else {**self.backbones, "judge": backbone}
-        judges = {"reminders": self.judges.reminders} | ({} if spec.file else {spec.name: self.judges.of(spec)})
+        backbones = dict(self.backbones) if backbone is None else {**self.backbones, "judge": backbone}
+        judges = {"reminders": self.judges.reminders} | ({} if spec.file else {spec.name: self.judges.options_of(spec)})
         resolved: dict[str, Any] = redacted_options(
             {
                 **({"judge_files": [str(real(spec.file.path))]} if spec.file else {}),
                 "judges": {name: _adapter(type(part)).dump_python(part, mode="json") for name, part in judges.items()},
-                "backbones": {name: part.model_dump(mode="json") for name, part in named.items()},
+                "backbones": {name: part.model_dump(mode="json") for name, part in backbones.items()},
                 **({"scorers": {name: asdict(part) for name, part in self.scorers.items()}} if spec.scored else {}),
                 "statistics": self.statistics.model_dump(mode="json"),
                 "uids": str(self.uids) if self.uids else None,
@@ -156,8 +156,8 @@ class Config(Section):
 
     def data_folder(self) -> Path:
         """The folder of prepared benchmarks: VIEVAL_DATA, else the file's `data`, else one in the user's cache."""
-        if named := os.environ.get(DATA_VARIABLE):
-            return path_of(named)
+        if folder := os.environ.get(DATA_VARIABLE):
+            return path_of(folder)
         return path_of(self.data) if self.data else Path(platformdirs.user_cache_dir("vieval"))
 
     def generated_folder(self) -> Path:
@@ -238,17 +238,17 @@ def _content(path: Path) -> str:
 
 def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
-    place = [str(part) for part in first["loc"]]
+    path = [str(part) for part in first["loc"]]
     if first["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"option {'.'.join(place) or 'file'}: {first['msg']}; `vieval config` prints all options"
-    known = [".".join([*place[:-1], name]) for name in _fields_at(place[:-1])]
-    return f"unknown option {'.'.join(place)}{did_you_mean('.'.join(place), known)}"
+        return f"option {'.'.join(path) or 'file'}: {first['msg']}; `vieval config` prints all options"
+    options = [".".join([*path[:-1], name]) for name in _fields_at(path[:-1])]
+    return f"unknown option {'.'.join(path)}{did_you_mean('.'.join(path), options)}"
 
 
-def _fields_at(place: list[str]) -> list[str]:
+def _fields_at(path: list[str]) -> list[str]:
     """The options that there are at a place, through the parts of the model and the values of mappings."""
     model: Any = Config
-    for part in place:
+    for part in path:
         hint = get_type_hints(model).get(part) if isinstance(model, type) else get_args(model)[-1:] or None
         model = hint[0] if isinstance(hint, tuple) else hint
         model = Judges if part == "judges" and model is not None else model

@@ -34,7 +34,7 @@ class JudgesBase(Section):
         description="how often a reply that cannot be read is asked again, with the error",
     )
 
-    def of(self, spec: JudgeSpec) -> Any:
+    def options_of(self, spec: JudgeSpec) -> Any:
         """A judge's options, an instance of its own options type; a judge in a file has none."""
         return spec.options() if spec.file else getattr(self, spec.name)
 

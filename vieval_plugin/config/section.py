@@ -33,8 +33,8 @@ class _OneLine(ModelMetaclass):
             return super().__call__(**fields)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise VievalError(f"{cls.__name__}: {place}: {first['msg']}; the fields are {names}") from None
+            field = ".".join(map(str, first["loc"]))
+            raise VievalError(f"{cls.__name__}: {field}: {first['msg']}; the fields are {names}") from None
 
 
 class Section(BaseModel, metaclass=_OneLine):
@@ -110,8 +110,8 @@ def _anchored_field(field: Any, value: Any, folder: Path) -> Any:
     """A text that may name a folder or a file names one if it is there."""
     if not field.metadata.get("folder"):
         return anchored(value, folder)
-    named = path_of(value, folder)
-    return str(named) if value and exists(named) else value
+    path = path_of(value, folder)
+    return str(path) if value and exists(path) else value
 
 
 _REMOVED = "[removed]"
@@ -140,17 +140,18 @@ def redacted_options(value: Any, key: str = "", further: bool = False) -> Any:
     """
     further = further or bool(_FURTHER.search(key))
     if isinstance(value, dict):
-        named = further and any(map(_names_secret, value.values()))  # {"name": "api_key", "value": ...}
+        names_secret = further and any(map(_names_secret, value.values()))  # {"name": "api_key", "value": ...}
         return {
             name: _REMOVED
-            if SECRET_NAME.search(name) or (named and not _HARMLESS.fullmatch(name))
+            if SECRET_NAME.search(name) or (names_secret and not _HARMLESS.fullmatch(name))
             else redacted_options(item, name, further)
             for name, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        named = further and any(map(_names_secret, value[:1]))
+        names_secret = further and any(map(_names_secret, value[:1]))
         return [
-            _REMOVED if named and number else redacted_options(item, key, further) for number, item in enumerate(value)
+            _REMOVED if names_secret and number else redacted_options(item, key, further)
+            for number, item in enumerate(value)
         ]
     return _safe_text(value, key, further) if isinstance(value, str) else value
 
@@ -168,17 +169,17 @@ def _redacted_field(field: str, key: str) -> str:
 
 
 def _safe_text(text: str, key: str, further: bool) -> str:
-    words = text.split()
+    parts = text.split()
     if (
         further and not _HARMLESS.fullmatch(key) and len(fields := re.split(r"([,;]\s*)", text)) > 1 and "=" in text
     ):  # model_args, cookies
         return "".join(_redacted_field(field, key) if number % 2 == 0 else field for number, field in enumerate(fields))
-    if further and len(words) > 1 and SECRET_NAME.search(words[0].rstrip(":=")):  # Authorization: Bearer ...
-        return f"{words[0]} {_REMOVED}"
+    if further and len(parts) > 1 and SECRET_NAME.search(parts[0].rstrip(":=")):  # Authorization: Bearer ...
+        return f"{parts[0]} {_REMOVED}"
     if (
         further
         and not _HARMLESS.fullmatch(key)
-        and any(len(item) >= _SHORTEST_KEY and (len(words) < 3 or _HAS_DIGIT.search(item)) for item in words)
+        and any(len(item) >= _SHORTEST_KEY and (len(parts) < 3 or _HAS_DIGIT.search(item)) for item in parts)
     ):
         return f"{_REMOVED[:-1]} {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}]"
     return redacted(text) if further or "//" in text or key == "base_url" else text

@@ -29,10 +29,10 @@ class ForeignHost:
     exposure_reason: str
 
 
-def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], host: ForeignHost) -> Backbone:
+def given_backbone(fields: Mapping[str, Any], backbones: Mapping[str, Backbone], host: ForeignHost) -> Backbone:
     """Make the backbone with these fields, or take `backbones.judge` of the options where there are none.
 
-    `named` are the options' backbones. VievalError says which field is wrong, or that it holds a secret that the host
+    `backbones` are the options' backbones. VievalError says which field is wrong, or that it holds a secret that the host
     shows.
     """
     if hidden := [name for name in fields if SECRET_NAME.search(name)]:
@@ -41,21 +41,21 @@ def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], hos
             "api_key_env=<the variable that holds it>"
         )
     if not fields:
-        if JUDGE in named:
-            return named[JUDGE]
+        if JUDGE in backbones:
+            return backbones[JUDGE]
         raise VievalError(f"{host.model} needs {host.way}, or backbones.judge in VIEVAL_CONFIG's file")
-    known = dict(fields)
-    if "base_url" in known:
-        known["base_url"] = tuple(str(known["base_url"]).split(";"))
-    if "model" in known:
-        known["model"] = str(known["model"])
-    if any(redacted(url) != url for url in known.get("base_url", ())):
+    values = dict(fields)
+    if "base_url" in values:
+        values["base_url"] = tuple(str(values["base_url"]).split(";"))
+    if "model" in values:
+        values["model"] = str(values["model"])
+    if any(redacted(url) != url for url in values.get("base_url", ())):
         raise VievalError(
             f"do not pass a user, password or query in base_url= ({host.exposure_reason}); put the address under backbones.judge into "
             "VIEVAL_CONFIG's file, and pass no arguments"
         )
     try:
-        return Backbone.model_validate(known)
+        return Backbone.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         names = ", ".join(Backbone.model_fields)
@@ -66,5 +66,5 @@ def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], hos
 
 def output_folders(model: Any) -> tuple[Path, ...]:
     """Return the folders into which a host's model saves images; none for one that names none, or is only a name."""
-    named = (getattr(model, name, None) for name in _ATTRIBUTES)
-    return tuple(Path(folder) for folder in named if isinstance(folder, str | Path) and str(folder))
+    folders = (getattr(model, name, None) for name in _ATTRIBUTES)
+    return tuple(Path(folder) for folder in folders if isinstance(folder, str | Path) and str(folder))

@@ -29,16 +29,16 @@ def _uids(task: Task, options: Config) -> Path | None:
     """The file that lists the wanted samples, if there is one: the options' own, or that of a task's subset."""
     if not task.subset:
         return options.uids
-    listed: Path | None = getattr(options.judges.of(judge_registry.judge(task.judge)), "subset", None)
-    if listed is None:
+    path: Path | None = getattr(options.judges.options_of(judge_registry.judge(task.judge)), "subset", None)
+    if path is None:
         raise VievalError(
             f"{task.name}: set judges.{task.judge}.subset to the file that lists its samples "
             "(the authors' split as JSON, or one uid a line)"
         )
-    return listed
+    return path
 
 
 def rating_of(judge: JudgeSpec, options: Config, repeats: int = 1) -> Rating:
     """Describe a judge that judges each sample so often for a benchmark's report."""
-    grades = judge.grades(options.judges.of(judge))
+    grades = judge.grades(options.judges.options_of(judge))
     return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, repeats, judge.against_all)

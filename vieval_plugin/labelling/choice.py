@@ -39,9 +39,11 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     chosen_numbers = []
     for makers, share in _evenly(sizes, count, seed).items():
         kinds = by_makers[makers]
-        for kind, several in _in_proportion({k: len(numbers) for k, numbers in kinds.items()}, share, seed).items():
+        for kind, number_of_kind in _in_proportion(
+            {k: len(numbers) for k, numbers in kinds.items()}, share, seed
+        ).items():
             candidates = sorted(kinds[kind], key=lambda n: _chance(seed, "drawn", judged[n].id.uid, judged[n].id.draw))
-            chosen_numbers += candidates[:several]
+            chosen_numbers += candidates[:number_of_kind]
     return sorted(chosen_numbers, key=lambda n: _chance(seed, "shown", str(judged[n].id)))
 
 
@@ -67,11 +69,11 @@ def _makers(judged: Judged) -> tuple[str, ...]:
 
 def _evenly(sizes: Mapping[tuple[str, ...], int], count: int, seed: int) -> dict[tuple[str, ...], int]:
     """Split a count as evenly as the sizes allow; who gets one more is drawn."""
-    shares, left = {}, count
+    shares, remaining = {}, count
     names = sorted(sizes, key=lambda name: (sizes[name], _chance(seed, "evenly", *name)))
     for number, name in enumerate(names):
-        shares[name] = min(sizes[name], left // (len(names) - number))
-        left -= shares[name]
+        shares[name] = min(sizes[name], remaining // (len(names) - number))
+        remaining -= shares[name]
     return shares
 
 

@@ -14,27 +14,27 @@ class PageAnswer:
 
     key: str
     value: str
-    words: str
+    text: str
 
 
 @dataclass(frozen=True)
 class PageQuestion:
-    """A question: the aspect that the CSV file names, its title, what is meant, its answers.
+    """A question: the aspect that the CSV file names, its title, what it means, its answers.
 
     `letter` is the key that leads to it, where there are several.
     """
 
     aspect: str
     title: str
-    meant: str
+    explanation: str
     answers: tuple[PageAnswer, ...]
     letter: str = ""
 
 
-def _steps(*words: str) -> tuple[PageAnswer, ...]:
+def _rating_steps(*texts: str) -> tuple[PageAnswer, ...]:
     """Steps of a rating from 0 to 1, the worst first."""
-    last = len(words) - 1
-    return tuple(PageAnswer(str(n), f"{n / last:g}", word) for n, word in enumerate(words))
+    last = len(texts) - 1
+    return tuple(PageAnswer(str(n), f"{n / last:g}", text) for n, text in enumerate(texts))
 
 
 RATINGS = (
@@ -42,14 +42,14 @@ RATINGS = (
         "SC",
         "Semantic consistency",
         "Does the output do what was asked, and leave alone what was not to change?",
-        _steps("not at all", "little", "partly", "mostly", "fully"),
+        _rating_steps("not at all", "little", "partly", "mostly", "fully"),
         "s",
     ),
     PageQuestion(
         "PQ",
         "Perceptual quality",
         "Does it look sound and natural, whatever was asked: no artefacts, nothing distorted?",
-        _steps("very poor", "poor", "fair", "good", "flawless"),
+        _rating_steps("very poor", "poor", "fair", "good", "flawless"),
         "p",
     ),
 )

@@ -44,7 +44,7 @@ class ToLabel:
 
 
 def read_to_label(
-    named: Sequence[str],
+    inputs: Sequence[str],
     kind: str | None = None,
     partial: bool = False,
     columns: Mapping[str, str] | None = None,
@@ -53,7 +53,7 @@ def read_to_label(
     """Read the samples or contests that a user names.
 
     Args:
-        named: samples (tables or folders, as `vieval score` takes them); or alone, a JSONL file of contests
+        inputs: samples (tables or folders, as `vieval score` takes them); or alone, a JSONL file of contests
             (`readers/contest_rows.py`), what a run of `generate_*` tasks with `--predict_only` left, what
             `vieval score` wrote, or `BENCHMARK` or `BENCHMARK/PART`; or a folder of shards, of which a sample is read, and
             behind it the rows that are meant, each a uid or FILE:ROW.
@@ -66,18 +66,18 @@ def read_to_label(
         VievalError: there is nothing of that name, a line of the file is bad, a kind is lacking, or the benchmark's data
             is absent.
     """
-    if is_shards(path_of(named[0])):
-        return _of_shards(path_of(named[0]), named[1:], partial)
-    if len(named) > 1 and (verdicts := [name for name in named if is_own(path_of(name))]):
+    if is_shards(path_of(inputs[0])):
+        return _of_shards(path_of(inputs[0]), inputs[1:], partial)
+    if len(inputs) > 1 and (verdicts := [name for name in inputs if is_own(path_of(name))]):
         raise VievalError(
             f"{verdicts[0]}: verdicts, of which one file is taken, alone; score the samples of all into one: "
             "`vieval score NEW OLD --out both.jsonl`"
         )
-    if prompts or len(named) > 1:
-        return _samples_to_label(read_named(named, prompts, kind, columns), ", ".join(named))
-    path = path_of(named[0])
+    if prompts or len(inputs) > 1:
+        return _samples_to_label(read_named(inputs, prompts, kind, columns), ", ".join(inputs))
+    path = path_of(inputs[0])
     if not exists(path):
-        return _of_benchmark(named[0])
+        return _of_benchmark(inputs[0])
     if is_run(path):
         source = load_unjudged(path, config.current()).source
         return [ToLabel(row.sample, str(row.sample.id)) for row in source if row.verdict is None]
@@ -86,7 +86,7 @@ def read_to_label(
         return [ToLabel(sample, str(sample.id)) for sample in judged.values() if sample]
     if _holds_contests(path):
         return _contests(path, kind)
-    return _samples_to_label(read_named(named, kind=kind, columns=columns), str(path))
+    return _samples_to_label(read_named(inputs, kind=kind, columns=columns), str(path))
 
 
 def choose_readable(samples: Sequence[ToLabel], count: int, seed: int) -> tuple[list[ToLabel], dict[int, str]]:
@@ -143,9 +143,9 @@ def _with_images(labelled: ToLabel) -> ToLabel:
     return replace(labelled, judged=judged)
 
 
-def _of_shards(folder: Path, named: Sequence[str], partial: bool) -> list[ToLabel]:
+def _of_shards(folder: Path, row_names: Sequence[str], partial: bool) -> list[ToLabel]:
     opened = open_shards(folder, partial)
-    records = [record_named(opened, name) for name in named] or sample_shards(folder, partial).records
+    records = [record_named(opened, name) for name in row_names] or sample_shards(folder, partial).records
     return [
         ToLabel(Sample(record.id, {}, kind=record.kind), f"{record.row.file}:{record.row.row}", record.row)
         for record in records
@@ -164,11 +164,13 @@ def _samples_to_label(source: SampleSource, name: str) -> list[ToLabel]:
     return labelled
 
 
-def _of_benchmark(named: str) -> list[ToLabel]:
-    name, _, part = named.partition("/")
+def _of_benchmark(benchmark_part: str) -> list[ToLabel]:
+    name, _, part = benchmark_part.partition("/")
     if name not in benchmark_registry.benchmarks():
         hint = did_you_mean(name, benchmark_registry.benchmarks(), 0.6)
-        raise VievalError(f"{named}: no such file, and no such benchmark{hint}; pass a samples file, or BENCHMARK/PART")
+        raise VievalError(
+            f"{benchmark_part}: no such file, and no such benchmark{hint}; pass a samples file, or BENCHMARK/PART"
+        )
     folder = config.current().data_folder()
     parts: Sequence[str] = [part] if part else list(benchmark_registry.benchmark(name).parts)
     return [
@@ -204,19 +206,19 @@ def _require_below(labelled: ToLabel, folder: Path) -> None:
 
 def _scheme(rows: Sequence[Row]) -> str:
     """The scheme of votes that are there already: four-way where one of them says so."""
-    votes = {vote for row in rows for vote in (row.cells.get("vote"), *_listed(row.cells.get("annotators")))}
+    votes = {vote for row in rows for vote in (row.cells.get("vote"), *_names(row.cells.get("annotators")))}
     return "three_way" if votes <= {*SCHEMES["three_way"], None, ""} else "four_way"
 
 
-def _listed(value: object) -> list[str]:
+def _names(value: object) -> list[str]:
     return [vote for vote in value if isinstance(vote, str)] if isinstance(value, list) else []
 
 
 def _require_kind(labelled: ToLabel) -> None:
-    kind, known = labelled.judged.kind, list(INPUTS)
+    kind, inputs = labelled.judged.kind, list(INPUTS)
     if not kind:
         raise VievalError(f"{labelled.where}: it names no kind, such as tig; name that of all with --kind")
-    if kind not in known:
+    if kind not in inputs:
         raise VievalError(
-            f"{labelled.where}: no kind {kind!r}{did_you_mean(kind, known)} The kinds are {', '.join(known)}"
+            f"{labelled.where}: no kind {kind!r}{did_you_mean(kind, inputs)} The kinds are {', '.join(inputs)}"
         )

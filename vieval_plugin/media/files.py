@@ -89,7 +89,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     Raises:
         VievalError: a file cannot be written there.
     """
-    earlier = _listed(folder / LIST)
+    earlier = _names_in_list(folder / LIST)
     for name, text in files.items():
         write_whole(folder / name, [text])
     write_whole(folder / LIST, [json.dumps(sorted(files), indent=1)])
@@ -98,7 +98,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def _listed(path: Path) -> set[str]:
+def _names_in_list(path: Path) -> set[str]:
     """The names in a list that `write_folder` left: of plain files in its folder, whatever somebody wrote into it."""
     try:
         names = json.loads(path.read_bytes()[:_TRIAL])

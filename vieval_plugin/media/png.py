@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_LEFT = 1  # filter type 1 of the PNG specification: each sample less the one of the pixel on its left
+_SUB_FILTER = 1  # filter type 1 of the PNG specification: each sample less the one of the pixel on its left
 _EIGHT_BITS, _COLOURS = 8, {1: 0, 3: 2}
 
 
@@ -31,7 +31,7 @@ def encode(pixels: NDArray[np.uint8]) -> bytes:
     height, width, channels = pixels.shape
     flat = pixels.reshape(height, width * channels)
     rows = np.empty((height, 1 + width * channels), np.uint8)
-    rows[:, 0] = _LEFT
+    rows[:, 0] = _SUB_FILTER
     rows[:, 1 : 1 + channels] = flat[:, :channels]
     np.subtract(flat[:, channels:], flat[:, :-channels], out=rows[:, 1 + channels :])
     packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)

@@ -39,22 +39,22 @@ class Thumbnails:
     """The pictures made so far, by the digest of the image's file."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._left = most_bytes
-        self._known: dict[str, Thumbnail | str] = {}
+        self._bytes_left = most_bytes
+        self._thumbnails: dict[str, Thumbnail | str] = {}
 
     @property
     def rendered(self) -> list[Thumbnail]:
         """Thumbnails rendered so far, in the order of their numbers."""
-        return [thumbnail for thumbnail in self._known.values() if isinstance(thumbnail, Thumbnail)]
+        return [thumbnail for thumbnail in self._thumbnails.values() if isinstance(thumbnail, Thumbnail)]
 
-    def of(self, digest: str, decode: Callable[[], Image]) -> Thumbnail | str:
+    def thumbnail(self, digest: str, decode: Callable[[], Image]) -> Thumbnail | str:
         """The picture of the image with this digest, decoded where it is new; in words, why there is none."""
-        if digest not in self._known:
-            self._known[digest] = self._make(decode) if self._left > 0 else "left out, for the page's size"
-        return self._known[digest]
+        if digest not in self._thumbnails:
+            self._thumbnails[digest] = self._make(decode) if self._bytes_left > 0 else "left out, for the page's size"
+        return self._thumbnails[digest]
 
     def _make(self, decode: Callable[[], Image]) -> Thumbnail:
         small = decode()
         file = encoded(small, SIDE, "WEBP", quality=_QUALITY, method=4, icc_profile=b"", exif=b"")
-        self._left -= len(file)
+        self._bytes_left -= len(file)
         return Thumbnail(len(self.rendered), *small.size, f"data:image/webp;base64,{base64.b64encode(file).decode()}")

@@ -49,13 +49,13 @@ class Scale:
     better: Literal["higher", "lower"] = "higher"
 
     def __call__(self, value: float) -> float:
-        place = (value - self.low) / (self.high - self.low)
+        position = (value - self.low) / (self.high - self.low)
         if self.better == "lower":
-            place = 1 - place if self.kind == "linear" else -place
+            position = 1 - position if self.kind == "linear" else -position
         if self.kind == "linear":
-            return min(max(place, 0.0), 1.0)
+            return min(max(position, 0.0), 1.0)
         # the same either way, and neither overflows
-        return 1 / (1 + math.exp(-place)) if place >= 0 else math.exp(place) / (1 + math.exp(place))
+        return 1 / (1 + math.exp(-position)) if position >= 0 else math.exp(position) / (1 + math.exp(position))
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,10 @@ class Pack:
         """The number of images of the question that shows most."""
         return max(len(question.images) for question in self.questions.values())
 
-    def place(self, named: str) -> str:
+    def resolved(self, path_text: str) -> str:
         """A path that begins at the pack's folder, where there is something there; else the text as it is."""
-        path = path_of(named, self.path.parent)
-        return str(path) if named and exists(path) else named
+        path = path_of(path_text, self.path.parent)
+        return str(path) if path_text and exists(path) else path_text
 
     def wording(self, template: str) -> str:
         """A template as its author wrote it."""
@@ -115,8 +115,8 @@ class Pack:
     def variables(self, template: str) -> frozenset[str]:
         """The names that a template must be given; not those of which it asks whether they are there."""
         trees = [self.environment.parse(self.wording(name)) for name in (template, *self.parts(template))]
-        asked = [test for tree in trees for test in tree.find_all((nodes.Test, nodes.Filter))]
-        optional = {test.node.name for test in asked if test.name in _OPTIONAL and isinstance(test.node, nodes.Name)}
+        tests = [test for tree in trees for test in tree.find_all((nodes.Test, nodes.Filter))]
+        optional = {test.node.name for test in tests if test.name in _OPTIONAL and isinstance(test.node, nodes.Name)}
         return frozenset().union(*map(meta.find_undeclared_variables, trees)) - optional - {"self", "super"}
 
     def keys_shown(self, template: str) -> tuple[str, ...]:

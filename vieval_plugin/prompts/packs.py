@@ -65,8 +65,8 @@ def load(name_or_folder: str) -> Pack:
     if missing := {q.template for q in manifest.questions.values()} - {*texts, ""}:
         raise VievalError(f"{file}: names the template {min(missing)}, which is not in the folder")
     questions = {key: PackQuestion(q.template or key, q.images, q.scores) for key, q in manifest.questions.items()}
-    named = manifest.name, manifest.judge or manifest.name, manifest.settings
-    pack = Pack(*named, "", questions, environment, file, manifest, manifest.replies, manifest.tools)
+    identity = manifest.name, manifest.judge or manifest.name, manifest.settings
+    pack = Pack(*identity, "", questions, environment, file, manifest, manifest.replies, manifest.tools)
     # files of one folder share templates, and a change of another's words is none of this one's
     used = texts if file.name == MANIFEST else dict.fromkeys(q.template for q in questions.values())
     digest = hashlib.sha256(file.read_bytes())
@@ -113,17 +113,17 @@ def network_settings(pack: Pack, model: type[P]) -> P:
     return parsed(pack.path, model, settings, ("network",))
 
 
-def is_pack(named: str) -> bool:
+def is_pack(path: str) -> bool:
     """Return whether a text names a manifest: a YAML file, or a folder that has one."""
-    return path_of(named).suffix in (".yaml", ".yml") or isfile(path_of(named) / MANIFEST)
+    return path_of(path).suffix in (".yaml", ".yml") or isfile(path_of(path) / MANIFEST)
 
 
-def _file(named: str) -> Path:
+def _file(name_or_path: str) -> Path:
     """The manifest that is meant: of a built-in pack, of a folder, or the file itself."""
-    inside = Path(vieval_plugin.prompt_templates.__path__[0]) / named / MANIFEST
-    if named.count("/") == 1 and isfile(inside):
+    inside = Path(vieval_plugin.prompt_templates.__path__[0]) / name_or_path / MANIFEST
+    if name_or_path.count("/") == 1 and isfile(inside):
         return inside
-    path = path_of(named)
+    path = path_of(name_or_path)
     return path if path.suffix in (".yaml", ".yml") else path / MANIFEST
 
 

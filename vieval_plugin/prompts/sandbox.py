@@ -41,7 +41,7 @@ _YIELDED, _TURNS = "what is yielded", "turns of a loop"  # filters that no templ
 _TOO_LONG = f"the templates have more than {_LONGEST_SOURCE} characters together, or too many tags"
 _ONLY_BLOCKS = "nothing is called in prompts but self.BLOCK() and super()"
 
-_left: ContextVar[list[int]] = ContextVar("characters left")
+_allowance_left: ContextVar[list[int]] = ContextVar("characters left")
 
 
 class PromptTemplateError(Exception):
@@ -79,13 +79,13 @@ class PackEnvironment(SandboxedEnvironment):
 
     def text(self, template: str, variables: Mapping[str, Any]) -> str:
         """Return the text of a template; PromptTemplateError where there is none."""
-        token = _left.set([_ALLOWANCE])
+        token = _allowance_left.set([_ALLOWANCE])
         try:
             return str(_yielded(None, self.get_template(template).render(variables)))
         except Exception as error:  # templates compare texts with numbers, include themselves and the like
             raise _failure(template, error) from error
         finally:
-            _left.reset(token)
+            _allowance_left.reset(token)
 
     def call(self, context: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(obj, BlockReference):
@@ -131,9 +131,9 @@ def _refusal(node: nodes.Node) -> str:
         owner = node.node.node if isinstance(node.node, nodes.Getattr) else node.node
         return "" if isinstance(owner, nodes.Name) and owner.name in ("self", "super") else _ONLY_BLOCKS
     if isinstance(node, (nodes.Filter, nodes.Test)):
-        known = _FILTERS if kind == "Filter" else _TESTS
-        if node.name not in known:
-            return f"no {kind.lower()} named {node.name!r} in prompts; there are {', '.join(known)}"
+        offered = _FILTERS if kind == "Filter" else _TESTS
+        if node.name not in offered:
+            return f"no {kind.lower()} named {node.name!r} in prompts; there are {', '.join(offered)}"
         if node.name not in ("d", "default") and not all(map(_is_short, node.iter_child_nodes(exclude=("node",)))):
             return f"{node.name}: arguments are texts of at most {_LONGEST_ARGUMENT} characters as they stand"
     return ""
@@ -167,24 +167,24 @@ def _yielded(_context: Any, value: Any) -> Any:
 
 
 def _charge(characters: int) -> None:
-    left = _left.get()
-    left[0] -= characters
-    if left[0] < 0:
+    allowance = _allowance_left.get()
+    allowance[0] -= characters
+    if allowance[0] < 0:
         raise TemplateError(f"it loops, or makes more than {_ALLOWANCE} characters on the way")
 
 
 def _failure(template: str, error: Exception) -> PromptTemplateError:
     """Return the one line for an error: the innermost template and line of its traceback, and the reason."""
-    place = template
+    location = template
     for frame, line in walk_tb(error.__traceback__):
         if "__jinja_exception__" in frame.f_globals:  # a frame of a template's own line
-            place = f"{frame.f_code.co_filename}, line {line}"
+            location = f"{frame.f_code.co_filename}, line {line}"
     if isinstance(error, TemplateSyntaxError):
-        place = f"{template}, line {error.lineno}"
+        location = f"{template}, line {error.lineno}"
     if isinstance(error, (RecursionError, MemoryError, SyntaxError)):  # the last is Python's, of what Jinja compiles to
         reason = "nested too deeply"
     elif isinstance(error, TemplateError) and not isinstance(error, LookupError):
         reason = str(error)
     else:
         reason = f"{type(error).__name__}: {error}"
-    return PromptTemplateError(" ".join(f"{place}: {reason[:300]}".split()))
+    return PromptTemplateError(" ".join(f"{location}: {reason[:300]}".split()))

@@ -19,9 +19,9 @@ P = TypeVar("P", bound=BaseModel)
 
 
 def _by_word(mapping: Any) -> Any:
-    if isinstance(mapping, dict) and any(isinstance(word, bool) for word in mapping):
+    if isinstance(mapping, dict) and any(isinstance(answer, bool) for answer in mapping):
         raise ValueError("write words such as Yes and No in quotation marks: YAML takes them for truth values")
-    return {str(word): value for word, value in mapping.items()} if isinstance(mapping, dict) else mapping
+    return {str(answer): value for answer, value in mapping.items()} if isinstance(mapping, dict) else mapping
 
 
 ByWord = BeforeValidator(_by_word)
@@ -96,7 +96,7 @@ _NEEDED = {
 """What a file should have, in words, by pydantic's name of the fault."""
 
 
-def parsed(file: Path, model: type[P], document: Any, place: tuple[str, ...] = ()) -> P:
+def parsed(file: Path, model: type[P], document: Any, location: tuple[str, ...] = ()) -> P:
     """A document, or what stands at a place of it, in its form.
 
     Raises:
@@ -106,7 +106,7 @@ def parsed(file: Path, model: type[P], document: Any, place: tuple[str, ...] = (
         return model.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, (*place, *first["loc"])))
+        where = ".".join(map(str, (*location, *first["loc"])))
         if first["type"] != "extra_forbidden":
             needed = "a value" if first["type"] == "missing" else _NEEDED.get(first["type"])
             has = "nothing" if first["type"] == "missing" else repr(first["input"])[:60]
@@ -117,10 +117,10 @@ def parsed(file: Path, model: type[P], document: Any, place: tuple[str, ...] = (
         raise VievalError(f"{file}: unknown key {where}{hint}") from None
 
 
-def _keys(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
+def _keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """The keys that there are at a place, of the model that the path leads to or of all that may stand there."""
     models = [model]
-    for name in place:
+    for name in path:
         fields = [part.model_fields[str(name)].annotation for part in models if str(name) in part.model_fields]
         kinds = [kind for field in fields for kind in (field, *get_args(field))]
         # of alternatives the error names the one that was tried

@@ -21,7 +21,7 @@ from vieval_plugin.judges.protocol import Image, TableCell
 from vieval_plugin.readers.places import Place, place_of, reason_of, size_of
 from vieval_plugin.readers.rows import require_once
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
-from vieval_plugin.text.suggestions import listed
+from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isfile
 from vieval_plugin.text.yaml_json import read_json
 
@@ -78,7 +78,7 @@ def saved_table(folder: Path) -> InputTable:
     if isfile(folder / SPLITS):
         splits = _names_in(folder / SPLITS, "splits")
         if len(splits) != 1:
-            raise VievalError(f"{folder}: a data set of several splits; name the folder of one: {listed(splits)}")
+            raise VievalError(f"{folder}: a data set of several splits; name the folder of one: {abbreviated(splits)}")
         folder = folder / splits[0]
     paths = [folder / name for name in _names_in(folder / STATE, "_data_files")]
     if outside := [path for path in paths if not is_below(path, folder)]:

@@ -15,7 +15,7 @@ from vieval_plugin.readers.image_names import SUFFIXES
 from vieval_plugin.readers.sample_rows import is_address, stem_of
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
 from vieval_plugin.text.redaction import redacted
-from vieval_plugin.text.suggestions import did_you_mean, listed
+from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import address_of, is_below
 
 _SUBJECT = "subject"
@@ -153,7 +153,7 @@ def fields_of(table: InputTable, columns: Mapping[str, str], outputs: bool = Tru
             f"category={column} reads it, or image_model={column} if it names the generator"
         )
     if leftover := [column for column in unused if column not in no_images]:
-        notes.append(f"columns that are left out: {listed(leftover)}")
+        notes.append(f"columns that are left out: {abbreviated(leftover)}")
     return ColumnMap(fields, tuple(f"{table.name}: {note}" for note in notes), no_text)
 
 
@@ -179,11 +179,11 @@ def _no_text(table: InputTable, fields: Mapping[str, str], unused: Sequence[str]
     if not unused:
         return f"{table.name}: no {text} was found; add a column {text!r}"
     column = unused[0] if len(unused) == 1 else "COLUMN"
-    return f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: {listed(unused)})"
+    return f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: {abbreviated(unused)})"
 
 
 def _in_words(columns: Sequence[str]) -> str:
-    return f"the columns are {listed(columns)}" if columns else "it has no columns"
+    return f"the columns are {abbreviated(columns)}" if columns else "it has no columns"
 
 
 def _field(column: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.readers.arrow_tables import arrow_table
 from vieval_plugin.readers.tables import InputTable
-from vieval_plugin.text.suggestions import listed
+from vieval_plugin.text.suggestions import abbreviated
 
 _NAME = re.compile(r"(?P<dataset>\w[\w.-]*/[\w.-]+?)(:(?P<config>[\w.-]+))??(:(?P<split>[\w.-]+))?")
 _PATIENCE = 10.0  # seconds in which the hub must say anything
@@ -49,7 +49,7 @@ def hub_table(location: str) -> InputTable:
             f"{location}: no such file or folder here, and it cannot be had from the hub ({one_line(error)})"
         ) from None
     if (split := match["split"] or "") not in splits and (split or len(splits) != 1):
-        raise VievalError(f"{location}: name one of its splits: {listed([f'{name}:{split}' for split in splits])}")
+        raise VievalError(f"{location}: name one of its splits: {abbreviated([f'{name}:{split}' for split in splits])}")
     dataset = splits[split or next(iter(splits))]
     table = arrow_table([Path(file["filename"]) for file in dataset.cache_files])
     return replace(table, name=location, roots=_cache_folders())

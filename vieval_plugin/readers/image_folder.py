@@ -34,7 +34,7 @@ from vieval_plugin.readers.samples import (
     samples_in_row,
 )
 from vieval_plugin.readers.tables import BadLine
-from vieval_plugin.text.suggestions import listed
+from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
 from vieval_plugin.text.wording import plural
 
@@ -91,7 +91,9 @@ def read_folders(
     if prompts is None:
         files = [file for folder in folders if isdir(folder) and (file := own_prompts(folder))]
         if len(files) > 1:
-            raise VievalError(f"several files of prompts: {listed(list(map(str, files)))}; name one with --prompts")
+            raise VievalError(
+                f"several files of prompts: {abbreviated(list(map(str, files)))}; name one with --prompts"
+            )
         prompts = files[0] if files else None
     if prompts is None:
         parts = [part for folder in folders if isdir(folder) for part in sorted(folder.iterdir()) if own_prompts(part)]

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.rows import ASPECT, KIND, Row, rating
-from vieval_plugin.text.suggestions import listed
+from vieval_plugin.text.suggestions import abbreviated
 
 Images: TypeAlias = Callable[[str, str], Mapping[str, Image]]
 """The images of a sample by role, from its image model and its prompt's id."""
@@ -50,7 +50,7 @@ def read_rated(
         texts = {"prompt": Row(where, cells).text("prompt")}
         for model in cells["models"]:
             if model not in models:
-                raise VievalError(f"{where}: unknown image model {model!r}; known: {listed(list(models))}")
+                raise VievalError(f"{where}: unknown image model {model!r}; known: {abbreviated(list(models))}")
         for model in models:
             if model in cells["models"]:
                 rated = {ASPECT: _ratings(cells["models"][model], f"{where}, {model}")}

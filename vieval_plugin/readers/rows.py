@@ -14,7 +14,7 @@ from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image
-from vieval_plugin.text.suggestions import listed
+from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import exists, isfile
 
 ASPECT = "SC"
@@ -80,7 +80,7 @@ class Row:
     def _cell(self, column: str) -> Any:
         if column not in self.cells:
             raise VievalError(
-                f"{self.where}: no {column} (found: {listed(list(self.cells)) or 'none'}); correct the file"
+                f"{self.where}: no {column} (found: {abbreviated(list(self.cells)) or 'none'}); correct the file"
             )
         return self.cells[column]
 
@@ -157,7 +157,9 @@ def read_table(path: Path, columns: Sequence[str], advice: str, delimiter: str =
         header = next(reader, [])
         for column in columns:
             if column not in header:
-                raise VievalError(f"{path}: column {column!r} is missing (found: {listed(header) or 'none'}); {advice}")
+                raise VievalError(
+                    f"{path}: column {column!r} is missing (found: {abbreviated(header) or 'none'}); {advice}"
+                )
         require_once(path, header, columns)
         for cells in reader:
             where = f"{path}: line {reader.line_num}"

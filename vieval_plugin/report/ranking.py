@@ -246,7 +246,7 @@ def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = 
     for table in tables_of(report):
         ranked_by = [name for name in table.header if name.endswith("[95%]")][:1]
         rows = [table.header, *table.rows]
-        text += [table.title, "", *text_table(rows, "--tables FOLDER has them", kept=ranked_by), ""]
+        text += [table.title, "", *text_table(rows, "--tables FOLDER has them", fixed_columns=ranked_by), ""]
     text += [f"note: {line}" for line in report.notes]
     resamples = (
         f"Intervals: 95%, of means {options.draws} bootstrap resamples of prompts, of differences those of the test. Failed "

@@ -21,7 +21,7 @@ from vieval_plugin.readers.webdataset import copy_samples
 from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, verdict_tables
 from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.schema import arrow
-from vieval_plugin.text.suggestions import did_you_mean, listed
+from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import exists
 
 UID = "verdict_uid"
@@ -134,7 +134,7 @@ def _problem(error: str, known: Sequence[str]) -> str:
     if lacking := _NO_COLUMN.search(error):
         hint = did_you_mean(lacking[1], known, 0.6) or ";"
         return (
-            f"verdicts have no column {lacking[1]!r}{hint} the columns are {listed(known)}, none is the data set's own, and "
+            f"verdicts have no column {lacking[1]!r}{hint} the columns are {abbreviated(known)}, none is the data set's own, and "
             "a text stands in single quotes"
         )
     reason = error.splitlines()[0].partition(" Error: ")[2][:200]

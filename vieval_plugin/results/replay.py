@@ -151,7 +151,7 @@ def replayed(
     verdict, recorded = recording.verdict(judged, repeat)
     if recorded is None:
         spec = judge_registry.judge(judge)
-        settings = tuple(spec.setting_labels(options.judges.of(spec), setting))
+        settings = tuple(spec.setting_labels(options.judges.options_of(spec), setting))
         recorded = Provenance(
             judge, settings, spec.aspects, pack="as recorded" if spec.pack else "", options=options.resolved(spec)
         )

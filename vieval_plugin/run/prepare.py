@@ -65,7 +65,7 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
     if setting and setting not in spec.settings:
         known = f"known: {', '.join(spec.settings)}" if spec.settings else "it has no settings"
         raise VievalError(f"{name} has no setting {setting!r}; {known}")
-    judge_options = options.judges.of(spec)
+    judge_options = options.judges.options_of(spec)
     pack: Pack | None = None
     if spec.file:
         pack = replace(spec.file, reminders=options.judges.reminders)

@@ -34,12 +34,12 @@ _server_secrets: set[str] = set()
 
 def register_secrets(key: str, urls: Iterable[str]) -> None:
     """Let nobody see a server's key and what its addresses hold: users and passwords, also as they are sent, and queries."""
-    known = {key}
+    secrets = {key}
     for url in urls:
         for user in (user_of(url), unquote(user_of(url))):
-            known |= {user, user.partition(":")[2], base64.b64encode(user.encode()).decode()}
-        known.update(pair.rpartition("=")[2] for pair in re.split("[?#&]", url.rpartition("@")[2])[1:])
-    _server_secrets.update(item for item in known if len(item) >= _SHORTEST)
+            secrets |= {user, user.partition(":")[2], base64.b64encode(user.encode()).decode()}
+        secrets.update(pair.rpartition("=")[2] for pair in re.split("[?#&]", url.rpartition("@")[2])[1:])
+    _server_secrets.update(item for item in secrets if len(item) >= _SHORTEST)
 
 
 def user_of(url: str) -> str:
@@ -56,7 +56,7 @@ def redacted(text: str) -> str:
     >>> redacted("http://me:pass@host/v1?key=1 refused, and so did me:a/b?c@host")
     'http://host/v1?key=[removed] refused, and so did host'
     """
-    return _RUN.sub(_shown, _USER.sub("//", without_secrets(text)))
+    return _RUN.sub(_redacted_word, _USER.sub("//", without_secrets(text)))
 
 
 def without_secrets(value: Any) -> Any:
@@ -80,11 +80,11 @@ def _less(value: Any, secrets: list[str]) -> Any:
 
 def _secrets() -> list[str]:
     # names first: looking up every value took a tenth of the time of a call to a server
-    named = {value for name in os.environ if _is_secret(name) and len(value := os.environ[name]) >= _SHORTEST}
-    return sorted(named | _server_secrets, key=len, reverse=True)  # one may be part of another
+    env_secrets = {value for name in os.environ if _is_secret(name) and len(value := os.environ[name]) >= _SHORTEST}
+    return sorted(env_secrets | _server_secrets, key=len, reverse=True)  # one may be part of another
 
 
-def _shown(run: re.Match[str]) -> str:
+def _redacted_word(run: re.Match[str]) -> str:
     """A word as `_bare` has it, its signs decoded where an address would hide behind them."""
     plain = "".join(sign for sign in unquote(run[0]) if sign.isprintable())
     return less if "//" in plain and (less := _bare(plain)) != plain else _bare(run[0])

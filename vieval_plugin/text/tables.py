@@ -27,7 +27,7 @@ _IS_NUMBER = re.compile(rf"{_NUMBER}|-|undefined|nan")
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of a table; `least` is its width at which no word, and `broken` that at which no number, is cut.
+    """A column of a table; `unbroken_width` is its width at which no word, and `broken` that at which no number, is cut.
 
     `compared` is the number of rows, from the first, that decide whether all say the same.
     """
@@ -35,20 +35,22 @@ class _Column:
     name: str
     cells: tuple[str, ...]
     width: int
-    least: int
+    unbroken_width: int
     broken: int
     of_numbers: bool
     compared: int
 
     @property
-    def same(self) -> bool:
+    def is_uniform(self) -> bool:
         """True where two rows or more say the same, or where none knows what to say."""
-        compared, others = {*self.cells[: self.compared]}, {*self.cells[self.compared :]}
-        return compared == {UNKNOWN} or (self.compared > 1 and len(compared) == 1 and others <= {"", *compared})
+        compared, reference_cells = {*self.cells[: self.compared]}, {*self.cells[self.compared :]}
+        return compared == {UNKNOWN} or (
+            self.compared > 1 and len(compared) == 1 and reference_cells <= {"", *compared}
+        )
 
 
 def text_table(
-    rows: Iterable[Sequence[str]], elsewhere: str = "", references: int = 0, kept: Collection[str] = ()
+    rows: Iterable[Sequence[str]], elsewhere: str = "", references: int = 0, fixed_columns: Collection[str] = ()
 ) -> list[str]:
     """Rows of equal length in columns that fit the window; numbers are set to the right and never cut.
 
@@ -59,20 +61,20 @@ def text_table(
         rows: the header first.
         elsewhere: where columns that are left out can be read, such as `report.md has them`.
         references: number of rows at the end that others stand beside, and that may be empty where those are all the same.
-        kept: names of columns that stay in their place whatever is in them.
+        fixed_columns: names of columns that stay in their place whatever is in them.
 
     >>> text_table([("judge", "n", "aspect"), ("metric", "48", "SC"), ("other", "9", "SC")])
     ['in all rows: aspect = SC', 'judge    n', 'metric  48', 'other    9']
     """
     header, *body = [[_short(console(cell)) for cell in row] for row in rows]
     compared = len(body) - references
-    columns = [_column(name, [row[place] for row in body], compared) for place, name in enumerate(header)]
+    columns = [_column(name, [row[index] for row in body], compared) for index, name in enumerate(header)]
     room = max(_FEWEST_COLUMNS, min(MOST_COLUMNS, shutil.get_terminal_size((MOST_COLUMNS, 24)).columns))
-    known = [column for column in columns if not (column.same and column.cells[0] in ("", UNKNOWN))]
-    differing = [column for column in known if not column.same or column.name in kept]
+    informative = [column for column in columns if not (column.is_uniform and column.cells[0] in ("", UNKNOWN))]
+    differing = [column for column in informative if not column.is_uniform or column.name in fixed_columns]
     if len(differing) < 2:
-        differing = known or columns[:1]
-    shared = [f"{column.name} = {column.cells[0]}" for column in known if column not in differing]
+        differing = informative or columns[:1]
+    shared = [f"{column.name} = {column.cells[0]}" for column in informative if column not in differing]
     fitting = differing
     while len(fitting) > 1 and sum(_widths(fitting, 0)) + len(_GAP) * (len(fitting) - 1) > room:
         fitting = fitting[:-1]
@@ -101,12 +103,12 @@ def _column(name: str, cells: Sequence[str], compared: int) -> _Column:
 def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     """The widths at which columns fit into the room: the widest give way first, and words are broken last."""
     widths = [column.width for column in columns]
-    for floors in ([column.least for column in columns], [column.broken for column in columns]):
+    for floors in ([column.unbroken_width for column in columns], [column.broken for column in columns]):
         while sum(widths) > room:
-            place = max(range(len(widths)), key=lambda place: (widths[place] > floors[place], widths[place]))
-            if widths[place] <= floors[place]:
+            index = max(range(len(widths)), key=lambda index: (widths[index] > floors[index], widths[index]))
+            if widths[index] <= floors[index]:
                 break
-            widths[place] -= 1
+            widths[index] -= 1
     return widths
 
 
@@ -137,10 +139,10 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def _pieces(word: str, width: int) -> list[str]:
+def _pieces(unit: str, width: int) -> list[str]:
     """A word in pieces that fit a width."""
     pieces = [""]
-    for letter in word:
+    for letter in unit:
         if _width(pieces[-1] + letter) > width:
             pieces.append("")
         pieces[-1] += letter

@@ -13,10 +13,10 @@ def versions_of(*packages: str) -> dict[str, str]:
     >>> list(versions_of("numpy", "no_such_package"))
     ['vieval', 'numpy']
     """
-    found = {"vieval": __version__}
+    versions = {"vieval": __version__}
     for package in packages:
         try:
-            found[package] = importlib.metadata.version(package)
+            versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -145,11 +145,11 @@ def _run(options: argparse.Namespace) -> int:
     if request.judges and not options.benchmark:
         require_any_of_first(source.name, source, [judge.spec for judge in request.judges], options.allow_urls)
     if options.out:
-        named = [*map(Path, options.samples), *([options.prompts] if options.prompts else [])]
+        inputs_to_read = [*map(Path, options.samples), *([options.prompts] if options.prompts else [])]
         # a source is read for its files only where OUT is there already
-        require_writable(options.out, reads=chain(named, files_of(row.sample for row in source)))
+        require_writable(options.out, reads=chain(inputs_to_read, files_of(row.sample for row in source)))
         for path in (partial_file(options.out), run_file(options.out)):
-            require_writable(path, reads=named)
+            require_writable(path, reads=inputs_to_read)
         require_known_format(options.out)
     if options.allow_urls or source.addresses:
         from vieval_plugin.run.addresses import fetched
@@ -181,8 +181,8 @@ def _require_flags(options: argparse.Namespace) -> bool:
     images = bool(options.samples) and not options.prompts and are_images(options.samples)
     alone = next((f"--{name}" for name in ("prompt", "source", "instruction") if getattr(options, name)), "")
     if alone and not images:
-        of = "; --prompts has its own" if options.prompts else other_than_images(options.samples)
-        raise VievalError(f"{alone} is for images that are named one by one{of}")
+        reason = "; --prompts has its own" if options.prompts else other_than_images(options.samples)
+        raise VievalError(f"{alone} is for images that are named one by one{reason}")
     if options.out is None and not (options.plan or images):
         raise VievalError("name the file that verdicts are to be written to with --out, or pass --plan")
     if options.json and not images:
@@ -271,8 +271,8 @@ def _plan(request: _Request) -> int:
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
         answering = (request.backbone or request.current.backbones.get(JUDGE)) if judge.asks_a_model else None
         say(*plan(cost, answering))
-        if left := len(rows) - len(askable):
-            say(f"{left} of {len(rows)} samples would not be asked about")
+        if unaskable := len(rows) - len(askable):
+            say(f"{unaskable} of {len(rows)} samples would not be asked about")
     say(*(f"vieval: {line}" for line in lines_by_reason(request.unable)), file=sys.stderr)
     return 1 if request.unable else 0
 
@@ -339,8 +339,8 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
     """Print what a run that ends before its time has done so far."""
     from vieval_plugin.text.escaping import say
 
-    kept = f"vieval: {log.total} verdicts are in {log.path}, and the same command goes on from there"
-    say(*progress.lines(), *([kept] if log.total else []), file=sys.stderr)
+    note = f"vieval: {log.total} verdicts are in {log.path}, and the same command goes on from there"
+    say(*progress.lines(), *([note] if log.total else []), file=sys.stderr)
 
 
 def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:

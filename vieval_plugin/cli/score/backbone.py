@@ -49,9 +49,9 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
         model = model or os.environ.get(MODEL_ENV_VAR)
         base_url = base_url or [address for address in (os.environ.get(BASE_URL_ENV_VAR),) if address]
     if bool(model) != bool(base_url):
-        lacking = f"--base-url (or {BASE_URL_ENV_VAR})" if model else f"--model (or {MODEL_ENV_VAR})"
+        missing = f"--base-url (or {BASE_URL_ENV_VAR})" if model else f"--model (or {MODEL_ENV_VAR})"
         raise VievalError(
-            f"a model and the address of its server go together, and {lacking} is not there; or name neither and set "
+            f"a model and the address of its server go together, and {missing} is not there; or name neither and set "
             f"backbones.{JUDGE} in the options"
         )
     fields = {name: getattr(options, name) for name in OF_BACKBONE if getattr(options, name, None) is not None}

@@ -65,14 +65,16 @@ def _verify(folder: ShardFolder, plan: Plan, unscored: str) -> int:
     from vieval_plugin.run.shards.verify import verify
     from vieval_plugin.text.escaping import say
 
-    found = verify(folder, plan)
-    say(*(f"vieval: {problem}" for problem in found.problems), file=sys.stderr)
-    say(*found.notes)
-    if not found.problems:
+    verification = verify(folder, plan)
+    say(*(f"vieval: {problem}" for problem in verification.problems), file=sys.stderr)
+    say(*verification.notes)
+    if not verification.problems:
         rows = "row" if plan.limit is None else f"of the first {plan.limit:,} rows"
         begin = f"{unscored}, but the folder is complete" if unscored else "complete"
-        say(f"{begin}: each {rows} has its verdict once; {found.digests} images were compared with what was judged")
-    return 1 if found.problems else 0
+        say(
+            f"{begin}: each {rows} has its verdict once; {verification.digests} images were compared with what was judged"
+        )
+    return 1 if verification.problems else 0
 
 
 def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Launcher: TypeAlias = Callable[[ShardRun, PassQueue, Callable[[int], None]], list[str]]
 
 _FILES = (".jsonl", ".csv", ".parquet")
-_NAMED = 10  # shards that were not written
+_SHOWN_SHARDS = 10  # shards that were not written
 _OF_SHARDS = ("rows_per_shard", "extend", "trace", "max_failures", "budget", "processes", "part", "ray", "workers")
 _OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "json", "strict")
 
@@ -109,7 +109,7 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
         )
     if len(options.judge or []) > 1:
         raise VievalError("a folder of shards has one judge; run the others with an --out of their own")
-    for name, least in (
+    for name, minimum in (
         ("rows_per_shard", 1),
         ("limit", 1),
         ("budget", 1),
@@ -117,8 +117,8 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
         ("workers", 1),
         ("max_failures", 0),
     ):
-        if (value := getattr(options, name)) is not None and value < least:
-            raise VievalError(f"--{name.replace('_', '-')} {value:g} is less than {least}")
+        if (value := getattr(options, name)) is not None and value < minimum:
+            raise VievalError(f"--{name.replace('_', '-')} {value:g} is less than {minimum}")
     return ShardRequest(
         options.samples,
         options.out,
@@ -154,7 +154,7 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines())
     if code:
-        exceeds = all(left.exceeds_budget for left in queue.not_written)
+        exceeds = all(job.exceeds_budget for job in queue.not_written)
         next_step = (
             "raise --budget, or lower --rows-per-shard with another --out" if exceeds else "the same command goes on"
         )
@@ -194,10 +194,10 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
 
         lines = launcher(run, queue, on_rows)
     say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
-    for left in queue.not_written[:_NAMED]:
-        shard = left.shard
-        place = f"{shard.path}: row group {shard.group}, rows {shard.first} to {shard.first + shard.rows - 1}"
-        say(f"vieval: not written: {place}: {left.reason}", file=sys.stderr)
-    if further := queue.not_written[_NAMED:]:
+    for job in queue.not_written[:_SHOWN_SHARDS]:
+        shard = job.shard
+        location = f"{shard.path}: row group {shard.group}, rows {shard.first} to {shard.first + shard.rows - 1}"
+        say(f"vieval: not written: {location}: {job.reason}", file=sys.stderr)
+    if further := queue.not_written[_SHOWN_SHARDS:]:
         say(f"vieval: not written: {len(further)} further shards", file=sys.stderr)
     return 1 if queue.not_written else 0

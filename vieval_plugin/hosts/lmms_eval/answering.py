@@ -61,15 +61,15 @@ def jobs(instances: Sequence[Instance], options: Config, backbone: Backbone | No
     settings = dict.fromkeys((r.judge, r.setting) for r in requests)
     prepared = {(judge, setting): prepare(judge, setting, options, backbone) for judge, setting in settings}
     repeats: Counter[int] = Counter()
-    listed = []
+    planned = []
     for request in requests:
-        listed.append(Job(request.judged, prepared[request.judge, request.setting], repeats[id(request)]))
+        planned.append(Job(request.judged, prepared[request.judge, request.setting], repeats[id(request)]))
         repeats[id(request)] += 1
-    if listed:
-        several = int(os.environ.get("WORLD_SIZE", "1"))
-        share = f" (process {os.environ.get('RANK', '0')} of {several})" if several > 1 else ""
-        say(f"vieval: {announced(listed)}{share}", file=sys.stderr)
-    return listed
+    if planned:
+        world_size = int(os.environ.get("WORLD_SIZE", "1"))
+        share = f" (process {os.environ.get('RANK', '0')} of {world_size})" if world_size > 1 else ""
+        say(f"vieval: {announced(planned)}{share}", file=sys.stderr)
+    return planned
 
 
 @dataclass(frozen=True)
@@ -129,13 +129,13 @@ def judged(
         bar: show a progress bar.
     """
     progress = progress or Progress()
-    listed, outcomes = jobs(instances, options, served_by), dict[int, Outcome]()
+    planned, outcomes = jobs(instances, options, served_by), dict[int, Outcome]()
     try:
-        answerer.judge(listed, options, progress, outcomes.__setitem__, bar)
+        answerer.judge(planned, options, progress, outcomes.__setitem__, bar)
     finally:
         if progress.failed_calls or not only_failures:
             tell(progress)
-    return results(instances, listed, [outcomes[number] for number in range(len(listed))], backbone)
+    return results(instances, planned, [outcomes[number] for number in range(len(planned))], backbone)
 
 
 def results(

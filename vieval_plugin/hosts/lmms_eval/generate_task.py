@@ -120,8 +120,8 @@ class GenerateTask(JudgeTask):
     def _trusted(self) -> tuple[Path, ...]:
         """The folders whose files an answer may name."""
         output_path = getattr(getattr(self, "args", None), "output_path", None)
-        named = (Path(output_path),) if output_path else ()
-        return trusted_folders(config.current(), *named, *self.output_folders)
+        output_paths = (Path(output_path),) if output_path else ()
+        return trusted_folders(config.current(), *output_paths, *self.output_folders)
 
     def _finished(self, model: Any, answers: Sequence[tuple[GenerateRequest, str]]) -> None:
         """Take from the model what the host lets go of before it filters: where it saves, and its own verdicts."""
@@ -137,7 +137,7 @@ class GenerateTask(JudgeTask):
         images_by_prompt = {number: self._images_of(request, texts) for number, (request, texts) in answers.items()}
         name, model_hash = self._model()
         to_judge = [
-            image for several in images_by_prompt.values() for image in several if missing_image_verdict(image) is None
+            image for images in images_by_prompt.values() for image in images if missing_image_verdict(image) is None
         ]
         requests = [
             JudgeRequest(image.sample, self.judge.name, self.setting, {"temperature": 0, "until": []}, name, model_hash)
@@ -148,11 +148,11 @@ class GenerateTask(JudgeTask):
         replies = [str(getattr(result, "text", result)) for result in model.vieval_judge(instances)]
         verdicts = {image.sample.id: read_response(reply)[1] for image, reply in zip(to_judge, replies, strict=True)}
         source = self._prepared.by(name)
-        for number, several in images_by_prompt.items():
-            outcomes = [Outcome(missing_image_verdict(image) or verdicts[image.sample.id]) for image in several]
+        for number, images in images_by_prompt.items():
+            outcomes = [Outcome(missing_image_verdict(image) or verdicts[image.sample.id]) for image in images]
             self.judged_by_itself[number] = [
                 judged_response(image, with_findings(image, outcome), source)
-                for image, outcome in zip(several, outcomes, strict=True)
+                for image, outcome in zip(images, outcomes, strict=True)
             ]
 
     @vieval_errors
@@ -175,13 +175,12 @@ class GenerateTask(JudgeTask):
 
     def _to_judge_later(self, images_by_prompt: Sequence[Sequence[GeneratedImage]]) -> list[list[str]]:
         return [
-            [unjudged_response(image, self.judge.name, self.setting) for image in several]
-            for several in images_by_prompt
+            [unjudged_response(image, self.judge.name, self.setting) for image in images] for images in images_by_prompt
         ]
 
     def _judged(self, images_by_prompt: Sequence[Sequence[GeneratedImage]]) -> list[list[str]]:
         options, progress = config.current(), Progress()
-        flat = [image for several in images_by_prompt for image in several]
+        flat = [image for images in images_by_prompt for image in images]
         bar = os.environ.get("RANK", "0") == "0"
         try:
             outcomes = asyncio.run(judge_generated(flat, self._prepared, options, progress, bar))
@@ -194,7 +193,7 @@ class GenerateTask(JudgeTask):
         )
         source = provenance_of(self._prepared, options, None)
         texts = iter([judged_response(image, outcome, source) for image, outcome in zip(flat, outcomes, strict=True)])
-        return [[next(texts) for _ in several] for several in images_by_prompt]
+        return [[next(texts) for _ in images] for images in images_by_prompt]
 
     @vieval_errors
     def process_results(self, doc: dict[str, Any], results: list[Any], full_docs: Any = None) -> dict[str, Any]:
@@ -216,7 +215,7 @@ class GenerateTask(JudgeTask):
 
     def _rating(self) -> Rating:
         judge = self.judge
-        grades = judge.grades(config.current().judges.of(judge))
+        grades = judge.grades(config.current().judges.options_of(judge))
         images = self.config.repeats * config.current().generate.images
         return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, images)
 
@@ -242,12 +241,12 @@ def generate(model: Any, instances: list[Instance]) -> list[Any]:
     """`vieval_generate` for every model of the host that has none of its own: by its `generate_until`, task by task."""
     outputs: dict[int, Any] = {}
     by_task: dict[str, list[int]] = {}
-    for place, instance in enumerate(instances):
-        by_task.setdefault(instance.args[4], []).append(place)
-    for places in by_task.values():
-        rows = [_row(model, instances[place]) for place in places]
-        outputs |= zip(places, model.generate_until(rows), strict=True)
-    ordered = [outputs[place] for place in range(len(instances))]
+    for index, instance in enumerate(instances):
+        by_task.setdefault(instance.args[4], []).append(index)
+    for indices in by_task.values():
+        rows = [_row(model, instances[index]) for index in indices]
+        outputs |= zip(indices, model.generate_until(rows), strict=True)
+    ordered = [outputs[index] for index in range(len(instances))]
     finish(model, instances, ordered)
     return ordered
 

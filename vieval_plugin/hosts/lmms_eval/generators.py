@@ -30,7 +30,7 @@ from vieval_plugin.text.untrusted import exists, path_of
 class _Generating(OwnModel):
     """Base of these models: they answer our requests for images; subclasses make them."""
 
-    answered = "tasks generate_* of VIEval only; see `vieval tasks`"
+    accepted_tasks = "tasks generate_* of VIEval only; see `vieval tasks`"
     # the files of its answers are its own or the user's, and nobody else's text: any may be named
     output_dir = "/"
 
@@ -66,12 +66,12 @@ class VievalImages(_Generating):
     @vieval_errors
     def __init__(self, folder: str = "", file: str = "", name: str = "", **host_arguments: Any) -> None:
         super().__init__()
-        place = str(folder or file)
-        if not place:
+        source = str(folder or file)
+        if not source:
             raise VievalError("vieval_images needs --model_args folder=<images called by uid> or file=<JSONL>")
-        if not exists(path_of(place)):
-            raise VievalError(f"{place}: no such folder or file of images")
-        self.images = PrecomputedImages(path_of(place), str(name))
+        if not exists(path_of(source)):
+            raise VievalError(f"{source}: no such folder or file of images")
+        self.images = PrecomputedImages(path_of(source), str(name))
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
         return [self.images.answer(generation_request) for generation_request in requests]
@@ -88,17 +88,19 @@ class VievalImageApi(_Generating):
     @vieval_errors
     def __init__(self, batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any) -> None:
         super().__init__()
-        known = {name: value for name, value in fields.items() if name in Backbone.model_fields}
-        further = {name: value for name, value in fields.items() if name not in (*known, "name")}
+        backbone_fields = {name: value for name, value in fields.items() if name in Backbone.model_fields}
+        request_fields = {name: value for name, value in fields.items() if name not in (*backbone_fields, "name")}
         self.options = config.current()
-        if "api_key" in further or "model" not in known or "base_url" not in known:
+        if "api_key" in request_fields or "model" not in backbone_fields or "base_url" not in backbone_fields:
             raise VievalError(
                 "vieval_image_api needs --model_args model=...,base_url=..., and the key in the environment variable "
                 "OPENAI_API_KEY or the one that api_key_env= names"
             )
-        backbone = given_backbone(known, {}, replace(HOST, model="vieval_image_api"))
+        backbone = given_backbone(backbone_fields, {}, replace(HOST, model="vieval_image_api"))
         folder = self.options.generated_folder() / "images"
-        self.api = ImageApi(backbone.model, server_options("judge", backbone), folder, {**backbone.extra, **further})
+        self.api = ImageApi(
+            backbone.model, server_options("judge", backbone), folder, {**backbone.extra, **request_fields}
+        )
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
         usage = Usage()

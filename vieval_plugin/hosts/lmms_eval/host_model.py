@@ -106,8 +106,8 @@ class _HostBackend:
         )
         asks = [ask for _, _, ask in likelihoods]
         likelihood_replies = self._run(asks, lambda: probabilities(self.model, asks))
-        replies = dict(zip([place for place, *_ in (*chats, *likelihoods)], [*texts, *likelihood_replies], strict=True))
-        return [replies[place] for place in range(len(batch))]
+        replies = dict(zip([index for index, *_ in (*chats, *likelihoods)], [*texts, *likelihood_replies], strict=True))
+        return [replies[index] for index in range(len(batch))]
 
     def _texts(self, chats: list[tuple[int, Chat]]) -> list[Reply]:
         rows = [

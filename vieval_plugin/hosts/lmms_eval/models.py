@@ -57,7 +57,7 @@ class OwnModel(lmms):  # type: ignore[misc]
     """Base of our models: they answer our requests and no others."""
 
     is_simple = True
-    answered = "tasks of VIEval only; `vieval tasks` lists them"
+    accepted_tasks = "tasks of VIEval only; `vieval tasks` lists them"
 
     def __init__(self, **host_arguments: Any) -> None:
         """Ignore the arguments that the host passes to every model (batch size, device)."""
@@ -69,7 +69,7 @@ class OwnModel(lmms):  # type: ignore[misc]
         return PartialState().device
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
-        raise VievalError(f"{type(self).__name__} answers {self.answered}")
+        raise VievalError(f"{type(self).__name__} answers {self.accepted_tasks}")
 
     loglikelihood = generate_until_multi_round = generate_until
 

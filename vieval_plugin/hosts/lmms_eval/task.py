@@ -59,7 +59,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         rows = [{"sample": str(sample.id)} for sample in self.samples]
         self.dataset = datasets.DatasetDict({self.config.test_split: datasets.Dataset.from_list(rows)})
         self.dataset_no_image = self.dataset
-        self.places = {str(sample.id): sample for sample in self.samples}
+        self.samples_by_id = {str(sample.id): sample for sample in self.samples}
 
     def _task(self) -> Task:
         subset = bool(self.config.metadata.get("subset"))
@@ -69,7 +69,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return str(doc["sample"])
 
     def doc_to_target(self, doc: dict[str, Any]) -> str:
-        return target_json(self.places[doc["sample"]])
+        return target_json(self.samples_by_id[doc["sample"]])
 
     def doc_to_visual(self, doc: dict[str, Any]) -> list[Any]:
         return []

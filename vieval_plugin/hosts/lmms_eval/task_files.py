@@ -69,9 +69,9 @@ def _yaml(config: Mapping[str, Any]) -> str:
     return yaml.safe_dump(config, sort_keys=False, default_flow_style=None, width=1000)
 
 
-def _readme(listed: Sequence[Task]) -> str:
+def _readme(listed_tasks: Sequence[Task]) -> str:
     by_benchmark: dict[str, list[Task]] = {}
-    for task in listed:
+    for task in listed_tasks:
         by_benchmark.setdefault(task.benchmark, []).append(task)
     return "\n".join(
         [

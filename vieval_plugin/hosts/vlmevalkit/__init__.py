@@ -27,7 +27,7 @@ def register() -> None:
         setattr(host.dataset, kind.__name__, kind)
     for model in models.CLASSES:
         setattr(host.vlm, model.__name__, model)
-    host.config.supported_VLM.update(models.named())
+    host.config.supported_VLM.update(models.makers_by_name())
     infer = noting_output_folders(judging(host.inference.infer_data_job))
     host.inference.infer_data_job = infer  # type: ignore[attr-defined]
     host.dataset.build_dataset = building(host.dataset.build_dataset)  # type: ignore[attr-defined]

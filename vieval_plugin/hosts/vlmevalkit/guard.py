@@ -18,7 +18,7 @@ from types import ModuleType
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.tested_versions import VLMEVALKIT, note_vlmevalkit
 
-KNOWN = f"{', '.join(VLMEVALKIT)}, the project's main of August 2026"
+TESTED = f"{', '.join(VLMEVALKIT)}, the project's main of August 2026"
 REMEDY = (
     "install ms-vlmeval or nvidia-vlmeval, or put a checkout of VLMEvalKit on PYTHONPATH, in an environment of its own"
 )
@@ -109,4 +109,4 @@ def _require(installed: Installation, what: str, is_there: bool) -> None:
 
 
 def _lacks(installed: Installation, what: str) -> VievalError:
-    return VievalError(f"VLMEvalKit ({installed.name}) lacks {what}; known to work: {KNOWN}")
+    return VievalError(f"VLMEvalKit ({installed.name}) lacks {what}; known to work: {TESTED}")

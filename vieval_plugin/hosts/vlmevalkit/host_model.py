@@ -141,11 +141,11 @@ class _Asking:
 def _longest_answer(model: Any) -> int | None:
     """Most tokens of an answer of a model of the host, as far as it tells."""
     arguments = getattr(model, "generate_kwargs", None) or getattr(model, "kwargs", None)
-    known = arguments if isinstance(arguments, dict) else {}
+    fields = arguments if isinstance(arguments, dict) else {}
     for value in (
         getattr(model, "max_tokens", None),
         getattr(model, "max_new_tokens", None),
-        known.get("max_new_tokens"),
+        fields.get("max_new_tokens"),
     ):
         if isinstance(value, int):
             return value
@@ -168,10 +168,10 @@ def interleaved(chat: Chat, images: Path) -> list[dict[str, str]]:
     Images are written to the folder `images`, once each and without anything that their files say beside the picture.
     VievalError for one that cannot be read.
     """
-    several = len(chat.messages) > 1
+    has_turns = len(chat.messages) > 1
     parts: list[dict[str, str]] = []
     for message in chat.messages:
-        parts += [{"type": "text", "value": f"{message.role}:\n"}] if several else []
+        parts += [{"type": "text", "value": f"{message.role}:\n"}] if has_turns else []
         parts += _parts(message, images)
     return parts
 
@@ -208,8 +208,8 @@ def identity_of(model: Any, name: str, supported: Mapping[str, Any]) -> Mapping[
     `supported` maps the host's names to what builds them: a class, or a partial of one.
     """
     if not isinstance(model, str):
-        known: Mapping[str, Any] | None = getattr(model, _IDENTITY_ATTRIBUTE, None)
-        return known if known is not None else _identity(type(model).__name__, name, vars(model))
+        fields: Mapping[str, Any] | None = getattr(model, _IDENTITY_ATTRIBUTE, None)
+        return fields if fields is not None else _identity(type(model).__name__, name, vars(model))
     maker = supported.get(name)
     return _identity(getattr(getattr(maker, "func", maker), "__name__", ""), name, getattr(maker, "keywords", {}))
 

@@ -85,15 +85,17 @@ class VievalScorer(OwnModel):
 class VievalOpenAI(OwnModel):
     """An OpenAI-compatible server as the judge's backbone, each sample at its own pace.
 
-    Every field of a backbone in the options file can be given, or `named`, the name of one in that file; with neither
+    Every field of a backbone in the options file can be given, or `backbone_name` of one in that file; with neither
     `backbones.judge` of it is used. The key comes from the environment, because the host prints arguments.
     """
 
     @one_line
-    def __init__(self, named: str = "", **fields: Any) -> None:
+    def __init__(self, backbone_name: str = "", **fields: Any) -> None:
         self.options = config.current()
-        known = self.options.backbones
-        self.served_by = known[named] if named in known else given_backbone(fields, known, _HOST)
+        backbones = self.options.backbones
+        self.served_by = (
+            backbones[backbone_name] if backbone_name in backbones else given_backbone(fields, backbones, _HOST)
+        )
         self.backbone, self.answerer = self.served_by.model, ServerAnswerer(self.served_by)
         self.identity = self.served_by.model_dump(
             mode="json", include={"model", "temperature", "max_tokens", "max_pixels", "extra"}
@@ -135,7 +137,7 @@ class VievalTransformers(_InProcess):
 CLASSES = (VievalOpenAI, VievalTransformers, VievalVLLM, VievalMeasure, VievalScorer)
 
 
-def named() -> Mapping[str, Callable[[], OwnModel]]:
+def makers_by_name() -> Mapping[str, Callable[[], OwnModel]]:
     """Names of our models in the host, with what makes each: the classes, and the backbones of the options."""
     makers: dict[str, Callable[[], OwnModel]] = {kind.__name__: kind for kind in CLASSES}
-    return makers | {f"vieval_{name}": partial(VievalOpenAI, named=name) for name in config.current().backbones}
+    return makers | {f"vieval_{name}": partial(VievalOpenAI, backbone_name=name) for name in config.current().backbones}

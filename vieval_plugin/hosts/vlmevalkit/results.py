@@ -135,9 +135,9 @@ def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerd
     """
     keys = {(index, sheet_cell.digest) for index, sheet_cell in cells.items()}
     by_key: dict[tuple[int, str], KeptVerdict] = {}
-    for place in (files, *files.earlier()):
+    for verdict_files in (files, *files.earlier()):
         if len(by_key) < len(keys):
-            for row in place.rows():
+            for row in verdict_files.rows():
                 if (key := (row.index, row.digest)) in keys:
                     by_key.setdefault(key, row)
     if missing := keys - set(by_key):

@@ -39,8 +39,10 @@ def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -
         if observations
     }
     metric_names = names(benchmark.report, rating)
-    several = tuple(summaries.values())
-    over_all = {OVERALL: combine(several) if len(several) > 1 else several[0]} if several else {}
+    part_summaries = tuple(summaries.values())
+    over_all = (
+        {OVERALL: combine(part_summaries) if len(part_summaries) > 1 else part_summaries[0]} if part_summaries else {}
+    )
     return [_row(part, summary, metric_names) for part, summary in {**summaries, **over_all}.items()]
 
 

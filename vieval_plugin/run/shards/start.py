@@ -115,7 +115,7 @@ def _planned(
         fields.columns,
         request.kind,
         replace(provenance_of(prepared, request.options, request.backbone), label=request.label),
-        schema_of(prepared, request.options.judges.of(prepared.spec), request.trace),
+        schema_of(prepared, request.options.judges.options_of(prepared.spec), request.trace),
         request.limit,
     )
     if earlier is None:

@@ -45,9 +45,10 @@ def load(origin: Origin) -> CosineScaledEncoder:
     settings = packs.network_settings(described, DualEncoder)
     if described.most_images != 1:
         raise VievalError(f"{described.path}: a dual encoder compares a text with one image, and images has more")
-    base = described.place(settings.base)
+    base = described.resolved(settings.base)
     encoder = load_clip(
-        Origin(base, origin.revision or settings.revision, origin.device), described.place(settings.processor) or base
+        Origin(base, origin.revision or settings.revision, origin.device),
+        described.resolved(settings.processor) or base,
     )
     scale = encoder.learnt_scale if settings.scale == "learnt" else settings.scale
     return CosineScaledEncoder(

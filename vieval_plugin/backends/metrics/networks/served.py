@@ -66,7 +66,7 @@ class ServedInstrument:
         self.batch = 4 * settings.server.num_concurrent
         self._head, digest = None, ""
         if settings.head:
-            file = Path(described.place(settings.head))
+            file = Path(described.resolved(settings.head))
             self._head = load_head(file, settings.prefix, settings.activation, settings.size)
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
         fields = {"endpoint", "system", "prefix", "activation", "output", "probability"}

@@ -105,14 +105,14 @@ def load(origin: Origin) -> LoadedValueHead:
     """
     described = packs.load(origin.model)
     settings = packs.network_settings(described, ValueHead)
-    base = described.place(settings.base)
+    base = described.resolved(settings.base)
     pixels = {n: v for n in ("min_pixels", "max_pixels") if (v := getattr(settings, n)) is not None}
     model = load_base(
         base,
         origin.revision or settings.revision,
-        described.place(settings.processor) or base,
+        described.resolved(settings.processor) or base,
         settings.added_tokens,
-        described.place(settings.adapter),
+        described.resolved(settings.adapter),
         pixels,
         settings.dtype,
         origin.device,
@@ -122,7 +122,7 @@ def load(origin: Origin) -> LoadedValueHead:
             f"{described.path}: {base} has other weights than the base that this head was trained on; give that one "
             "(network.base), or train a head for this one"
         )
-    head = load_head(Path(described.place(settings.head)), settings.prefix, settings.activation, model.size)
+    head = load_head(Path(described.resolved(settings.head)), settings.prefix, settings.activation, model.size)
     if settings.output >= (outputs := head[-1].out_features):
         raise VievalError(f"{described.path}: network.output is {settings.output}, and the head has {outputs} outputs")
     position = settings.position
