@@ -42,6 +42,7 @@ MAX_DECODING = 66_000_000
 """Pixels that all threads together decode and work on at once; up to 25 bytes are needed for each."""
 _REMEMBERED = 50_000  # files by digest: some 20 MB
 _LONGEST_NAME = 300
+_HEAD = 64  # bytes of a file that show its format
 
 JPEG = b"\xff\xd8\xff"
 """What files of the format begin with."""
@@ -88,6 +89,15 @@ def format_of(head: bytes) -> str:
     if head[:2] == b"BM" and head[6:10] == bytes(4):
         return "BMP"
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "")
+
+
+def begins_as_image(path: Path) -> bool:
+    """Return whether a path leads to a file that begins as an image does, as far as it can be read."""
+    try:
+        with path.open("rb") as file:
+            return bool(format_of(file.read(_HEAD)))
+    except (OSError, ValueError):
+        return False
 
 
 def files_of(samples: Iterable[Judged]) -> Iterator[Path]:
@@ -148,14 +158,14 @@ def decode(image: Image) -> PIL.Image.Image:
 
 @dataclass(frozen=True)
 class Examined:
-    """The findings on a file that was looked through: the SHA-256 of its bytes, and what its picture needs.
-
-    `turned`: it is to be turned upright. `plain`: its mode is such that every reader has the colours that `decode` has.
-    """
+    """The findings on a file that was looked through."""
 
     digest: str
+    """SHA-256 of its bytes."""
     turned: bool
+    """True where its picture is to be turned upright."""
     plain: bool = True
+    """True where its mode is such that every reader has the colours that `decode` has."""
 
 
 def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS) -> tuple[PIL.Image.Image, Examined]:
@@ -163,12 +173,10 @@ def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXE
     data = read_bytes(image) if data is None else data
     with _reading(image, data, most_pixels) as (picture, stream):
         load_strictly(picture, stream)
-        turn = _turn(picture)
-        rgb = _rgb(picture)
-        rgb = rgb if turn is None else rgb.transpose(turn)
+        rgb = _upright_rgb(picture)
         profile = picture.info.get("icc_profile", b"")
         rgb.info = {"icc_profile": profile} if profile[16:20] == b"RGB " else {}
-        return rgb, Examined(hashlib.sha256(data).hexdigest(), turn is not None, _is_plain(picture))
+        return rgb, Examined(hashlib.sha256(data).hexdigest(), _turn(picture) is not None, _is_plain(picture))
 
 
 def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
@@ -208,9 +216,7 @@ def decoding(pixels: int) -> Iterator[None]:
 def as_shown(picture: PIL.Image.Image) -> PIL.Image.Image:
     """A picture of Pillow as a viewer shows it, as `decode` has it for a file."""
     picture.load()
-    turn = _turn(picture)
-    rgb = _rgb(picture)
-    return rgb if turn is None else rgb.transpose(turn)
+    return _upright_rgb(picture)
 
 
 def examine(image: Image, data: bytes | None = None) -> Examined:
@@ -362,6 +368,11 @@ def _is_plain(picture: PIL.Image.Image) -> bool:
     if picture.mode in ("RGBA", "LA"):
         return picture.getchannel("A").getextrema()[0] == 255
     return picture.mode in ("1", "L", "P", "RGB") and not picture.has_transparency_data
+
+
+def _upright_rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
+    rgb, turn = _rgb(picture), _turn(picture)
+    return rgb if turn is None else rgb.transpose(turn)
 
 
 def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:

@@ -1,20 +1,16 @@
 """AGIQA-3K: the published scores, correlations against a direct computation, and bad lines."""
 
 import csv
-import json
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy import stats
 
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges import viescore, vqascore
 from vieval_plugin.judges.protocol import Status, Verdict
-from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
@@ -104,14 +100,10 @@ def write(root, *rows, columns=COLUMNS):
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ({"mos_align": "high"}, 'mos_align is "high", not a rating from 0 to 5'),
         ({"mos_align": "5.01"}, "mos_align is 5.01, not a rating from 0 to 5"),
-        ({"mos_quality": "-0.1"}, "mos_quality is -0.1, not a rating from 0 to 5"),
-        ({"mos_quality": "nan"}, 'mos_quality is "nan", not a rating from 0 to 5'),
+        ({"mos_quality": "4_0"}, 'mos_quality is "4_0", not a rating from 0 to 5'),
         ({"mos_quality": ""}, "no rating of PQ"),
-        ({"name": "../../x_1.jpg"}, "outside the folder of the table"),
         ({"name": "picture.jpg"}, "name is 'picture.jpg', which has not the form {image_model}_{uid}.{suffix}"),
-        ({"name": "sd1.5_normal_000.jpg"}, "agiqa3k/all/sd1.5_normal/000 was in a row before"),
         ({"name": "sd1.5_normal_000.png"}, "agiqa3k/all/sd1.5_normal/000 was in a row before"),
     ],
 )
@@ -159,36 +151,3 @@ def test_judges_are_compared_by_aspect_those_of_one_score_in_all(tmp_path):
     ]
     assert differences[0] == pytest.approx(0)
     assert differences[2] == pytest.approx(0.5, abs=0.01)
-
-
-def test_a_scripted_server_through_the_host(evaluate, tmp_path):
-    pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-    from tests.fake_server import FakeServer
-    from tests.in_process import pixels, served, shown
-
-    rng = np.random.default_rng(3)
-    given = rng.uniform(0, 5, (12, 2)).round(3)
-    rows = [row(n, mos_align=align, mos_quality=quality) for n, (align, quality) in enumerate(given)]
-    folder = write(tmp_path, *rows)
-    (folder / "images").mkdir()
-    for number, one in enumerate(rows):
-        Image.new("RGB", (8, 8), (20 * number, 40, 90)).save(folder / "images" / one["name"])
-    samples = BENCHMARK.load(tmp_path, "all")
-    assert missing_inputs_reason(viescore.SPEC, samples[0]) == missing_inputs_reason(vqascore.SPEC, samples[0]) == ""
-    known = {pixels(sample.images["output"]): number for number, sample in enumerate(samples)}
-    said = rng.integers(0, 11, (12, 2))
-
-    def reply(request):
-        """SC is what the first question is about: it has the prompt."""
-        if not (images := shown(request)):
-            return "yes"
-        text = json.dumps(request["messages"])
-        score = int(said[known[images[-1]], 0 if "zebra" in text else 1])
-        return json.dumps({"score": [score] if "zebra" in text else [score, score], "reasoning": "fine"})
-
-    with FakeServer(reply=reply) as server:
-        run = evaluate(*served("vieval_openai", server), tasks="agiqa3k_viescore", limit=12, data=tmp_path)
-    assert run.statuses == {"ok": 12}
-    people = np.array([[one["mos_align"], one["mos_quality"]] for one in rows], dtype=float)
-    for name, value in direct(people, said / 10).items():
-        assert run.metrics[f"{name}_value,none"] == pytest.approx(value), name

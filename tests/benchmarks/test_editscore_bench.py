@@ -1,11 +1,8 @@
 """The EditReward-Bench of EditScore: pairs by dimension from the hub's rows, a tie that is wrong, and bad rows."""
 
-import json
-
 import pytest
 
 from tests.benchmarks.hub import hub_with, stored
-from tests.refusals import refusal
 from vieval_plugin.benchmarks import editscore_bench
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
@@ -80,11 +77,7 @@ def test_a_tie_is_wrong():
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        (
-            {"dimension": "beauty"},
-            "row 0 of EditScore/EditReward-Bench is not as expected (ValueError: dimension 'beauty')",
-        ),
-        ({"output_images": [stored("red")]}, "row 0 of EditScore/EditReward-Bench is not as expected (ValueError"),
+        ({"dimension": "beauty"}, "row 0 of EditScore/EditReward-Bench is not as expected (ValueError: dimension"),
         ({"output_images": None}, "row 0 of EditScore/EditReward-Bench is not as expected (TypeError"),
     ],
 )
@@ -94,16 +87,6 @@ def test_rows_of_another_form_are_one_line_and_nothing_is_written(tmp_path, hub,
     assert not report.complete
     assert said in report.lines[1]
     assert not (tmp_path / "editscore_bench" / "overall" / "contests.jsonl").exists()
-
-
-def test_a_vote_that_is_a_tie_is_told_with_file_and_line(tmp_path):
-    path = tmp_path / "editscore_bench" / "overall" / "contests.jsonl"
-    path.parent.mkdir(parents=True)
-    row = {"id": "b", "candidates": [{"images": {"output": f"images/{n}.png"}} for n in "xy"], "vote": "tie"}
-    path.write_text(json.dumps(row))
-    line = refusal(BENCHMARK.load, tmp_path, "overall")
-    assert line.startswith(f"{path}: line 1")
-    assert "'tie' is no two_way vote; those are first, second" in line
 
 
 def test_it_trains_nothing_and_has_the_published_dimensions():

@@ -98,9 +98,6 @@ def test_a_log_without_prompts_is_taken_only_where_no_other_has_them(tmp_path):
         ([logged(), logged()], "row 1 repeats id 0"),
         ([{"idx": 0}], "row 0: no human_vote"),
         ([logged(human_vote=None)], "row 0: human_vote is null, not a text"),
-        ([logged(idx=None)], "row 0: idx is null, not a name"),
-        ({"0": logged()}, "holds no list of objects"),
-        ("[", "not readable as JSON"),
     ],
 )
 def test_what_is_wrong_with_a_log_is_told_with_file_and_row(tmp_path, rows, said):
@@ -156,11 +153,8 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
         ({"vote": "left"}, "'left' is no four_way vote; those are first, second, both_good, both_bad"),
         ({"annotators": ["first", "tie"]}, "'tie' is no four_way vote"),
         ({"annotators": "first"}, "vote is no text, or annotators no list of texts"),
-        ({"vote": 3}, "vote is no text"),
         # nothing is null or an empty text: what else is false is a mistake, and no vote that was not given
         ({"vote": 0}, "vote is no text"),
-        ({"vote": []}, "vote is no text"),
-        ({"annotators": {}}, "annotators no list of texts"),
         ({"texts": []}, "texts is no object of name -> text"),
         ({"images": []}, "images is no object of role -> file"),
         ({"images": {"source": 0}}, "source is 0, not a text"),
@@ -171,19 +165,13 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
         ({"images": {"source": "x" * 300}}, "source is a name of 300 characters, too long for a file"),
         ({"images": {"source": "x/" * 2000}}, "source is a name of 4000 characters, too long for a file"),
         ({"group": "\ud800"}, "half of a character"),
-        ({"tags": ["\udfff"]}, "half of a character"),
         ({"candidates": [candidate(0)]}, "it has 1 candidate, and a contest has two or more"),
-        ({"candidates": []}, "it has 0 candidates"),
         (
             {"candidates": [candidate(0), candidate(1), candidate(1, uid="x")]},
             "four_way votes are between two candidates",
         ),
         ({"candidates": [candidate(0), 3]}, "candidates is no list of objects"),
-        ({"candidates": None}, "candidates is no list of objects"),
         ({"candidates": [candidate(0), candidate(1, images={"output": "../b.png"})]}, "not a file below the folder"),
-        ({"candidates": [candidate(0), candidate(1, images=["b.png"])]}, "images is no object of role -> file"),
-        ({"texts": ["add a hat"]}, "texts is no object of name -> text"),
-        ({"tags": "hat"}, 'tags is "hat", not a list of tags'),
         ({"id": None}, "id is null, not a name"),
         ({"id": "0"}, "repeats id 0"),
         (

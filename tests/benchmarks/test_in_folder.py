@@ -11,7 +11,6 @@ import yaml
 
 from tests.fake_server import FakeServer, named
 from tests.judges.test_in_file import LEGIBILITY
-from tests.prompts.test_hostile_packs import MANIFESTS
 from tests.refusals import refusal
 from vieval_plugin import tasks
 from vieval_plugin.benchmarks import described, in_folder, registry
@@ -191,8 +190,6 @@ def test_names_of_files_are_columns_and_templates_are_filled(write, tmp_path):
         ({"split": {"image": "{a}_{a}.png"}}, "split: there is a column 'a' already"),
         ({"split": {"image": "{a}{b}.png"}}, "'{a}{b}.png' is not names in braces with text between each two"),
         ({"split": {"image": "x.png"}}, "'x.png' is not names in braces"),
-        ({"split": {"image": "{a.png"}}, "'{a.png' is not names in braces"),
-        ({"split": {"image": "{}.png"}}, "'{}.png' is not names in braces"),
         ({"group": "{captoin} {model}"}, "no column 'captoin'; did you mean caption?"),
         ({"columns": {"output": "images/{imag}"}}, "no column 'imag'; did you mean image?"),
     ],
@@ -271,7 +268,6 @@ def test_benchmarks_that_come_with_us_are_found_by_looking():
     [
         ({"scal": [1, 5]}, "benchmark.yaml: unknown key scal; did you mean scale?"),
         ({"scale": [5, 1]}, "scale: the lowest and the highest rating"),
-        ({"scale": None}, "scale: the lowest and the highest rating"),
         ({"ratings": {"SC": ["rater1", "ratr2"]}}, "ratings.csv: no column 'ratr2'; did you mean rater2?"),
         ({"columns": {"output": "imag"}}, "ratings.csv: no column 'imag'; did you mean image?"),
         (
@@ -284,7 +280,6 @@ def test_benchmarks_that_come_with_us_are_found_by_looking():
         ({"kind": "tgi"}, "kind: Input should be 'tig'"),
         ({"name": "Street Signs"}, "name: 'Street Signs' is no name of small letters"),
         ({"statistics": ["pearsn"]}, "statistics: no statistic 'pearsn'; did you mean pearson?"),
-        ({"table": "rating.csv"}, "table: no file 'rating.csv' in this folder"),
         ({"table": "../../secret.csv"}, "table: no file '../../secret.csv' in this folder"),
     ],
 )
@@ -298,7 +293,6 @@ def test_a_description_that_is_wrong_is_one_line(write, changes, said):
     ("cells", "said"),
     [
         ({"rater2": 6}, "ratings.csv: line 3: rater2 is 6.0, not a rating from 1 to 5"),
-        ({"rater2": "good"}, 'line 3: rater2 is "good", not a rating from 1 to 5'),
         ({"rater2": "nan"}, 'line 3: rater2 is "nan", not a rating'),
         ({"rater1": "", "rater2": "", "rater3": ""}, "line 3: no rating of SC"),
         ({"image": "../../x.png"}, "line 3: the image output is '../../x.png', outside the folder"),
@@ -332,14 +326,6 @@ def test_a_vote_that_the_scheme_has_not_is_told_with_file_and_line(write, tmp_pa
     assert "votes.csv: line 4: 'C' is no three_way vote" in refusal(
         in_folder.read_benchmark(write(PAIRS, rows)).load, tmp_path, "all"
     )
-
-
-@pytest.mark.parametrize(("text", "said"), [MANIFESTS[name] for name in MANIFESTS if "date" not in name])
-def test_hostile_yaml_is_one_line(tmp_path, text, said):
-    (tmp_path / in_folder.FILE).write_text(text)
-    message = refusal(in_folder.read_benchmark, tmp_path)
-    assert said in message
-    assert "\n" not in message
 
 
 def test_a_folder_of_benchmarks_has_tasks_and_what_is_wrong_is_left_out(write, tmp_path, monkeypatch, capsys):

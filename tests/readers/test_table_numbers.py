@@ -2,11 +2,10 @@
 
 import json
 import math
-import re
 
 import pytest
 
-from vieval_plugin.benchmarks import imagenhub, registry
+from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings as read_imagenhub
 from vieval_plugin.benchmarks.imagenhub.tasks import ratings_folder
 from vieval_plugin.benchmarks.loading.ratings import COLUMNS, read_ratings
@@ -18,24 +17,7 @@ from vieval_plugin.report.printed_cells import compare_with_printed
 from vieval_plugin.results.documents import read_record
 
 # which Python's own `float` reads, most of them, and a person wrote by mistake
-ODD = (
-    "0_1",
-    "1_0",
-    "٠.٥",
-    "０.５",
-    "½",
-    "nan",
-    "NaN",
-    "inf",
-    "-inf",
-    "Infinity",
-    "1e999",
-    "0x1",
-    "1,0",
-    "0.5.",
-    "+-1",
-    "",
-)
+ODD = ("0_1", "٠.٥", "０.５", "½", "NaN", "-inf", "Infinity", "1e999", "0x1", "1,0", "0.5.", "+-1", "")
 PLAIN = {"0": 0.0, " 1 ": 1.0, "0.25": 0.25, ".5": 0.5, "1.": 1.0, "5e-1": 0.5, "+1": 1.0, "-0": 0.0, "-0.0": 0.0}
 
 
@@ -86,18 +68,6 @@ def test_columns_that_nobody_needs_may_share_a_name(tmp_path):
     assert read_table(path, ["a"], "")[0].text("a") == "1"
 
 
-@pytest.mark.parametrize("text", ["4_0", "٣", "nan", "5.01", "-0.1"])
-def test_a_score_of_agiqa_3k_is_a_plain_number(tmp_path, text):
-    (tmp_path / "agiqa3k").mkdir()
-    (tmp_path / "agiqa3k" / "data.csv").write_text(
-        f"name,prompt,adj1,adj2,style,mos_align,mos_quality\na_1.jpg,x,,,,{text},1\n"
-    )
-    with pytest.raises(
-        VievalError, match=rf'mos_align is "?{re.escape(json.dumps(text)[1:-1])}"?, not a rating from 0 to 5'
-    ):
-        registry.benchmark("agiqa3k").load(tmp_path, "all")
-
-
 def test_ratings_of_imagenhub(tmp_path):
     info = imagenhub.TASKS["tig"]
     folder = ratings_folder(tmp_path, "tig")
@@ -116,7 +86,7 @@ def test_ratings_of_imagenhub(tmp_path):
         read_imagenhub(tmp_path, "tig")
     for cell in ("[1_0, 1]", "[NaN, 1]", "[Infinity, 1]", '["1", 1]', "[٠, 1]"):
         write(header, cell)
-        with pytest.raises(VievalError, match="with values 0, 0.5 or 1"):
+        with pytest.raises(VievalError, match="of 0, 0.5 or 1"):
             read_imagenhub(tmp_path, "tig")
 
 

@@ -117,14 +117,6 @@ def test_the_columns_of_a_table_are_said_to_every_command_that_reads_samples(fol
         vieval(*arguments, "--columns", "output=photo,prompt=words")
 
 
-def test_a_page_for_labels_shows_images_of_any_folder_or_table(folder, vieval):
-    (folder / "t.csv").write_text("run,image,text\n1,a.png,x\n")
-    with_metadata(folder, lambda to: as_csv(to / "metadata.csv", "file_name"))
-    for named in (folder, folder / "t.csv", as_parquet(folder / "t.parquet", "structs")):
-        count = 1 if named == folder / "t.csv" else 3
-        assert f"{count} of {count} to label" in vieval("label", named, "--out", folder / "label.html").out
-
-
 def test_a_guess_is_said_and_so_is_what_is_left_out(folder):
     path = folder / "t.parquet"
     parquet.write_table(columns_of("paths").append_column("seed", pyarrow.array([1, 2, 3])), path)
@@ -248,13 +240,6 @@ def test_bytes_are_a_source_where_they_begin_as_an_image(folder, data, role):
     parquet.write_table(table, folder / "t.parquet")
     (row,) = read_samples(folder / "t.parquet")
     assert ("source" in row.sample.images) is role
-
-
-def test_an_object_without_bytes_and_path_is_no_source(folder):
-    row = {"image": "a.png", "caption": "x", "source": {"x": 1}}
-    (folder / "t.jsonl").write_text(json.dumps(row))
-    (row,) = read_samples(folder / "t.jsonl")
-    assert row.sample.images.keys() == {"output"}
 
 
 def test_columns_are_what_the_user_says(folder):
@@ -416,13 +401,6 @@ def test_images_without_a_path_are_read_from_a_table_that_was_made_without_a_sch
     parquet.write_table(pyarrow.table({"picture": rows, "prompt": ["a", "b"]}), tmp_path / "t.parquet")
     source = read_named([str(tmp_path / "t.parquet")])
     assert [read_bytes(row.sample.images["output"]) for row in source] == [picture("a"), picture("b")]
-
-
-def test_a_column_that_cannot_be_read_is_told_with_its_type(tmp_path):
-    parquet.write_table(pyarrow.table({"picture": [[[1]]], "prompt": ["a"]}), tmp_path / "t.parquet")
-    for columns in ({}, {"images.output": "picture"}):
-        with pytest.raises(VievalError, match=r"the column 'picture' is list<.*>, which cannot be read"):
-            read_named([str(tmp_path / "t.parquet")], columns=columns)
 
 
 @pytest.mark.parametrize("sign", [";", "\t"])

@@ -12,15 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vieval_plugin.importers import python_texts
-from vieval_plugin.importers.importing import raw, require_checkout, write_pack
+from vieval_plugin.importers.importing import question_of, raw, require_checkout, write_pack
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.escaping import say
 
-_PROMPTS, _NOTES, _GRAPH = (
-    Path("agent") / "prompt_agent.py",
-    Path("evaluate.py"),
-    Path("tools") / "scene_graph.py",
-)
+_PROMPTS, _NOTES, _GRAPH = Path("agent/prompt_agent.py"), Path("evaluate.py"), Path("tools/scene_graph.py")
 _PASS = "a checkout of the authors' repository"
 _PLAN, _SCENE_GRAPH, _FUNCTION = "Tool_Decide", "sgPrompt", "get_tool_text"
 _ONE_IMAGE = "_llava"
@@ -38,7 +34,7 @@ _TASKS = {
 _FIRST = ("edit", "control", "subject", "concept_1", "concept_2")
 _TOOLS = {"Highlight": "grounding", "SceneGraph": "scene_graph", "MaskFocus": "difference"}
 
-_PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _TEXTS = {"text": "{{ prompt }}", "instruction": "{{ instruction }}", "subject": "{{ subject }}"}
 _OF_KIND = {
     **dict.fromkeys(("tig", "cig", "mcic"), ("text",)),
@@ -72,21 +68,21 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     text_names = dict.fromkeys([_PLAN, *(name for parts in planned.values() for name in parts), *rated.values()])
     author_texts = python_texts.constants(path, module, list(text_names))
 
+    graph_module = python_texts.read(source / _GRAPH, _PASS)
+    graph_text = python_texts.constants(source / _GRAPH, graph_module, [_SCENE_GRAPH])[_SCENE_GRAPH]
     texts = {
         "reminder": _REMINDER,
         _TOOL_TEXT: _tool_text(source / _NOTES),
-        "scene_graph": _scene_graph(source / _GRAPH),
+        "scene_graph": _as_jinja(source / _GRAPH, _SCENE_GRAPH, graph_text, {}),
     }
     for kind, parts in planned.items():
-        task = "".join(_as_jinja(path, part, author_texts[part], _places(kind)) for part in parts)
+        task = "".join(_as_jinja(path, part, author_texts[part], _variables(kind)) for part in parts)
         texts[f"plan_{kind}"] = _as_jinja(path, _PLAN, author_texts[_PLAN], {"task": task}, once="task")
     for key, name in rated.items():
-        places = {**_places(*key.split("/")), _TOOL_TEXT: f"{{{{ {_TOOL_TEXT} }}}}"}
-        texts[key.replace("/", "_")] = _HEAD + _as_jinja(path, name, author_texts[name], places, once=_TOOL_TEXT)
+        variables = {**_variables(*key.split("/")), _TOOL_TEXT: f"{{{{ {_TOOL_TEXT} }}}}"}
+        texts[key.replace("/", "_")] = _HEAD + _as_jinja(path, name, author_texts[name], variables, once=_TOOL_TEXT)
     questions = {
-        key: {"template": f"{file}.jinja", "images": list(ours[key].images), "scores": list(ours[key].scores)}
-        for key in ours
-        if (file := key.replace("/", "_")) in texts
+        key: question_of(question, file) for key, question in ours.items() if (file := key.replace("/", "_")) in texts
     }
     questions["plan/mcic"]["images"] = ["concepts", "output"]  # the authors plan on the concepts side by side
     manifest = {
@@ -115,27 +111,20 @@ def _of_plan(kind: str, rated: list[str]) -> list[str]:
     return [f"{_TASKS[kind]}_Rule", *(task for task in tasks if f"{task}_evaluation" in rated)]
 
 
-def _places(kind: str, question: str = "") -> dict[str, str]:
-    """Variables that a text of a kind may have a place for; of several concepts, only what asks about one has its
-    name.
-    """
-    named = ("subject",) if question.startswith("concept") else ()
-    return {name: _TEXTS[name] for name in (*_OF_KIND[kind], *named)}
+def _variables(kind: str, question: str = "") -> dict[str, str]:
+    """Variables of a kind's texts by placeholder; of several concepts, only what asks about one has its name."""
+    concept = ("subject",) if question.startswith("concept") else ()
+    return {name: _TEXTS[name] for name in (*_OF_KIND[kind], *concept)}
 
 
-def _as_jinja(path: Path, name: str, text: str, places: Mapping[str, str], once: str = "") -> str:
-    """A text as a Jinja template, each place filled by what is given for it; there is exactly one of `once`."""
-    pieces = _PLACE.split(text)
-    if unknown := [place for place in pieces[1::2] if place not in places]:
+def _as_jinja(path: Path, name: str, text: str, variables: Mapping[str, str], once: str = "") -> str:
+    """A text as a Jinja template, each placeholder being its variable; there is exactly one of `once`."""
+    pieces = _PLACEHOLDER.split(text)
+    if unknown := [placeholder for placeholder in pieces[1::2] if placeholder not in variables]:
         raise python_texts.unexpected(path, f"{name} has a place {{{unknown[0][:40]}}}, which is not known here")
     if once and pieces[1::2].count(once) != 1:
         raise python_texts.unexpected(path, f"{name} has {pieces[1::2].count(once)} places {{{once}}} and not one")
-    return "".join(places[piece] if n % 2 else raw(piece) for n, piece in enumerate(pieces))
-
-
-def _scene_graph(path: Path) -> str:
-    author_texts = python_texts.constants(path, python_texts.read(path, _PASS), [_SCENE_GRAPH])
-    return _as_jinja(path, _SCENE_GRAPH, author_texts[_SCENE_GRAPH], {})
+    return "".join(variables[piece] if n % 2 else raw(piece) for n, piece in enumerate(pieces))
 
 
 def _tool_text(path: Path) -> str:
@@ -144,16 +133,16 @@ def _tool_text(path: Path) -> str:
     """
     texts: dict[frozenset[str], str] = {}
     for text in python_texts.function_literals(path, python_texts.read(path, _PASS), _FUNCTION):
-        places = frozenset(_PLACE.findall(text))
-        if places in texts:
-            raise python_texts.unexpected(path, f"{_FUNCTION} has two texts with {_places_text(places)}")
-        texts[places] = _as_jinja(path, f"a text of {_FUNCTION}", text.strip(), _GRAPHS)
+        placeholders = frozenset(_PLACEHOLDER.findall(text))
+        if placeholders in texts:
+            raise python_texts.unexpected(path, f"{_FUNCTION} has two texts with {_in_words(placeholders)}")
+        texts[placeholders] = _as_jinja(path, f"a text of {_FUNCTION}", text.strip(), _GRAPHS)
     kinds = [frozenset(), frozenset(("scene_graph_1", "scene_graph_2")), frozenset(("scene_graph",))]
-    for places in [*kinds, *texts]:
-        if places not in texts or places not in kinds:
-            lacks = "has no literal text" if places not in texts else "has a text that is not known here,"
-            raise python_texts.unexpected(path, f"{_FUNCTION} {lacks} with {_places_text(places)}")
-    highlighted, two, single = (texts[places] for places in kinds)
+    for placeholders in [*kinds, *texts]:
+        if placeholders not in texts or placeholders not in kinds:
+            problem = "has no literal text" if placeholders not in texts else "has a text that is not known here,"
+            raise python_texts.unexpected(path, f"{_FUNCTION} {problem} with {_in_words(placeholders)}")
+    highlighted, two, single = (texts[placeholders] for placeholders in kinds)
     return (
         f'{{% if tool in ("grounding", "difference") %}}{highlighted}'
         f'{{% elif tool == "scene_graph" and told | length == 2 %}}{two}'
@@ -161,5 +150,5 @@ def _tool_text(path: Path) -> str:
     )
 
 
-def _places_text(places: frozenset[str]) -> str:
-    return " and ".join(f"{{{place}}}" for place in sorted(places)) or "no place"
+def _in_words(placeholders: frozenset[str]) -> str:
+    return " and ".join(f"{{{placeholder}}}" for placeholder in sorted(placeholders)) or "no place"

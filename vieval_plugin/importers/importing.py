@@ -17,6 +17,7 @@ import yaml
 
 import vieval_plugin.importers
 from vieval_plugin.errors import VievalError, docs_url
+from vieval_plugin.prompts.pack import PackQuestion
 from vieval_plugin.prompts.packs import MANIFEST, load
 
 Importer: TypeAlias = Callable[[Path, Path, "str | None"], list[Path]]
@@ -38,6 +39,11 @@ def require_checkout(source: Path, context: str | None) -> None:
         raise VievalError(
             f"{source}: no such folder; pass a checkout of the authors' repository; see {docs_url('guides/judges.md#use-the-authors-own-wording')}"
         )
+
+
+def question_of(ours: PackQuestion, template: str) -> dict[str, Any]:
+    """The manifest's entry of a question that shows and rates as ours does, in another template."""
+    return {"template": f"{template}.jinja", "images": list(ours.images), "scores": list(ours.scores)}
 
 
 def raw(text: str) -> str:

@@ -20,13 +20,13 @@ _TEXTS = {
     "target_prompt": "target_prompt",
     "instruct_prompt": "instruction",
 }
-_LEFT, _RIGHT, _SOURCE = "candidates[0].place", "candidates[1].place", "places.source"
+_FIRST, _SECOND, _SOURCE = "candidates[0].place", "candidates[1].place", "places.source"
 _PICTURES = {
-    **dict.fromkeys(("left_image", "left_output_image", "left_video"), _LEFT),
-    **dict.fromkeys(("right_image", "right_output_image", "right_video"), _RIGHT),
+    **dict.fromkeys(("left_image", "left_output_image", "left_video"), _FIRST),
+    **dict.fromkeys(("right_image", "right_output_image", "right_video"), _SECOND),
     "source_image": _SOURCE,
 }
-_PLACE = re.compile(r"<([a-z]+(?:_[a-z]+)*)>")
+_PLACEHOLDER = re.compile(r"<([a-z]+(?:_[a-z]+)*)>")
 
 
 def import_wording(source: Path, to: Path, context: str | None = None) -> list[Path]:
@@ -37,9 +37,9 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     Raises VievalError naming the file that is missing or is not as it was; nothing half-written is left.
     """
     require_checkout(source, context)
-    edit = _template(source / _TEMPLATES / _EDIT / "pairwise.txt", {_LEFT, _RIGHT, _SOURCE})
+    edit = _template(source / _TEMPLATES / _EDIT / "pairwise.txt", {_FIRST, _SECOND, _SOURCE})
     image, video = (
-        _template(source / _TEMPLATES / config / "pairwise.txt", {_LEFT, _RIGHT}) for config in (_IMAGE, _VIDEO)
+        _template(source / _TEMPLATES / config / "pairwise.txt", {_FIRST, _SECOND}) for config in (_IMAGE, _VIDEO)
     )
     texts = {"tie": edit, "tig": f'{{% if medium == "video" %}}{video}{{% else %}}{image}{{% endif %}}'}
     condition_roles = {"tie": ["source"], "tig": []}
@@ -61,14 +61,13 @@ def _template(path: Path, pictures: set[str]) -> str:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(f"{path}: cannot be read ({error}); pass a checkout of the authors' repository") from None
-    pieces = _PLACE.split(text)
+    pieces, variables = _PLACEHOLDER.split(text), _TEXTS | _PICTURES
     names = pieces[1::2]
-    if unknown := [name for name in names if name not in (_TEXTS | _PICTURES)]:
+    if unknown := [name for name in names if name not in variables]:
         raise VievalError(f"{path}: has a place <{unknown[0]}>, which is not known here; was the repository changed?")
     if sorted(_PICTURES[name] for name in names if name in _PICTURES) != sorted(pictures):
         raise VievalError(
             f"{path}: has places {', '.join(f'<{name}>' for name in names) or 'for nothing'}, and each picture must have "
             "one; was the repository changed?"
         )
-    known = _TEXTS | _PICTURES
-    return "".join(f"{{{{ {known[piece]} }}}}" if n % 2 else raw(piece) for n, piece in enumerate(pieces))
+    return "".join(f"{{{{ {variables[piece]} }}}}" if n % 2 else raw(piece) for n, piece in enumerate(pieces))

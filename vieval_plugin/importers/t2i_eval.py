@@ -117,16 +117,16 @@ def _constants(source: Path) -> dict[str, str]:
     return texts
 
 
-def _text(node: ast.expr, known: Mapping[str, str]) -> str | None:
+def _text(node: ast.expr, constants: Mapping[str, str]) -> str | None:
     """The text an expression stands for: a literal, a sum of texts, another constant, or one of them stripped."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.Name):
-        return known.get(node.id)
+        return constants.get(node.id)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _text(node.left, known), _text(node.right, known)
-        return None if left is None or right is None else left + right
+        start, end = _text(node.left, constants), _text(node.right, constants)
+        return None if start is None or end is None else start + end
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "strip":
-        value = None if node.args else _text(node.func.value, known)
+        value = None if node.args else _text(node.func.value, constants)
         return None if value is None else value.strip()
     return None

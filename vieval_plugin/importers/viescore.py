@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.importers.importing import raw, write_pack
+from vieval_plugin.importers.importing import question_of, raw, write_pack
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.yaml_json import read_json
 
@@ -127,10 +127,7 @@ def _templated(text: str) -> str:
 
 def _write(folder: Path, name: str, settings: tuple[str, ...], texts: Mapping[str, str]) -> Path:
     ours = load(built_in("viescore")[-1]).questions
-    questions = {
-        key: {"template": f"{key}.jinja", "images": list(ours[key].images), "scores": list(ours[key].scores)}
-        for key in texts
-    }
+    questions = {key: question_of(ours[key], key) for key in texts}
     manifest = {"judge": "viescore", "name": name, "settings": list(settings), "questions": questions}
     return write_pack(folder, manifest, texts)
 

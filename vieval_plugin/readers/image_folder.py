@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import format_of
+from vieval_plugin.images import begins_as_image
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.arrow_tables import is_saved
 from vieval_plugin.readers.image_names import (
@@ -41,7 +41,6 @@ from vieval_plugin.text.wording import plural
 _KIND, _EDIT = "tig", "tie"
 _LONGEST_TEXT = 1 << 20
 _EXAMPLES = 3
-_HEAD = 64
 
 
 def read_named(
@@ -127,7 +126,12 @@ def read_folders(
 
 def are_images(locations: Sequence[str]) -> bool:
     """Return whether all of these are images themselves, and no table: addresses, or files by their names or content."""
-    return all(name.lower().endswith(SUFFIXES) or is_address(name) or _is_image(path_of(name)) for name in locations)
+    return all(name.lower().endswith(SUFFIXES) or is_address(name) or _is_image_file(name) for name in locations)
+
+
+def _is_image_file(name: str) -> bool:
+    path = path_of(name)
+    return isfile(path) and begins_as_image(path)
 
 
 def other_than_images(locations: Sequence[str]) -> str:
@@ -141,16 +145,6 @@ def other_than_images(locations: Sequence[str]) -> str:
     if len(locations) > 1:
         return f", and {location} is no image; leave it out"
     return "; a file of samples has its own"
-
-
-def _is_image(path: Path) -> bool:
-    if not isfile(path):
-        return False
-    try:
-        with path.open("rb") as file:
-            return bool(format_of(file.read(_HEAD)))
-    except OSError:
-        return False
 
 
 def read_image_samples(

@@ -11,7 +11,7 @@ from tests.imagenhub_site import REDUCED, TIE, drawn, serving
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub import conditions, filling
-from vieval_plugin.benchmarks.imagenhub.conditions import HUB, FileKindReport, Hosts
+from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts
 from vieval_plugin.benchmarks.imagenhub.filling import fill, summary_lines
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
@@ -95,10 +95,6 @@ class TestAll:
         ]
         assert not (tmp_path / "imagenhub" / "museum" / TIE / "input").exists()
 
-    async def test_summary_of_a_whole_folder(self, site, tmp_path):
-        report = await prepared(site, tmp_path, parts=["tie"])
-        assert summary_lines(report)[-1] == "imagenhub/tie: images complete, 6 files (6 fetched now)"
-
     def test_unknown_task(self, tmp_path):
         with pytest.raises(VievalError, match="no imagenhub part 'tei'"):
             fill(tmp_path, parts=["tei"])
@@ -156,9 +152,10 @@ class TestFaults:
         assert not is_complete(report)
         images = report[-1]
         assert (images.present, images.downloaded_count, images.total) == (0, 2, 6)
-        assert {f.url.removeprefix(site.base): f.reason for f in images.failed} == {
+        reasons = {f.url.removeprefix(site.base): f.reason for f in images.failed}
+        assert "is not an image that can be read here" in reasons.pop(f"/museum/{TIE}/SDEdit/sample_34_2.jpg")
+        assert reasons == {
             f"/museum/{TIE}/SDEdit/sample_34_1.jpg": "404 not found",
-            f"/museum/{TIE}/SDEdit/sample_34_2.jpg": "not an image (UnidentifiedImageError)",
             f"/museum/{TIE}/MagicBrush/sample_34_1.jpg": "cut, the connection closed before the end",
             f"/museum/{TIE}/MagicBrush/sample_34_2.jpg": "timed out, no byte for 0.3 s",
         }
@@ -261,13 +258,8 @@ class TestConditions:
 
 
 class TestImages:
-    def test_a_decompression_bomb_is_refused_before_it_is_decoded(self, monkeypatch):
-        monkeypatch.setattr(filling, "MAX_PIXELS", 1000)
-        with pytest.raises(ValueError, match="48x32 pixels is too large"):
-            filling._check_image(drawn("x"))
-
     def test_a_cut_image_is_refused(self):
-        with pytest.raises(ValueError, match="not an image"):
+        with pytest.raises(ValueError, match="is not an image|cut off"):
             filling._check_image(drawn("x")[:-100])
 
     async def test_a_file_that_is_no_image_is_fetched_again(self, site, tmp_path):
@@ -275,7 +267,3 @@ class TestImages:
         write_whole(path, b"<html>sign in</html>", "folder")
         assert is_complete(await prepared(site, tmp_path, parts=["tie"]))
         assert path.read_bytes() == site.files[f"/museum/{TIE}/input/sample_34_1.jpg"]
-
-
-def test_part_counts_what_there_should_be():
-    assert FileKindReport("tie", "images", present=2, downloaded_count=3).total == 5

@@ -7,14 +7,11 @@ what is there is kept, and what cannot be had is told and does not stop the rest
 from __future__ import annotations
 
 import asyncio
-import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-
-from PIL import Image
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub.conditions import Fetch, FileKindReport, Hosts, address, fetch_conditions
@@ -22,12 +19,12 @@ from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS, museum_folder, ratings_folder, task_info
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network
 from vieval_plugin.errors import VievalError
+from vieval_plugin.images import begins_as_image, examine
+from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.download import Download, Failed, fetch_all
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.wording import plural
 
-MAX_PIXELS = 32 * 2**20
-FORMATS = ("JPEG", "PNG", "WEBP")
 PUBLIC = Hosts()
 
 
@@ -156,31 +153,15 @@ def _read_uids(root: Path, ratings: FileKindReport, uids: dict[str, list[str]]) 
 def _images(root: Path, hosts: Hosts, task: str, uids: Iterable[str]) -> list[Download]:
     info, museum = task_info(task), museum_folder(root, task)
     return [
-        Download(address(hosts.museum, info.folder, kind, uid), museum / kind / uid, _check_image, _looks_like_image)
+        Download(address(hosts.museum, info.folder, kind, uid), museum / kind / uid, _check_image, begins_as_image)
         for uid in uids
         for kind in info.museum_folders
     ]
 
 
 def _check_image(body: bytes) -> None:
-    """Decodes an image, so that a cut one is found now and not in the middle of a run."""
+    """Look an image through, so that a cut one is found now and not in the middle of a run."""
     try:
-        with Image.open(io.BytesIO(body), formats=FORMATS) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise ValueError(f"an image of {image.width}x{image.height} pixels is too large")
-            image.verify()
-        with Image.open(io.BytesIO(body), formats=FORMATS) as image:
-            image.load()
-    except ValueError:
-        raise
-    except Exception as error:
-        # Pillow's decoders raise many types on bad bytes.
-        raise ValueError(f"not an image ({type(error).__name__})") from None
-
-
-def _looks_like_image(path: Path) -> bool:
-    try:
-        with Image.open(path, formats=FORMATS):
-            return True
-    except Exception:
-        return False
+        examine(Image(body))
+    except VievalError as error:
+        raise ValueError(str(error)) from None

@@ -7,7 +7,6 @@ by running it again. The rows come last.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from tqdm import tqdm
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.loading.folders import DataFolder, without_network
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import is_there
+from vieval_plugin.images import format_of, is_there
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
@@ -29,6 +28,7 @@ from vieval_plugin.text.wording import plural
 
 IMAGES = "images"
 _BATCH = 16  # rows that are in memory at once
+_FORMATS = ("JPEG", "PNG", "WEBP")
 
 Keep: TypeAlias = Callable[[Any], str | None]
 """Writes an image as the hub stores it and gives its name below the part's folder; None where there is none."""
@@ -113,10 +113,10 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
         if stored is None or not images:
             return None
         body = stored["bytes"] if stored.get("bytes") else Path(stored["path"]).read_bytes()
-        if not (suffix := _suffix(body)):
+        if (form := format_of(body)) not in _FORMATS:
             unreadable.append(number)
             return None
-        name = f"{IMAGES}/{hashlib.sha256(body).hexdigest()[:16]}.{suffix}"
+        name = f"{IMAGES}/{hashlib.sha256(body).hexdigest()[:16]}.{form.lower()}"
         if not (home / name).is_file():
             write_whole(home / name, body, "folder")
         return name
@@ -158,14 +158,3 @@ def _identified(cells: dict[str, Any]) -> dict[str, Any]:
             content_key = json.dumps([cells.get("texts"), cells.get("images"), file], sort_keys=True)
             candidate["uid"] = hashlib.sha256(content_key.encode()).hexdigest()[:16]
     return cells
-
-
-def _suffix(body: bytes) -> str:
-    """Suffix of a file of these bytes; empty where they are no image."""
-    import PIL.Image
-
-    try:
-        with PIL.Image.open(io.BytesIO(body), formats=("JPEG", "PNG", "WEBP")) as image:
-            return str(image.format).lower()
-    except Exception:  # Pillow's decoders raise many types on bad bytes
-        return ""

@@ -124,20 +124,12 @@ class Description(StrictModel):
             raise ValueError(f"{min(useless)}: means nothing beside {standards[0]}")
         if "table" in keys and not self.table:
             raise ValueError("table: the file of its rows is needed")
-        return self
-
-    @model_validator(mode="after")
-    def _check_ratings(self) -> Description:
         if unknown := [aspect for aspect in self.ratings if aspect not in _ASPECTS]:
             raise ValueError(f"ratings: no aspect {unknown[0]!r}; there are {', '.join(_ASPECTS)}")
         if self.statistics and self.by_image_model:
             raise ValueError("statistics: those by image model are fixed; name some, or set by_image_model")
         if self.ratings and not (self.scale and self.scale[0] < self.scale[1] and all(map(math.isfinite, self.scale))):
             raise ValueError("scale: the lowest and the highest rating that people could give, such as [1, 5]")
-        return self
-
-    @model_validator(mode="after")
-    def _check_candidates(self) -> Description:
         if self.vote and not (len(self.candidates) == 2 and all("output" in columns for columns in self.candidates)):
             raise ValueError("candidates: a vote is on two of them, each with the column of its output")
         for key in (key for candidate in self.candidates for key in candidate):
