@@ -52,6 +52,9 @@ def worst(statuses: Sequence[Status]) -> Status:
 
 _FROM_BEST = {status: severity for severity, status in enumerate(Status)}
 
+FAILED_CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
+"""Statuses without a score because a call or a tool failed, which may come out otherwise another time."""
+
 
 CONDITION_ROLES = ("source", "mask", "subject", "control", "concepts")
 """Images that a generator is given, in the order in which it is shown them."""

@@ -170,7 +170,7 @@ class Run:
 
 
 def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:
-    """The record of a user's own sample or contest, as it is read back from a file of verdicts.
+    """The record of a user's own sample or contest, without its fingerprint.
 
     Args:
         judged: with its images and texts, which the record keeps.
@@ -184,9 +184,8 @@ def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Recor
         provenance,
         {},
         judged.tags,
-        fingerprint(judged),
-        judged.kind,
-        judged.group if contest else judged.id.uid,
+        kind=judged.kind,
+        group=judged.group if contest else judged.id.uid,
         votes=contest.votes if contest else None,
         candidates=tuple(candidate.id for candidate in contest.candidates) if contest else (),
         category="" if isinstance(judged, Contest) else judged.category,

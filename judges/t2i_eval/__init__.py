@@ -15,6 +15,7 @@ from typing import Any, cast, get_args
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
 from vieval_plugin.judges.protocol import (
+    FAILED_CALLS,
     Ask,
     Chat,
     Judge,
@@ -212,7 +213,7 @@ def _verdict(result: Result, notes: Notes, failed: Status | None, qualities: dic
         scores["O"] = result.overall.score / SCALE
     statuses = [step.status for step in notes.trace]
     failures = [status for status in statuses if not status.usable]
-    calls = [status for status in failures if status in (Status.API_ERROR, Status.TOOL_ERROR)]
+    calls = [status for status in failures if status in FAILED_CALLS]
     if failed is None and calls:
         failed = worst(calls)
     if failed is None and "O" not in scores:

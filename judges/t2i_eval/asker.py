@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply, Sample, Status, Step
+from vieval_plugin.judges.protocol import FAILED_CALLS, Ask, Chat, Message, Path, Reply, Sample, Status, Step
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, read_fields
@@ -94,7 +94,7 @@ class Notes:
 
         The words are ours: a refusal's reason is the server's, and would be counted by itself.
         """
-        if final.status not in (Status.API_ERROR, Status.TOOL_ERROR):
+        if final.status not in FAILED_CALLS:
             causes = (cause for cause in (MISSING, REPEATED) if final.reason.partition(":")[0] == cause)
             self.findings.append(next(causes, REFUSED if final.status is Status.REFUSAL else UNREADABLE))
         return final.status

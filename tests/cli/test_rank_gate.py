@@ -11,7 +11,7 @@ from vieval_plugin.cli import main
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, unjudged
-from vieval_plugin.run.verdict_lines import write_all, write_verdicts
+from vieval_plugin.run.verdict_lines import write_verdicts
 
 SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
 N = 200
@@ -175,7 +175,7 @@ def contests(tmp_path, votes, lost=(), unread=()):
             verdict = Verdict({}, Status.PARSE_FAILURE)
         verdicts.append(verdict)
     source = Provenance("pairwise", (), ("O",), "judge-7b", "pairwise/v1", "abc")
-    write_all(tmp_path / "v.jsonl", judged, [(verdicts, source)])
+    write_verdicts(tmp_path / "v.jsonl", judged, verdicts, source)
     return tmp_path / "v.jsonl"
 
 

@@ -13,7 +13,7 @@ from vieval_plugin.card.making import Material, card_of, entry_of
 from vieval_plugin.card.writing import write_card
 from vieval_plugin.judges.protocol import Text
 from vieval_plugin.results.runs import load_results
-from vieval_plugin.run.verdict_lines import run_file, write_all
+from vieval_plugin.run.verdict_lines import run_file, write_verdicts
 from vieval_plugin.stats.options import StatisticsOptions
 
 MODEL = "maker/mine-7b"
@@ -62,7 +62,7 @@ def card(folder, judged, judge="viescore"):
     """Write the card of a judge whose answer hangs on the sample, and who says nothing of one in ten."""
     asked = prepared(judge)
     verdicts = [play(asked.program(sample), answer=reply_on(number)).verdict for number, sample in enumerate(judged)]
-    write_all(folder / FILE, judged, [(verdicts, asked.by(MODEL))])
+    write_verdicts(folder / FILE, judged, verdicts, asked.by(MODEL))
     return rewritten(folder)
 
 

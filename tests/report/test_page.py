@@ -19,7 +19,7 @@ from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answe
 from vieval_plugin.report.page.gallery import select_items
 from vieval_plugin.report.page.tiles import tile_of
 from vieval_plugin.report.writing import write_report
-from vieval_plugin.results.runs import load_results, load_runs
+from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=200)
@@ -271,7 +271,7 @@ def test_disagreement_is_between_places_and_not_between_scales(tmp_path):
     scores = {"a": 0.90, "b": 0.91, "c": 0.92}
     people = {"a": 0.0, "b": 1.0, "c": 0.5}
     rows = [row(uid, {"O": score}, [people[uid]]) for uid, score in scores.items()]
-    found = {one.id.uid: one.disagreement for one in items_of(load_runs([write(tmp_path, rows)]))}
+    found = {one.id.uid: one.disagreement for one in items_of(load_results([write(tmp_path, rows)]).runs)}
     assert found == {"a": 0.0, "b": 0.5, "c": 0.5}
 
 

@@ -13,7 +13,7 @@ from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.pairwise.reading import ONE_ANSWER
-from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.records import Provenance, Record, response_json, target_json
 from vieval_plugin.results import replay
@@ -331,18 +331,6 @@ def contest(*names, part="edit"):
 
 def scored(value):
     return Verdict({"SC": value}, Status.OK)
-
-
-@pytest.mark.parametrize("choice", [Choice(preferences={"forward": 5.0}), Choice(scores=({"SC": 5.0}, {"SC": 0.5}))])
-@pytest.mark.parametrize("number", ["5.0", "NaN", "Infinity"])
-def test_a_recorded_number_that_no_judge_gives_is_the_contests_failure(tmp_path, choice, number):
-    known = SampleId("own", "tie", "", "1")
-    line = response_json(known, Verdict({}, Status.OK, choice=choice), Provenance("pairwise", (), ()))
-    edited = json.dumps({"filtered_resps": [line.replace("5.0", number)]})
-    (tmp_path / "1_samples_own.jsonl").write_text(f"{edited}\n")
-    found = replay.load(tmp_path, "pairwise").verdict(known)[0]
-    assert (found.status, found.choice) == (Status.PARSE_FAILURE, Choice())
-    assert found.trace[0].reason == "a recorded number is none that a judge gives"
 
 
 def test_a_contest_is_answered_by_the_verdicts_on_its_candidates(tmp_path):

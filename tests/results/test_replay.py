@@ -260,26 +260,23 @@ def line(uid, **verdict):
 
 
 @pytest.mark.parametrize(
-    ("bad", "status"),
+    "bad",
     [
-        ("{", Status.MISSING),
-        ('{"filtered_resps": "{}"}', Status.MISSING),
-        ("[" * 9000, Status.MISSING),
-        (line("bad", status="splendid"), Status.PARSE_FAILURE),
-        (line("bad", scores={"SC": 7}), Status.PARSE_FAILURE),
-        (line("bad", scores={"SC": math.nan}), Status.PARSE_FAILURE),
-        (line("bad", bounds={"SC": [0, math.inf]}), Status.PARSE_FAILURE),
+        "{",
+        '{"filtered_resps": "{}"}',
+        "[" * 9000,
+        line("bad", status="splendid"),
+        line("bad", scores={"SC": 7}),
+        line("bad", scores={"SC": math.nan}),
     ],
 )
-def test_a_bad_line_of_a_samples_file_is_its_samples_failure(tmp_path, bad, status):
+def test_the_sample_of_a_bad_line_of_a_samples_file_is_not_recorded(tmp_path, bad):
     path = tmp_path / "x_samples_t.jsonl"
     path.write_text("\n".join([line("good"), bad]) + "\n")
     recording = replay.load(tmp_path, "viescore")
     assert verdict(recording, "good").scores == {"SC": 0.5}
-    found = verdict(recording, "bad")
-    assert (found.status, found.scores) == (status, {})
-    json.dumps([found.recorded, found.trace], default=str, allow_nan=False)
-    assert all("line 2 holds no recorded verdict" in said for said in recording.unread_lines)
+    assert verdict(recording, "bad").status is Status.MISSING
+    assert ["line 2 holds no recorded verdict" in text for text in recording.unread_lines] == [True]
 
 
 def test_a_samples_file_of_which_no_line_can_be_read_is_an_error(tmp_path):

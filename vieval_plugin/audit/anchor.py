@@ -18,7 +18,7 @@ from vieval_plugin.audit.audit import PREFERENCE, of_aspect
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest, format_of, images_of, is_there, name_of, read_bytes
 from vieval_plugin.judges.contests import Contest, Judged
-from vieval_plugin.judges.protocol import Image, Sample, Status, Verdict
+from vieval_plugin.judges.protocol import FAILED_CALLS, Image, Sample, Status, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.records import Provenance, Record
@@ -32,7 +32,7 @@ LEAST_ITEMS = 20
 """Samples of fewer than these tell nothing."""
 
 _REPEAT = "repeat "
-_NO_ANSWER = (Status.API_ERROR, Status.TOOL_ERROR, Status.MISSING, Status.NO_IMAGE)
+_NO_ANSWER = (*FAILED_CALLS, Status.MISSING, Status.NO_IMAGE)
 """Statuses that say nothing of the judge."""
 
 

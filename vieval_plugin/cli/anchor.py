@@ -64,7 +64,7 @@ def _make(options: argparse.Namespace) -> int:
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
     from vieval_plugin.run.progress import Progress
-    from vieval_plugin.run.verdict_lines import write_all
+    from vieval_plugin.run.verdict_lines import Inputs, write_runs
     from vieval_plugin.text.escaping import say
 
     if options.n < 1:
@@ -81,7 +81,8 @@ def _make(options: argparse.Namespace) -> int:
         repeats = [asyncio.run(judge_samples(judged, judge, current, backbone, progress, True)) for _ in range(REPEATS)]
     finally:
         say(*progress.lines(), file=sys.stderr)
-    write_all(options.out, judged, runs_of_anchor(provenance_of(judge, current, backbone), repeats))
+    runs = runs_of_anchor(provenance_of(judge, current, backbone), repeats)
+    write_runs(options.out, Inputs("", len(judged), ""), [(judged, *run) for run in runs])
     say(f"wrote {options.out}: {len(judged)} samples, each judged {REPEATS} times (seed {options.seed})")
     return 1 if progress.failed_calls else 0
 

@@ -191,7 +191,8 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results | None:
     from vieval_plugin.results.runs import results_of
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.progress import Progress
-    from vieval_plugin.run.side_by_side import judge_folders, write_judged
+    from vieval_plugin.run.side_by_side import judge_folders
+    from vieval_plugin.run.verdict_lines import inputs_of, write_runs
     from vieval_plugin.text.escaping import say
 
     current = options_in_force(options)
@@ -224,7 +225,8 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results | None:
         raise VievalError("; ".join(failed))
     say(*progress.lines(), file=sys.stderr)
     if options.out:
-        write_judged(options.out, source, judged, options.command)
+        runs = ((folders.judged, folders.verdicts, folders.provenance) for folders in judged)
+        write_runs(options.out, inputs_of(source, options.command), runs)
         say(f"vieval: wrote {options.out}", file=sys.stderr)
     if progress.failed_calls and options.margin is None:
         failed.append("some calls failed (see above), and what they were about is left out")

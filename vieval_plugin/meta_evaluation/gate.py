@@ -14,7 +14,7 @@ from scipy import stats
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import candidates_of
-from vieval_plugin.judges.protocol import OUTPUTS, Image, Sample, SampleId, Status, outputs
+from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, SampleId, Status, outputs
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.generator_means import generators_of, named_with_part
@@ -27,7 +27,7 @@ from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.non_inferiority import LEVEL, MeanOfDifferences
 from vieval_plugin.stats.options import StatisticsOptions
 
-_JUDGED_AGAIN = (Status.API_ERROR, Status.TOOL_ERROR, Status.MISSING)
+_JUDGED_AGAIN = (*FAILED_CALLS, Status.MISSING)
 """Statuses of what can be judged again: no failure of the generator, nor of what the judge said of it."""
 LARGE_FALL = 0.3
 _ROUNDING = 1e-9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def write_flat(path: Path, records: Iterable[Record], aspects: Iterable[str]) ->
     if path.suffix.lower() == CSV:
         header = [*_columns(scores)]
         cells = ([_cell(row[name]) for name in header] for row in rows)
-        write_whole(path, (csv_text([line]) for line in _with_header(header, cells)))
+        write_whole(path, (csv_text([line]) for line in chain([header], cells)))
     else:
         _write_parquet(path, rows, scores)
 
@@ -77,11 +77,6 @@ def _row(record: Record, scores: Sequence[str]) -> Mapping[str, Any]:
 
 def _cell(value: Any) -> str:
     return "" if value is None else str(value)
-
-
-def _with_header(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    yield header
-    yield from rows
 
 
 def _pyarrow() -> Any:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import UPGRADE, VievalError
-from vieval_plugin.judges.contests import Contest, Judged, Votes, candidates_of
+from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
-from vieval_plugin.records import OWN, SCHEMA, Provenance, Record
+from vieval_plugin.records import OWN, SCHEMA, Provenance, Record, record_of
 from vieval_plugin.results.documents import plain, read_provenance, read_target, read_verdict
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.run.verdict_log import read_header
@@ -89,23 +89,9 @@ def record_of_line(line: str, folder: Path, runs: Mapping[str, Provenance]) -> R
     fields: Mapping[str, Any] = {}
     if "target" in row:
         identity, fields = read_target(row["target"])
-    judged = _judged(identity, row, folder)
-    contest = judged if isinstance(judged, Contest) else None
-    record = Record(
-        identity,
-        verdict,
-        runs[row["run"]],
-        {},
-        judged.tags,
-        kind=kind,
-        group=contest.group if contest else uid,
-        votes=contest.votes if contest else None,
-        candidates=tuple(candidate.id for candidate in candidates_of(contest)) if contest else (),
-        category="" if isinstance(judged, Contest) else judged.category,
-        sample=judged,
-        tokens=sum(map(int, row["tokens"])) if "tokens" in row else None,
-    )
-    return plain(replace(record, **fields))
+    record = record_of(_judged(identity, row, folder), verdict, runs[row["run"]])
+    tokens = sum(map(int, row["tokens"])) if "tokens" in row else None
+    return plain(replace(record, **{"kind": kind, "tokens": tokens, **fields}))
 
 
 def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:

@@ -5,11 +5,10 @@ Logs hold verdicts, not raw replies, so a replay enters where verdicts come out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,7 +18,7 @@ from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, contest_verdict
-from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict
+from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict
 from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.results import logs
 from vieval_plugin.results.documents import read_response
@@ -212,7 +211,7 @@ def _read_logs(folders: Mapping[Path, tuple[Benchmark, str]], judge: str, name: 
 def _read_samples(stamps: tuple[tuple[Path, int, int], ...]) -> tuple[dict[str, Verdicts], tuple[str, ...]]:
     """Verdicts of samples files by judge, and the lines that could not be read.
 
-    Such a line is its sample's failure; where none can be read that is an error.
+    The sample of such a line is not recorded; where none can be read that is an error.
     """
     verdicts: dict[str, Verdicts] = {}
     unread_lines: list[str] = []
@@ -220,49 +219,14 @@ def _read_samples(stamps: tuple[tuple[Path, int, int], ...]) -> tuple[dict[str, 
     for path, *_ in stamps:
         for number, line in enumerate(lines_of(path.read_text(encoding="utf-8", errors="replace")), start=1):
             lines += 1
-            responses: list[str] = []
             try:
-                responses = responses_of(read_json(line))
-                parsed = [read_response(response) for response in responses]
+                parsed = [read_response(response) for response in responses_of(read_json(line))]
                 identity, _, provenance = parsed[0]
             except (ValueError, KeyError, TypeError, IndexError, VievalError) as error:
                 unread_lines.append(f"{path}: line {number} holds no recorded verdict ({error})")
-                for judge, failed in _malformed(responses).items():
-                    verdicts.setdefault(judge, {}).update(failed)
                 continue
-            recorded = tuple((_checked(verdict), by) for _, verdict, by in parsed)
+            recorded = tuple((verdict, provenance_of_verdict) for _, verdict, provenance_of_verdict in parsed)
             verdicts.setdefault(provenance.judge, {})[identity] = recorded
     if unread_lines and len(unread_lines) == lines:
         raise VievalError(unread_lines[0])
     return verdicts, tuple(unread_lines)
-
-
-def _checked(verdict: Verdict) -> Verdict:
-    """A recorded verdict; one with what no judge gives is a failure, with scores that can be numbers kept apart."""
-    numbers = [*verdict.recorded.values(), *chain(*verdict.bounds.values())]
-    for step in verdict.trace:
-        numbers += [*step.scores, *step.recorded, *(step.bounds or ())]
-    choice = verdict.choice or Choice()
-    scores = chain(verdict.scores.values(), *(step.values() for step in choice.scores))
-    in_range = all(-1 <= score <= 1 for score in scores) and all(
-        -1 <= step <= 1 for step in choice.preferences.values()
-    )
-    if in_range and all(map(math.isfinite, numbers)):
-        return verdict
-    recorded = {aspect: score for aspect, score in verdict.scores.items() if math.isfinite(score)}
-    step = Step(("sample",), Status.PARSE_FAILURE, reason="a recorded number is none that a judge gives")
-    empty = None if verdict.choice is None else Choice()
-    return Verdict({}, Status.PARSE_FAILURE, trace=(step,), recorded=recorded, choice=empty)
-
-
-def _malformed(responses: list[str]) -> dict[str, Verdicts]:
-    """The failure of a sample whose line tells no more than which sample and judge it is of; nothing for one that does not."""
-    try:
-        document = read_json(responses[0])
-        named = {name: str(document["id"][name]) for name in ("benchmark", "part", "image_model", "uid")}
-        known = SampleId(**named, draw=int(document["id"].get("draw", 0)))
-        judge = str(document["provenance"]["judge"])
-    except (ValueError, KeyError, TypeError, IndexError):
-        return {}
-    step = Step(("sample",), Status.PARSE_FAILURE, reason="the recorded verdict cannot be read")
-    return {judge: {known: ((Verdict({}, Status.PARSE_FAILURE, trace=(step,)), None),)}}

@@ -91,18 +91,6 @@ def results_of(records: Iterable[Record]) -> Results:
     return Results(tuple(_runs({(record.id, source_of(record.provenance)): (record,) for record in records})))
 
 
-def load_runs(results: Sequence[Path]) -> list[Run]:
-    """The runs of `load_results`, where every file must be readable.
-
-    Raises:
-        VievalError: as `load_results` does, and for the first file that cannot be read.
-    """
-    loaded = load_results(results)
-    if loaded.unreadable:
-        raise VievalError(loaded.unreadable[0])
-    return list(loaded.runs)
-
-
 def _files(results: Sequence[Path], labels: Sequence[str]) -> Mapping[Path, str]:
     """The files of each result, with its label."""
     named = zip(results, labels or [""] * len(results), strict=True)

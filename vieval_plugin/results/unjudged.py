@@ -12,7 +12,7 @@ from typing import Any
 
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of, image_stamps
 from vieval_plugin.records import OWN, lines_of, unjudged
@@ -42,16 +42,6 @@ class UnjudgedRun:
     source: SampleSource
     judge: str
     setting: str
-
-
-@dataclass(frozen=True)
-class _RunImage:
-    """An image of a row: the sample, its verdict where that is decided, what was found, and whom it was made for."""
-
-    sample: Sample
-    verdict: Verdict | None
-    findings: tuple[str, ...] = ()
-    judge: tuple[str, str] = ("", "")
 
 
 def is_run(path: Path) -> bool:
@@ -87,9 +77,9 @@ def load_unjudged(path: Path, options: Config, kind: str | None = None) -> Unjud
     for file in (files := samples_files(path)):
         for number, line in enumerate(_lines(file), start=1):
             try:
-                for image in _images_of_row(read_json(line), file, kind, trusted):
-                    judges[image.judge] = None
-                    rows.append(SampleRow(image.sample, f"line {number}", image.verdict, image.findings))
+                for judge_and_setting, row in _rows_of(read_json(line), f"line {number}", file, kind, trusted):
+                    judges[judge_and_setting] = None
+                    rows.append(row)
             except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
                 raise VievalError(
                     f"{file}: line {number} is no image that is to be judged ({error}); what is judged here is a run in "
@@ -117,34 +107,27 @@ def _lines(file: Path) -> list[str]:
         raise VievalError(f"{file}: cannot be read ({error}); restore it, or leave it out") from None
 
 
-def _images_of_row(
-    row: Mapping[str, Any], file: Path, kind: str | None, trusted: Sequence[Path]
-) -> Iterator[_RunImage]:
+def _rows_of(
+    row: Mapping[str, Any], place: str, file: Path, kind: str | None, trusted: Sequence[Path]
+) -> Iterator[tuple[tuple[str, str], SampleRow]]:
+    """The images of a host's row, each with the judge and setting that it was made for."""
     if is_foreign(row):
         for generated in made_of_row(row, file, kind, trusted):
-            yield _RunImage(generated.sample, missing_image_verdict(generated), generated.findings)
+            verdict = missing_image_verdict(generated)
+            yield ("", ""), SampleRow(generated.sample, place, verdict, generated.findings)
         return
     for response in responses_of(row):
         document = read_json(response)
-        if isinstance(document, dict) and "verdict" in document:
-            yield _judged(response, row["target"])
-            continue
-        unjudged_image = read_unjudged(response, row["target"])
-        yield _RunImage(
-            unjudged_image.sample,
-            unjudged(unjudged_image.status, unjudged_image.reason) if unjudged_image.reason else None,
-            unjudged_image.findings,
-            (unjudged_image.judge, unjudged_image.setting),
-        )
-
-
-def _judged(response: str, target: str) -> _RunImage:
-    """The image of a verdict, to be judged by another judge."""
-    record = read_record(response, target)
-    if not isinstance(record.sample, Sample):
-        raise VievalError("a verdict on an image of a benchmark, which another task of that benchmark judges")
-    verdict = record.verdict if "output" not in record.sample.images else None
-    return _RunImage(record.sample, verdict, judge=(record.provenance.judge, ""))
+        if isinstance(document, dict) and "verdict" in document:  # to be judged by another judge
+            record = read_record(response, row["target"])
+            if not isinstance(record.sample, Sample):
+                raise VievalError("a verdict on an image of a benchmark, which another task of that benchmark judges")
+            decided = None if "output" in record.sample.images else record.verdict
+            yield (record.provenance.judge, ""), SampleRow(record.sample, place, decided)
+        else:
+            image = read_unjudged(response, row["target"])
+            decided = unjudged(image.status, image.reason) if image.reason else None
+            yield (image.judge, image.setting), SampleRow(image.sample, place, decided, image.findings)
 
 
 def is_foreign(row: Mapping[str, Any]) -> bool:

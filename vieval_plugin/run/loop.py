@@ -104,11 +104,11 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_with_daemon_pool(work))
+
+        async def with_daemon_pool() -> T:
+            asyncio.get_running_loop().set_default_executor(DaemonPool(name="blocking"))
+            return await work
+
+        return asyncio.run(with_daemon_pool())
     with LoopThread() as loop:
         return loop.call(work)
-
-
-async def _with_daemon_pool(work: Coroutine[Any, Any, T]) -> T:
-    asyncio.get_running_loop().set_default_executor(DaemonPool(name="blocking"))
-    return await work

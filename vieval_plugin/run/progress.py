@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.errors import docs_url
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.protocol import FAILED_CALLS, Status
 from vieval_plugin.run.scheduler import Outcome
 
 _LEAST_UNREAD_REPLIES = 20
@@ -37,7 +37,7 @@ class Progress:
     @property
     def failed_calls(self) -> int:
         """Verdicts that lack a score because a call or a tool failed; unreadable answers and refusals are findings."""
-        return self.statuses[Status.API_ERROR] + self.statuses[Status.TOOL_ERROR]
+        return sum(self.statuses[status] for status in FAILED_CALLS)
 
     @property
     def answers(self) -> int:

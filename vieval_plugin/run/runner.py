@@ -66,15 +66,13 @@ async def judge_each(
     live: int,
     store: Store | None = None,
     bar: bool = True,
-    scorers: Scorers | None = None,
 ) -> None:
     """Judge every job, `live` at a time; outcomes are handed on as they come, by the jobs' number.
 
-    `answer` is given a question and the job's repeat; `scorers` measure for judges that measure with a network.
-    VievalError when the run cannot go on, such as when a server is
+    `answer` is given a question and the job's repeat. VievalError when the run cannot go on, such as when a server is
     down for good.
     """
-    with Router(progress.usage, store, scorers=scorers) as router:
+    with Router(progress.usage, store) as router:
         await judge_with(router, jobs, answer, progress, on_outcome, live=live, bar=bar)
 
 

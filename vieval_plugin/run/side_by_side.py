@@ -6,22 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged
-from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.media.files import write_whole
+from vieval_plugin.judges.protocol import FAILED_CALLS, Sample, SampleId, Status, Verdict
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import OWN, Provenance
 from vieval_plugin.run.evaluate import outcomes_of, provenance_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.run.verdict_lines import beside_runs, inputs_of, run_hash, runs_document, verdict_line
-
-_JUDGED_AGAIN = (Status.API_ERROR, Status.TOOL_ERROR)
 
 
 @dataclass(frozen=True)
@@ -72,7 +66,7 @@ async def judge_folders(
         if verdict is not None
     }
     outcomes = await outcomes_of(judged, prepared, options, backbone, progress, True, decided)
-    failed = [n for n, o in enumerate(outcomes) if o.verdict.status in _JUDGED_AGAIN and n not in decided]
+    failed = [n for n, o in enumerate(outcomes) if o.verdict.status in FAILED_CALLS and n not in decided]
     if failed:
         progress.statuses -= Counter(outcomes[number].verdict.status for number in failed)
         again = await outcomes_of([judged[number] for number in failed], prepared, options, backbone, progress, True)
@@ -85,19 +79,6 @@ async def judge_folders(
     return JudgedFolders(
         tuple(judged), tuple(verdicts), replace(provenance_of(prepared, options, backbone), label=label)
     )
-
-
-def write_judged(path: Path, source: SampleSource, several: Sequence[JudgedFolders], command: str = "") -> None:
-    """Write the verdicts of several judges as `vieval score` does, with the command that asked for them."""
-    runs = {run_hash(by.provenance): by for by in several}
-    lines = (
-        verdict_line(number, judged, Outcome(verdict), by.provenance, run, path.parent)
-        for run, by in runs.items()
-        for number, (judged, verdict) in enumerate(zip(by.judged, by.verdicts, strict=True))
-    )
-    sources = {run: by.provenance for run, by in runs.items()}
-    with beside_runs(path, runs_document(inputs_of(source, command), sources, {})):
-        write_whole(path, (f"{line}\n" for line in lines))
 
 
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:

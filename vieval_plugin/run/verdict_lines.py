@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -246,17 +246,19 @@ def _path(path: Path, folder: Path) -> str:
 
 def write_verdicts(path: Path, judged: Sequence[Judged], verdicts: Sequence[Verdict], provenance: Provenance) -> None:
     """Write the verdicts of one run to a file, in the order of what was judged, and what they have in common beside it."""
-    write_all(path, judged, [(verdicts, provenance)])
+    write_runs(path, Inputs("", len(judged), ""), [(judged, verdicts, provenance)])
 
 
-def write_all(path: Path, judged: Sequence[Judged], by_run: Sequence[tuple[Sequence[Verdict], Provenance]]) -> None:
-    """`write_verdicts` of several runs, one after another in one file."""
-    runs = {run_hash(provenance): (verdicts, provenance) for verdicts, provenance in by_run}
+def write_runs(
+    path: Path, inputs: Inputs, runs: Iterable[tuple[Sequence[Judged], Sequence[Verdict], Provenance]]
+) -> None:
+    """Write the verdicts of several runs to a file, as `write_verdicts` those of one, one run after another."""
+    by_hash = {run_hash(provenance): (judged, verdicts, provenance) for judged, verdicts, provenance in runs}
     lines = (
         verdict_line(number, sample, Outcome(verdict), provenance, run, path.parent)
-        for run, (verdicts, provenance) in runs.items()
+        for run, (judged, verdicts, provenance) in by_hash.items()
         for number, (sample, verdict) in enumerate(zip(judged, verdicts, strict=True))
     )
-    sources = {run: provenance for run, (_, provenance) in runs.items()}
-    with beside_runs(path, runs_document(Inputs("", len(judged), ""), sources, {})):
+    provenances = {run: provenance for run, (*_, provenance) in by_hash.items()}
+    with beside_runs(path, runs_document(inputs, provenances, {})):
         write_whole(path, (f"{line}\n" for line in lines))

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.protocol import FAILED_CALLS, Status
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import Inputs, differing, runs_document
 from vieval_plugin.text.yaml_json import read_json
@@ -32,8 +32,6 @@ except ImportError:  # Windows
 PARTIAL = ".partial"
 """The ending of a file of verdicts that is not complete."""
 _ABSENT = -1
-_ASKED_AGAIN = (Status.API_ERROR, Status.TOOL_ERROR, Status.NO_IMAGE)
-"""Statuses of an earlier attempt that another may mend: a server that was down, a file that was not there."""
 _USAGE_EVERY = 100  # verdicts: so much of what was spent goes uncounted after kill -9
 
 
@@ -192,7 +190,7 @@ class VerdictLog:
             row = document["row"]
             offsets = self._offsets[run]
             offsets.extend([_ABSENT] * (row + 1 - len(offsets)))
-            offsets[row] = _ABSENT if document["status"] in _ASKED_AGAIN else self._end
+            offsets[row] = _ABSENT if document["status"] in (*FAILED_CALLS, Status.NO_IMAGE) else self._end
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             raise VievalError(
                 f"{self.path}: line {number} is no verdict of this run; remove the line, and it is judged again"

@@ -83,7 +83,7 @@ def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> in
     from vieval_plugin.errors import VievalError
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.run.shards.compact import drop_outdated
-    from vieval_plugin.run.shards.rejudge import options_of, passes_again, run_again
+    from vieval_plugin.run.shards.start import options_of, passes_again, run_again
     from vieval_plugin.run.shards.worker import work_here
 
     statuses = tuple(status.strip() for status in options.rejudge.split(","))

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Status, Verdict
+from vieval_plugin.judges.protocol import FAILED_CALLS, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.yaml_json import read_json
 
 FAILED = "Failed to obtain answer via API."
 """What the host counts as a failed call, and asks again with --reuse."""
-_CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def short_hash(text: str) -> str:
 
 def is_failed_call(verdict: Verdict) -> bool:
     """Tell whether a verdict is none because a call or a tool failed, and may come out otherwise another time."""
-    return verdict.status in _CALLS
+    return verdict.status in FAILED_CALLS
 
 
 def cell(verdict: Verdict, row: KeptVerdict) -> str:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, replace
+from itertools import count, groupby
+from operator import attrgetter
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest, images_of
 from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.readers.columns import ColumnMap, rows_of
 from vieval_plugin.readers.places import Place
 from vieval_plugin.readers.sample_rows import kind_of
 from vieval_plugin.readers.samples import SampleRow, samples_in_row
 from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.run.addresses import allowed_hosts, fetched_rows
 from vieval_plugin.run.shards.inputs import rows_in_group
 from vieval_plugin.run.shards.plan import Plan, Shard
 
@@ -64,6 +68,33 @@ def rows_of_shards(plan: Plan, root: Place, indexes: Path, shards: Sequence[Shar
         samples = samples_in_row(table.folder, number, row, kind, table.unit)
         for prompt, sample in zip(count(), samples):
             yield ShardRow(shard, number - 1, prompt, sample)
+
+
+def with_fetched(rows: Iterator[ShardRow], hosts: Sequence[str]) -> Iterator[ShardRow]:
+    """Rows with the images that are addresses of allowed hosts; one that cannot be had is its row's status.
+
+    The files of a shard lie in a folder of their own until the row that they are of is handed on.
+    """
+    allowed = allowed_hosts(hosts)
+    for _, shard_rows in groupby(rows, key=attrgetter("shard")):
+        read_rows = list(shard_rows)
+        with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
+            fetched = fetched_rows([row.row for row in read_rows], allowed, Path(folder))
+            for row, sample in zip(read_rows, fetched, strict=True):
+                yield replace(row, row=_in_memory(sample))
+
+
+def _in_memory(row: SampleRow) -> SampleRow:
+    """A row whose fetched images are bytes."""
+    if not row.addresses or row.verdict or not isinstance(row.sample, Sample):
+        return row
+    images = {
+        role: Image(image.source.read_bytes(), image.origin)
+        if role in row.addresses and isinstance(image.source, Path)
+        else image
+        for role, image in row.sample.images.items()
+    }
+    return replace(row, sample=replace(row.sample, images=images))
 
 
 def output_digest(row: SampleRow) -> bytes | None:

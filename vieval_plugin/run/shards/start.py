@@ -1,10 +1,10 @@
-"""The beginning of a run of shards: its plan, made or found, and what is left of it to be judged."""
+"""The beginning of a run of shards: its plan, made or found, and what is left of it to be judged, or is judged again."""
 
 from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -12,13 +12,15 @@ from pathlib import Path
 
 import platformdirs
 
+from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.columns import ColumnMap, fields_of, require_columns
 from vieval_plugin.readers.places import Place, place_at, size_of
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.run.evaluate import provenance_of
-from vieval_plugin.run.prepare import PreparedJudge, prepare
+from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import InputFile, in_threads, input_files, input_places, root_of, table_of
 from vieval_plugin.run.shards.passes import PassQueue, passes_over
@@ -34,6 +36,7 @@ from vieval_plugin.run.shards.schema import schema_of
 from vieval_plugin.run.shards.under_way import forget_deaths
 from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
 from vieval_plugin.run.strict import FIRST, require_any_of_first, require_texts
+from vieval_plugin.run.verdict_lines import differing_runs, identity_of
 
 MOST_STORED = 100_000
 """Rows above which replies are not kept, unless the options say so."""
@@ -209,3 +212,41 @@ def _require_readable(
         return  # its shards say so
     require_texts(SampleSource(first.path, lambda: iter(rows), "", no_text=fields.no_text), prepared.spec)
     require_any_of_first(first.path, rows, [prepared.spec], hosts)
+
+
+def options_of(plan: Plan, current: Config) -> Config:
+    """The options that a plan's verdicts are given under, with the store of those in force."""
+    return config.from_document(plan.provenance.options).model_copy(update={"store": current.store})
+
+
+def run_again(
+    folder: ShardFolder, plan: Plan, options: Config, backbone: Backbone | None, statuses: Collection[str]
+) -> ShardRun:
+    """The run that judges rows of some statuses again, past the store.
+
+    Raises:
+        VievalError: the judge would not ask what it asked, as its wording or another option has changed.
+    """
+    judge, setting = plan.provenance.judge, setting_of(plan.provenance)
+    now = provenance_of(prepare(judge, setting, options, backbone), options, backbone)
+    same_label = {**identity_of(now), "label": plan.provenance.label}
+    if difference := differing_runs(identity_of(plan.provenance), same_label):
+        raise VievalError(f"{folder.name}: a run was begun there {difference}; rows cannot be judged again in it")
+    had_scores = any(Status(status).usable for status in statuses)
+    return ShardRun(
+        *(folder.location, plan.root, judge, setting, options.asking_anew(), backbone),
+        most_failures=MOST_FAILURES if had_scores else 1.0,  # a row that failed loses nothing by failing again
+        rejudge=tuple(statuses),
+    )
+
+
+def passes_again(folder: ShardFolder, plan: Plan, statuses: Collection[str]) -> tuple[PassQueue, int]:
+    """The passes over shards with verdicts of these statuses, and the number of their rows."""
+    again = {
+        document["shard"]["name"]
+        for file, names in folder.counted()
+        for document in folder.metadata(file)
+        if document["shard"]["name"] in names and any(document["statuses"].get(status) for status in statuses)
+    }
+    shards = [shard for shard in plan.shards() if shard.name in again]
+    return PassQueue(passes_over(shards, ())), sum(shard.rows for shard in shards)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 import platformdirs
 
@@ -26,56 +26,27 @@ _TRIAL = "trial"
 _ONE_REQUEST = "allow_delayed_open=true"
 
 
-class Storage(Protocol):
-    """Files by their names below a place; VievalError from all of them where the system or the service refuses."""
-
-    @property
-    def name(self) -> str:
-        """The name of the place in messages."""
-
-    def prepare(self, name: str) -> None:
-        """Find out whether a file of this name could be written."""
-
-    def read(self, name: str) -> bytes | None:
-        """The content of a file; None where there is none."""
-
-    def footer(self, name: str) -> bytes:
-        """The footer of a parquet file."""
-
-    def create(self, name: str, content: bytes) -> bool:
-        """Write a file that is not there yet; False where it is."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file, or replace it."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-
-    def holds(self, name: str) -> bool:
-        """Return whether a file is there."""
-
-    def sizes(self, folder: str) -> Mapping[str, int]:
-        """The names of the files in a folder, with their sizes in bytes."""
-
-
 @dataclass(frozen=True)
 class Disk:
-    """A folder on a file system."""
+    """A folder on a file system: files by their names in it; VievalError where the system refuses."""
 
     path: Path
 
     @property
     def name(self) -> str:
+        """The name of the place in messages."""
         return str(self.path)
 
     def prepare(self, name: str) -> None:
+        """Find out whether a file of this name could be written."""
         require_writable(self.path / name)
-        for left in self.path.glob("*/*.part"):
+        for unfinished in self.path.glob("*/*.part"):
             with contextlib.suppress(OSError):
-                if left.stat().st_mtime < time.time() - _STALE:
-                    left.unlink()
+                if unfinished.stat().st_mtime < time.time() - _STALE:
+                    unfinished.unlink()
 
     def read(self, name: str) -> bytes | None:
+        """The content of a file; None where there is none."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
@@ -84,12 +55,15 @@ class Disk:
             raise VievalError(f"{self.path / name}: cannot be read ({error.strerror})") from None
 
     def footer(self, name: str) -> bytes:
+        """The footer of a parquet file."""
         return parquet_footer(place_of(self.path / name))
 
     def create(self, name: str, content: bytes) -> bool:
+        """Write a file that is not there yet; False where it is."""
         return create_whole(self.path / name, content)
 
     def write(self, name: str, content: bytes) -> None:
+        """Write a file, or replace it."""
         path = self.path / name
         write_whole(path, content, synced=True)
         with contextlib.suppress(OSError, AttributeError):  # the name too is to be on the disk; not every system can
@@ -100,13 +74,16 @@ class Disk:
                 os.close(descriptor)
 
     def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
         with contextlib.suppress(OSError):
             (self.path / name).unlink(missing_ok=True)
 
     def holds(self, name: str) -> bool:
+        """Return whether a file is there."""
         return (self.path / name).exists()
 
     def sizes(self, folder: str) -> Mapping[str, int]:
+        """The names of the files in a folder, with their sizes in bytes."""
         try:
             with os.scandir(self.path / folder) as entries:
                 return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
@@ -118,7 +95,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class ObjectStorage:
-    """A folder in a bucket."""
+    """A folder in a bucket, with the same functions; VievalError where the service refuses."""
 
     place: Place
 
@@ -171,8 +148,11 @@ class ObjectStorage:
 
         place = self.place.below(folder)
         with reading(place):
-            found = place.system.get_file_info(fs.FileSelector(place.path, allow_not_found=True))
-        return {info.base_name: info.size for info in found if info.is_file}
+            entries = place.system.get_file_info(fs.FileSelector(place.path, allow_not_found=True))
+        return {info.base_name: info.size for info in entries if info.is_file}
+
+
+Storage: TypeAlias = Disk | ObjectStorage
 
 
 def storage_at(location: str) -> tuple[Storage, Path]:

@@ -7,6 +7,7 @@ way, so that no server waits for a shard to end. At most three shards are open, 
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections import Counter
@@ -14,9 +15,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
+from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.protocol import FAILED_CALLS, Status
 from vieval_plugin.readers.places import place_at
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import unjudged
@@ -24,14 +26,12 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
-from vieval_plugin.run.shards.budget import CallBudget
-from vieval_plugin.run.shards.fetch import with_fetched
 from vieval_plugin.run.shards.folder import kept_verdicts, open_folder
 from vieval_plugin.run.shards.inputs import require_same
 from vieval_plugin.run.shards.passes import NotWritten, Pass, PassQueue, ShardReport, Written
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.read_ahead import ReadAhead
-from vieval_plugin.run.shards.rows import ShardRow, output_digest, rows_of_shards
+from vieval_plugin.run.shards.rows import ShardRow, output_digest, rows_of_shards, with_fetched
 from vieval_plugin.run.shards.schema import Tally, encoded, shard_metadata, verdict_row
 from vieval_plugin.run.shards.under_way import (
     DEATHS,
@@ -45,8 +45,9 @@ from vieval_plugin.text.wording import plural
 MOST_OPEN = 3
 """Shards that a worker has open at once."""
 MOST_FAILURES = 0.2
+_ENOUGH = 20  # rows whose calls tell what a row takes
 _IN_A_ROW = 3  # shards with too many failures, after which a worker stops
-FAILURES = (Status.API_ERROR, Status.TOOL_ERROR, Status.PARSE_FAILURE, Status.REFUSAL, Status.NO_IMAGE)
+FAILURES = (*FAILED_CALLS, Status.PARSE_FAILURE, Status.REFUSAL, Status.NO_IMAGE)
 """Statuses of rows that `--max-failures` counts: all without a score that the judge applies to."""
 _FATAL = unjudged(Status.TOOL_ERROR, f"it ended the process that judged it {DEATHS} times; it is not judged again")
 
@@ -107,6 +108,35 @@ class _Row:
 
 
 _Event: TypeAlias = _Row | _Unread | ShardReport
+
+
+class CallBudget:
+    """The calls that a worker may make, and what rows take of them: they end its run between two shards, never within one.
+
+    Args:
+        limit: the calls; None for any number.
+        usage: counts those that were made.
+        calls: what a sample takes, in words, as `PreparedJudge.calls`.
+    """
+
+    def __init__(self, limit: int | None, usage: Usage, calls: str) -> None:
+        self._limit, self._usage = limit, usage
+        self._expected = max(map(float, re.findall(r"\d+", calls)), default=0.0)
+        self.rows_opened = self.rows_judged = 0
+
+    def allows(self, rows: int) -> bool:
+        """Return whether the calls of so many rows are left, beside those of the rows that are under way."""
+        if self._limit is None:
+            return True
+        return self._usage.calls + self._calls(self.rows_opened - self.rows_judged + rows) <= self._limit
+
+    def never_allows(self, rows: int) -> bool:
+        """Return whether so many rows take more than all of the calls."""
+        return self._limit is not None and self._calls(rows) > self._limit
+
+    def _calls(self, rows: int) -> float:
+        a_row = self._usage.calls / self.rows_judged if self.rows_judged >= _ENOUGH else self._expected
+        return a_row * rows
 
 
 class ShardWorker:
@@ -249,7 +279,7 @@ class ShardWorker:
             note = RowsUnderWay(self._folder.under_way, shard)
             kept = kept_verdicts(self._folder, shard.name, self._run.rejudge) if self._run.rejudge else {}
             self._open[shard.name] = opened = OpenShard(shard, note, suspects, fatal, kept)
-            self._budget.opened += shard.rows
+            self._budget.rows_opened += shard.rows
             return opened
         self._slots.release()
         return opened
@@ -282,7 +312,7 @@ class ShardWorker:
     def _keep(self, opened: OpenShard, verdict: dict[str, Any]) -> None:
         opened.verdicts.append(verdict)
         opened.pending -= 1
-        self._budget.ended += 1
+        self._budget.rows_judged += 1
         self._on_row()
         self._end_if_whole(opened)
 
