@@ -17,7 +17,7 @@ from tqdm import tqdm
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.results import replay
-from vieval_plugin.stats.agreement import rater_mean
+from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.prediction_powered import prediction_powered_mean
 
@@ -35,7 +35,7 @@ def scores(data: Path, logs: str) -> dict[tuple[str, str, str], tuple[Floats, Fl
             verdict, _ = replay.replayed(recording, sample.id, 0, "viescore", "0shot", "judge", config.Config())
             for aspect in ASPECTS:
                 if aspect in verdict.scores:
-                    people = float(rater_mean([[one] for one in sample.ratings[aspect]])[0])
+                    people = float(annotator_mean([[one] for one in sample.ratings[aspect]])[0])
                     held[part, sample.id.image_model, aspect].append((people, verdict.scores[aspect]))
     return {key: (np.array(rows)[:, 0], np.array(rows)[:, 1]) for key, rows in held.items()}
 

@@ -38,7 +38,7 @@ from bench.common import conditions, table
 from vieval_plugin.benchmarks.imagenhub import ANNOTATORS, NAME, TASKS
 from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, compare_systems
 from vieval_plugin.meta_evaluation.image_model_comparison import Cell, RatedSample, compared_on
-from vieval_plugin.stats.agreement import rater_mean
+from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.correlation import Floats, correlation
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm, rank_ranges
@@ -88,7 +88,7 @@ def images(rng: np.random.Generator, instructions: int, image_models: int) -> Im
     quality = of_instruction + rng.normal(size=shape) * np.sqrt(1 - OF_INSTRUCTION)
     perceived = quality + ANNOTATOR_ERROR * rng.normal(size=(ANNOTATORS, *shape))
     ratings = np.digitize(perceived, [-0.5, 0.5]) / 2
-    return Images(quality, rng.normal(size=shape), rater_mean(ratings.reshape(ANNOTATORS, -1)).reshape(shape))
+    return Images(quality, rng.normal(size=shape), annotator_mean(ratings.reshape(ANNOTATORS, -1)).reshape(shape))
 
 
 def scores(rng: np.random.Generator, judged: Images, weight: float) -> Floats:

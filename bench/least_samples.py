@@ -23,7 +23,7 @@ from bench.common import conditions, table
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.results import replay
-from vieval_plugin.stats.agreement import rater_mean
+from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import (
     Floats,
@@ -80,7 +80,7 @@ def populations(data: Path, logs: str, aspect: str) -> dict[str, dict[str, Rated
 
 def means(by_rater: Floats) -> Floats:
     """Annotators' mean ratings, of shape (instructions, image models)."""
-    return rater_mean(by_rater.reshape(len(by_rater), -1)).reshape(by_rater.shape[1:])
+    return annotator_mean(by_rater.reshape(len(by_rater), -1)).reshape(by_rater.shape[1:])
 
 
 def value(human: Floats, scores: Floats) -> float:

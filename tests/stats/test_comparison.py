@@ -247,14 +247,6 @@ def test_the_bootstrap_of_means_equals_repeating_the_items():
     np.testing.assert_allclose(resampled_differences(MeanDifference(first, second, groups), 25, seed=4), slow)
 
 
-def test_rows_of_a_group_are_swapped_together():
-    first, second, human = tables(rows=8)
-    by_group = CorrelationDifference(first, second, human, list("aabbccdd"))
-    by_row = CorrelationDifference(first, second, human)
-    swaps = all_swaps(4)
-    np.testing.assert_allclose(by_group.swapped(swaps), by_row.swapped(np.repeat(swaps, 2, axis=1)), atol=1e-12)
-
-
 def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_and_one_on_which_people_are_for_neither():
     first, second, human = tables(rows=10, missing=False)
     first[:, 1] = 3.0
@@ -396,7 +388,7 @@ def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw()
     assert len(set(both.strata[:3])) == len(set(both.strata[3:])) == 1
     assert both.strata[0] != both.strata[-1]
     first, second = both.estimates()
-    assert paired_comparison(both, draws=50).difference.value == pytest.approx(first - second)
+    assert paired_comparison(both, resamples=50).difference.value == pytest.approx(first - second)
 
 
 def test_scores_permuted_within_image_models_are_those_of_a_naive_computation() -> None:

@@ -80,7 +80,7 @@ def test_without_a_score_there_is_no_mean_and_the_others_are_tested():
     codes = np.zeros((30, 4))
     changed, score, usable = drift_tests(codes, np.full((30, 4), np.nan), np.zeros((30, 4)))
     assert (changed.adjusted, usable.adjusted, score.n) == (1, 1, 0)
-    assert np.isnan([score.new, score.p, score.adjusted, score.smallest]).all()
+    assert np.isnan([score.latest, score.p, score.adjusted, score.smallest]).all()
 
 
 def test_one_column_is_refused():

@@ -10,22 +10,22 @@ from vieval_plugin.stats.non_inferiority import MeanOfDifferences, fewest_items,
 @pytest.mark.parametrize("fall", [1.0, 0.5, 2.0])
 def test_the_bound_is_students_with_one_more_difference(fall):
     differences = np.random.default_rng(0).normal(0, 0.1, 30)
-    mean = MeanOfDifferences.of(differences, range(30), fall)
+    mean = MeanOfDifferences.from_differences(differences, range(30), fall)
     low = stats.ttest_1samp([*differences, -fall], 0).confidence_interval(0.95).low
     high = stats.ttest_1samp(differences, 0).confidence_interval(0.95).high
     assert (mean.low, mean.high) == pytest.approx((low, high))
 
 
 def test_an_end_at_the_margin_itself_does_not_pass():
-    mean = MeanOfDifferences.of(np.full(100, 0.05), range(100))
+    mean = MeanOfDifferences.from_differences(np.full(100, 0.05), range(100))
     assert mean.decision(-mean.low) == "undecided"
     assert mean.decision(np.nextafter(-mean.low, 1)) == "not_worse"
 
 
 def test_several_contests_of_a_prompt_are_one():
     points = np.random.default_rng(0).choice([-0.5, 0.5], 40)
-    once = MeanOfDifferences.of(points, range(40), 0.5)
-    four_times = MeanOfDifferences.of(np.repeat(points, 4), np.repeat(range(40), 4).tolist(), 0.5)
+    once = MeanOfDifferences.from_differences(points, range(40), 0.5)
+    four_times = MeanOfDifferences.from_differences(np.repeat(points, 4), np.repeat(range(40), 4).tolist(), 0.5)
     assert (four_times.value, four_times.error, four_times.n) == pytest.approx((once.value, once.error, once.n))
 
 
@@ -39,7 +39,9 @@ def test_equal_scores_pass_from_the_fewest_on(margin, fall):
 def test_the_number_that_would_tell_does_so_four_times_of_five():
     needed = int(MeanOfDifferences(0.0, 0.15 / 10, 100).items_needed(0.05))
     differences = np.random.default_rng(0).normal(0, 0.15, (2000, needed))
-    passed = [MeanOfDifferences.of(d, range(needed)).decision(0.05) == "not_worse" for d in differences[:400]]
+    passed = [
+        MeanOfDifferences.from_differences(d, range(needed)).decision(0.05) == "not_worse" for d in differences[:400]
+    ]
     assert np.mean(passed) == pytest.approx(0.8, abs=0.06)
 
 

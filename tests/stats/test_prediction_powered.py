@@ -47,11 +47,6 @@ def test_a_judge_that_says_nothing_or_the_opposite_is_left_out() -> None:
     assert prediction_powered_mean(RATINGS, -TRUTH).mean == plain.mean
 
 
-def test_all_rated_is_the_mean_of_ratings() -> None:
-    found = prediction_powered_mean(TRUTH, TRUTH)
-    assert (found.mean.value, found.weight) == (pytest.approx(TRUTH.mean()), 0.0)
-
-
 def test_items_of_a_group_count_as_one() -> None:
     """Each item four times over in one group is no more known than once."""
     scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)

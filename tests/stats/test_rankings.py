@@ -20,7 +20,7 @@ def test_each_draw_is_what_its_repeated_items_give(seed):
     rng = np.random.default_rng(seed)
     scores, groups = table(rng), [str(n // 2) for n in range(9)]
     order = rng.permutation(6)
-    counts = cluster_counts(groups, draws=40, seed=seed)
+    counts = cluster_counts(groups, resamples=40, seed=seed)
     drawn = zip(*resampled_rankings(resampled_means(scores, counts), order), strict=True)
     defined = 0
     for times, found in zip(counts, drawn, strict=True):

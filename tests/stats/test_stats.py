@@ -17,7 +17,7 @@ levels = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson", "kendall"])
 def test_resampled_correlation_equals_repeating_the_pairs(coefficient, pairs, seed):
     x, y = map(np.array, zip(*pairs, strict=True))
-    counts = bootstrap.cluster_counts([str(i) for i in range(len(x))], draws=6, seed=seed)
+    counts = bootstrap.cluster_counts([str(i) for i in range(len(x))], resamples=6, seed=seed)
     fast = correlation.resampled_correlations(x, y, counts, coefficient)
     slow = [correlation.correlation(np.repeat(x, c), np.repeat(y, c), coefficient) for c in counts]
     np.testing.assert_allclose(fast, slow, atol=1e-9, equal_nan=True)
@@ -27,7 +27,7 @@ def test_resampled_correlation_equals_repeating_the_pairs(coefficient, pairs, se
 def test_resampled_correlation_works_in_blocks(monkeypatch, coefficient):
     rng = np.random.default_rng(1)
     x, y = rng.random(50), rng.random(50)
-    counts = bootstrap.cluster_counts([str(i) for i in range(50)], draws=40, seed=3)
+    counts = bootstrap.cluster_counts([str(i) for i in range(50)], resamples=40, seed=3)
     whole = correlation.resampled_correlations(x, y, counts, coefficient)
     monkeypatch.setattr(correlation, "_CELLS_AT_ONCE", 350)
     np.testing.assert_array_equal(correlation.resampled_correlations(x, y, counts, coefficient), whole)
@@ -36,7 +36,7 @@ def test_resampled_correlation_works_in_blocks(monkeypatch, coefficient):
 def test_resampled_tau_b_is_the_same_number_as_scipys():
     rng = np.random.default_rng(4)
     x, y = rng.integers(0, 9, 40).astype(float), rng.normal(size=40)
-    counts = bootstrap.cluster_counts([str(i) for i in range(40)], draws=30, seed=2)
+    counts = bootstrap.cluster_counts([str(i) for i in range(40)], resamples=30, seed=2)
     slow = [stats.kendalltau(np.repeat(x, c), np.repeat(y, c)).statistic for c in counts]
     np.testing.assert_array_equal(correlation.resampled_correlations(x, y, counts, "kendall"), slow)
 
@@ -47,7 +47,7 @@ def test_sums_over_pairs_stay_exact_where_single_precision_would_not():
 
 
 def test_a_whole_cluster_comes_and_goes_together():
-    counts = bootstrap.cluster_counts(["a", "b", "a", "c", "b"], draws=200, seed=9)
+    counts = bootstrap.cluster_counts(["a", "b", "a", "c", "b"], resamples=200, seed=9)
     assert (counts[:, 0] == counts[:, 2]).all()
     assert (counts[:, 1] == counts[:, 4]).all()
     assert (counts[:, 0] + counts[:, 1] + counts[:, 3] == 3).all()
@@ -59,7 +59,7 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     for trial in range(200):
         x = rng.normal(size=80)
         y = 0.6 * x + 0.8 * rng.normal(size=80)
-        counts = bootstrap.cluster_counts([str(i) for i in range(80)], draws=400, seed=trial)
+        counts = bootstrap.cluster_counts([str(i) for i in range(80)], resamples=400, seed=trial)
         low, high = bootstrap.interval(correlation.resampled_correlations(x, y, counts, "pearson"))
         covered += low <= 0.6 <= high
     assert 0.88 <= covered / 200 <= 0.99
@@ -80,7 +80,7 @@ def test_rater_mean_with_a_rater_last_keeps_the_published_order_of_addition():
     o = np.array([[math.sqrt(0.5)], [1.0], [math.sqrt(0.25)]])
     for last in range(3):
         first, second = (o[r, 0] for r in range(3) if r != last)
-        assert agreement.rater_mean(o, added_last=last)[0] == ((first + second) + o[last, 0]) / 3
+        assert agreement.annotator_mean(o, added_last=last)[0] == ((first + second) + o[last, 0]) / 3
 
 
 @given(st.lists(st.tuples(levels, levels, levels), min_size=3, max_size=20))

@@ -18,7 +18,7 @@ examples = st.integers(1, 12).flatmap(lambda n: arrays(float, (n, 2, 2), element
 
 
 def draws_of(n, seed=0, draws=6):
-    return bootstrap.cluster_counts([str(i) for i in range(n)], draws=draws, seed=seed)
+    return bootstrap.cluster_counts([str(i) for i in range(n)], resamples=draws, seed=seed)
 
 
 @given(labelled)

@@ -66,7 +66,7 @@ def test_calibration_of_items_of_some_quality_is_its_definition(monkeypatch, bit
 @given(items, st.sampled_from([0.0, 0.1, 0.5]), st.integers(0, 5))
 def test_resampled_accuracy_equals_repeating_the_items(rows, epsilon, seed):
     metric, human = columns(rows)
-    counts = bootstrap.cluster_counts([str(i // 2) for i in range(len(rows))], draws=5, seed=seed)
+    counts = bootstrap.cluster_counts([str(i // 2) for i in range(len(rows))], resamples=5, seed=seed)
     repeated = [(np.repeat(metric, c), np.repeat(human, c)) for c in counts]
     slow = [by_definition(m, h, epsilon) if len(m) > 1 else math.nan for m, h in repeated]
     np.testing.assert_array_equal(pairwise.resampled_accuracy(metric, human, epsilon, counts), slow)
@@ -75,7 +75,7 @@ def test_resampled_accuracy_equals_repeating_the_items(rows, epsilon, seed):
 def test_resampled_accuracy_works_in_blocks(monkeypatch):
     rng = np.random.default_rng(1)
     metric, human = rng.random(50), rng.integers(0, 3, 50)
-    counts = bootstrap.cluster_counts([str(i) for i in range(50)], draws=40, seed=3)
+    counts = bootstrap.cluster_counts([str(i) for i in range(50)], resamples=40, seed=3)
     whole = pairwise.resampled_accuracy(metric, human, 0.1, counts)
     monkeypatch.setattr(correlation, "_CELLS_AT_ONCE", 350)
     np.testing.assert_array_equal(pairwise.resampled_accuracy(metric, human, 0.1, counts), whole)

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.totals import total
+from vieval_plugin.stats.estimate import Estimate, total
 
 
 @pytest.mark.parametrize("shape", [2.0, 9.0])

@@ -188,7 +188,7 @@ def test_a_group_is_right_only_if_all_its_pairs_are():
     names, found = group_points(right, groups)
     assert names == ["b", "a", "c", "d"]
     np.testing.assert_array_equal(found, [1, 0, 1, NAN])
-    by_size = accuracy_by_size(right, groups, [3, 3, 3, 3, 3, 2, 2, 2], groups, draws=50)
+    by_size = accuracy_by_size(right, groups, [3, 3, 3, 3, 3, 2, 2, 2], groups, resamples=50)
     assert {size: (one.value, one.n) for size, one in by_size.items()} == {2: (1.0, 1), 3: (0.5, 2)}
     with pytest.raises(ValueError, match="same number"):
         accuracy_by_size([1, 1], "aa", [2, 3], "bb")
@@ -263,11 +263,11 @@ def test_the_interval_of_a_share_equals_repeating_the_contests():
     right = rng.integers(0, 2, 60).astype(float)
     right[5] = NAN
     groups = [f"g{number}" for number in rng.integers(0, 15, 60)]
-    found = share(right, groups, draws=80, seed=6)
+    found = share(right, groups, resamples=80, seed=6)
     counts = bootstrap.cluster_counts(groups, 80, 6)
     assert (found.low, found.high) == pytest.approx(bootstrap.interval(resampled_mean(right, counts)))
     assert (found.value, found.n) == (pytest.approx(np.nanmean(right)), 59)
-    pooled = share(np.stack([right, 1 - right]), groups, draws=80, seed=6)
+    pooled = share(np.stack([right, 1 - right]), groups, resamples=80, seed=6)
     assert (pooled.value, pooled.low, pooled.high, pooled.n) == (0.5, 0.5, 0.5, 118)
     assert math.isnan(share([], []).low)
     with pytest.raises(ValueError, match="group for each"):
@@ -283,7 +283,7 @@ def test_above_constant_is_a_paired_bootstrap():
         return np.where(rng.random(500) < skill, human, rng.integers(0, 4, 500))
 
     own = judge(0.6)
-    found = above_constant(points(own, human), human, groups, draws=300, seed=2)
+    found = above_constant(points(own, human), human, groups, resamples=300, seed=2)
     counts = bootstrap.cluster_counts(groups, 300, 2)
     constant = (human == BOTH_BAD).astype(float)
     slow = resampled_mean(points(own, human), counts) - resampled_mean(constant, counts)
@@ -309,5 +309,5 @@ def test_no_loop_goes_through_two_thousand_contests_for_each_threshold_or_draw()
     one, other, human, groups = drawn_contests(2000)
     with calls_at_most(100_000):  # some 6,000, and 1,300
         own = nested(one, other, human, groups)
-        share(points(own, human), range(2000), draws=2000)
+        share(points(own, human), range(2000), resamples=2000)
         above_constant(points(own, human), human, range(2000))

@@ -191,12 +191,12 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         )
         return [first]
     moved = [test for test in report.tests if test.adjusted <= LEVEL]
-    texts = [f"{test.name} {test.new:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}" for test in moved]
+    texts = [f"{test.name} {test.latest:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}" for test in moved]
     first = f"Drift: {judge} is not the judge of the anchor ({'; '.join(texts)})."
     if not moved:
         answers = report.tests[0]
         first = (
-            f"No drift found: {judge} differs from the anchor's repeats in {answers.new:.1%} of the answers, and these among "
+            f"No drift found: {judge} differs from the anchor's repeats in {answers.latest:.1%} of the answers, and these among "
             f"themselves in {answers.repeats:.1%}."
         )
     notes = [] if model == anchor.provenance.backbone else [f"The anchor was made with {anchor.provenance.backbone}."]
@@ -222,7 +222,7 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
 
 
 def _test_row(test: DriftTest) -> tuple[str, ...]:
-    values = (f"{test.new:.3f}", f"{test.repeats:.3f}", str(test.n), p_text(test.p), p_text(test.adjusted))
+    values = (f"{test.latest:.3f}", f"{test.repeats:.3f}", str(test.n), p_text(test.p), p_text(test.adjusted))
     return (test.name, *values, f"{test.smallest:.3f}")
 
 

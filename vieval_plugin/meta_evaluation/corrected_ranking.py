@@ -161,8 +161,8 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
     return GeneratorEstimates(
         generator.image_model,
         bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect))),
-        by_ratings._replace(mean=by_ratings.mean.within(0, 1)),
-        corrected._replace(mean=corrected.mean.within(0, 1)),
+        by_ratings._replace(mean=by_ratings.mean.clipped(0, 1)),
+        corrected._replace(mean=corrected.mean.clipped(0, 1)),
         int(rated.sum()),
         rated_prompts,
         len(images),
@@ -278,9 +278,9 @@ def _pair(
     n = min(_rated_prompts(side, aspect) for side in sides)
     if n < LEAST_FOR_A_TEST:
         difference, by_ratings, p = Estimate(difference.value), Estimate(by_ratings.value), math.nan
-    means = first_mean.mean.within(0, 1).value, second_mean.mean.within(0, 1).value
-    result = PairedComparison(*means, difference=difference.within(-1, 1), p=p)
-    return SystemPair(first, second, n, result, math.nan), by_ratings.within(-1, 1)
+    means = first_mean.mean.clipped(0, 1).value, second_mean.mean.clipped(0, 1).value
+    result = PairedComparison(*means, difference=difference.clipped(-1, 1), p=p)
+    return SystemPair(first, second, n, result, math.nan), by_ratings.clipped(-1, 1)
 
 
 def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:

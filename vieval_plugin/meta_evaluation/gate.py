@@ -154,8 +154,8 @@ def _of_images(
         for images in (challenged, compared)
     ]
     fall = 1 - lowest
-    by_both = MeanOfDifferences.of(differences, range(len(differences)), fall)
-    by_all = MeanOfDifferences.of(penalised, range(len(prompts)), fall)
+    by_both = MeanOfDifferences.from_differences(differences, range(len(differences)), fall)
+    by_all = MeanOfDifferences.from_differences(penalised, range(len(prompts)), fall)
     if corrected:
         by_both, by_all = _corrected(corrected, penalised, usable, fall)
     return GateEvidence(
@@ -211,7 +211,7 @@ def _of_contests(run: Run, subject: str, challenger: str, reference: str, option
         if o.contest is not None
     )
     by_both, by_all = (
-        MeanOfDifferences.of([o.points - EVEN for o in contests], [o.group for o in contests], EVEN)
+        MeanOfDifferences.from_differences([o.points - EVEN for o in contests], [o.group for o in contests], EVEN)
         for contests in (decided, outcomes)
     )
     alone = failures.count((True, False)), failures.count((False, True))

@@ -18,7 +18,7 @@ from vieval_plugin.meta_evaluation.headline import CeilingComparison
 from vieval_plugin.meta_evaluation.image_model_agreement import filled_observations, why_no_value
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
-from vieval_plugin.stats.agreement import rater_mean
+from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.bootstrap import Ints, bias_corrected_interval, cluster_counts, factorize
 from vieval_plugin.stats.correlation import Floats, correlation, fisher_mean, fisher_mean_over, resampled_correlations
 from vieval_plugin.stats.estimate import Estimate
@@ -97,7 +97,7 @@ def _of_part(observations: Sequence[Observation], aspect: str, resamples: int, s
 def _add(correlations: _Correlations, ratings: Floats, scores: Floats, counts: Ints) -> None:
     """Add an image model: one entry for each annotator that is left out."""
     for annotator, annotator_ratings in enumerate(ratings):
-        mean_of_others = rater_mean(np.delete(ratings, annotator, axis=0))
+        mean_of_others = annotator_mean(np.delete(ratings, annotator, axis=0))
         if why_no_value(mean_of_others):
             continue
         for values, side, side_resamples in (

@@ -19,7 +19,7 @@ import numpy as np
 from vieval_plugin.meta_evaluation.estimates import Counts, bias_corrected, sum_over_parts
 from vieval_plugin.meta_evaluation.observations import Observation, against_all, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
-from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, leave_one_out_resampled, rater_mean
+from vieval_plugin.stats.agreement import annotator_mean, krippendorff_alpha, leave_one_out, leave_one_out_resampled
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import (
     Floats,
@@ -340,7 +340,7 @@ def columns(
         observations: samples in any order, failures already imputed.
         aspects: those that the judge rates; a sample counts only if all were scored, and people rated this one.
         aspect: the one in question.
-        added_last: as for `stats.agreement.rater_mean`.
+        added_last: as for `stats.agreement.annotator_mean`.
 
     Returns:
         Columns by image model in alphabetical order, empty ones for a model without such a sample. Human means are on
@@ -352,7 +352,7 @@ def columns(
         ratings = np.array([o.ratings[aspect] for o in complete], dtype=float).T
         columns_by_model[model] = Columns(
             tuple(o.group for o in complete),
-            rater_mean(ratings, added_last) if complete else np.zeros(0),
+            annotator_mean(ratings, added_last) if complete else np.zeros(0),
             np.array([o.scores[aspect] for o in complete], dtype=float),
         )
     return columns_by_model

@@ -109,7 +109,7 @@ def scored_samples(
             cell = Cell(part, observation.uid, observation.image_model)
             for aspect in aspects:
                 if ratings.get(aspect) and not any(map(math.isnan, ratings[aspect])):
-                    # as `rater_mean` rounds, so that equal means are equal
+                    # as `annotator_mean` rounds, so that equal means are equal
                     mean = round(math.fsum(ratings[aspect]) / len(ratings[aspect]), 9)
                     score = scores[aspect] if complete else np.nan
                     by_aspect.setdefault(aspect, {})[cell] = RatedSample(score, mean, observation.group)

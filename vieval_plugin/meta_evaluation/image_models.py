@@ -261,7 +261,7 @@ class ByImageModel:
     """Agreement with human ratings, averaged over image models, by aspect.
 
     `added_last` gives, by part, the place of the rater whose O a published computation adds last, from 0 (see
-    `stats.agreement.rater_mean`). `rated` is what people rated: a judge may have one score that is compared with all of
+    `stats.agreement.annotator_mean`). `rated` is what people rated: a judge may have one score that is compared with all of
     it.
     """
 

@@ -200,7 +200,7 @@ def _undefined(of_both: bool, pairs: Pairs) -> str:
 
 def _above_constant(pairs: Pairs, right: Floats, ties: VoteScheme, bootstrap: Bootstrap) -> Estimate:
     """Difference between points and those of the best constant baseline."""
-    against = above_constant(right, pairs.human, pairs.groups, ties, draws=bootstrap.resamples, seed=bootstrap.seed)
+    against = above_constant(right, pairs.human, pairs.groups, ties, resamples=bootstrap.resamples, seed=bootstrap.seed)
     return against.difference
 
 

@@ -25,8 +25,7 @@ from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.totals import total
+from vieval_plugin.stats.estimate import Estimate, total
 
 PILOT = 8
 VARIABLE = "VIEVAL_PLAN"

@@ -1,4 +1,4 @@
-"""Agreement of human raters with one another, and what is made of their ratings before a judge is compared with them."""
+"""Agreement of human annotators with one another, and what is made of their ratings before a judge is compared with them."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ Level: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 _CELLS_AT_ONCE = 1_000_000
 
 
-def rater_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
-    """Mean over raters: what a judge's score of an item is compared with.
+def annotator_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
+    """Mean over annotators: what a judge's score of an item is compared with.
 
-    With `added_last` the sum is taken in floating point with that rater last, which decides how near-ties fall; without
+    With `added_last` the sum is taken in floating point with that annotator last, which decides how near-ties fall; without
     it the mean is rounded to nine decimals so that equal means are equal.
 
     Args:
-        ratings: shape (raters, items), on any scale.
-        added_last: the place of the rater whom a published computation adds last, from 0.
+        ratings: shape (annotators, items), on any scale.
+        added_last: the index of the annotator whom a published computation adds last.
 
     Returns:
-        Shape (items,), on the scale of the ratings; NaN for an item that a rater did not rate (see `mean_of_known`).
+        Shape (items,), on the scale of the ratings; NaN for an item that a annotator did not rate (see `mean_of_known`).
 
-    >>> rater_mean([[0.0, 1.0], [0.5, 1.0], [1.0, 1.0]]).tolist()
+    >>> annotator_mean([[0.0, 1.0], [0.5, 1.0], [1.0, 1.0]]).tolist()
     [0.5, 1.0]
     """
     values = np.asarray(ratings, dtype=float)
     if added_last is None:
         return np.asarray(np.round(values.mean(axis=0), 9))
     total = np.zeros(values.shape[1])
-    for rater in [r for r in range(len(values)) if r != added_last] + [added_last]:
-        total = total + values[rater]
+    for annotator in [n for n in range(len(values)) if n != added_last] + [added_last]:
+        total = total + values[annotator]
     return np.asarray(total / len(values))
 
 
 def mean_of_known(ratings: ArrayLike) -> Floats:
-    """Mean over the raters whose ratings are known, rounded as in `rater_mean`.
+    """Mean over the annotators whose ratings are known, rounded as in `annotator_mean`.
 
     Args:
-        ratings: shape (raters, items), on any scale; NaN marks a missing rating.
+        ratings: shape (annotators, items), on any scale; NaN marks a missing rating.
 
     Returns:
-        Shape (items,), on the scale of the ratings; NaN where no rater gave one.
+        Shape (items,), on the scale of the ratings; NaN where no annotator gave one.
 
     >>> mean_of_known([[1.0, float("nan")], [2.0, float("nan")], [float("nan"), 3.0]]).tolist()
     [1.5, 3.0]
@@ -60,13 +60,13 @@ def mean_of_known(ratings: ArrayLike) -> Floats:
 
 
 def impute_mean(ratings: ArrayLike) -> Floats:
-    """Ratings with each that is missing filled by the mean of the item's other raters.
+    """Ratings with each that is missing filled by the mean of the item's other annotators.
 
     Args:
-        ratings: shape (raters, items), on any scale; NaN marks a missing rating.
+        ratings: shape (annotators, items), on any scale; NaN marks a missing rating.
 
     Returns:
-        Shape (raters, items), on the scale of the ratings; NaN where no rater gave one.
+        Shape (annotators, items), on the scale of the ratings; NaN where no annotator gave one.
 
     >>> impute_mean([[1.0, 4.0], [2.0, float("nan")], [float("nan"), 3.0]]).tolist()
     [[1.0, 4.0], [2.0, 3.5], [1.5, 3.0]]
@@ -76,17 +76,17 @@ def impute_mean(ratings: ArrayLike) -> Floats:
 
 
 def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> Floats:
-    """Correlation of each rater with the mean of the others: the ceiling a judge may be measured by.
+    """Correlation of each annotator with the mean of the others: the ceiling a judge may be measured by.
 
     Args:
-        ratings: shape (raters, items), two raters or more, on any scale.
+        ratings: shape (annotators, items), two annotators or more, on any scale.
         coefficient: as for `correlation.correlation`.
 
     Returns:
-        Shape (raters,), each in [-1, 1]; NaN where a rater, or the mean of the others, is constant.
+        Shape (annotators,), each in [-1, 1]; NaN where a annotator, or the mean of the others, is constant.
 
     Raises:
-        ValueError: for fewer than two raters, or another shape.
+        ValueError: for fewer than two annotators, or another shape.
 
     Source: VIEScore (Ku et al., ACL 2024), "human-human correlation".
 
@@ -103,12 +103,12 @@ def leave_one_out_resampled(
     """`leave_one_out` in each bootstrap resample, for its interval.
 
     Args:
-        ratings: as for `leave_one_out`, shape (raters, items).
+        ratings: as for `leave_one_out`, shape (annotators, items).
         counts: number of occurrences of each item in each resample, shape (resamples, items).
         coefficient: as for `correlation.correlation`.
 
     Returns:
-        Shape (raters, resamples), each in [-1, 1]; NaN where undefined in a resample.
+        Shape (annotators, resamples), each in [-1, 1]; NaN where undefined in a resample.
 
     Raises:
         ValueError: as `leave_one_out` does.
@@ -124,14 +124,14 @@ def leave_one_out_resampled(
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
-    """Krippendorff's alpha: how far raters agree beyond what the frequencies of the values alone would give.
+    """Krippendorff's alpha: how far annotators agree beyond what the frequencies of the values alone would give.
 
     One less the observed over the expected disagreement. Observed: the mean of the squared difference of two ratings of
-    one item by different raters, each item weighing as many ratings as it has. Expected: the same over all pairs of
+    one item by different annotators, each item weighing as many ratings as it has. Expected: the same over all pairs of
     ratings, of whichever items. Only items with two ratings or more enter either.
 
     Args:
-        ratings: shape (raters, items), any number of raters; NaN marks a missing rating.
+        ratings: shape (annotators, items), any number of annotators; NaN marks a missing rating.
         level: what a difference is. `nominal`: 1 unless equal; `ordinal`: how many ratings lie between the two values,
             half of those at either included; `interval`: c - k; `ratio`: (c - k) / (c + k), of values >= 0.
 
@@ -161,10 +161,10 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
         # the ratings between two values, half of those at either, are the difference of the values' mean ranks
         levels = np.cumsum(counts) - counts / 2
         values[is_rated] = levels[level_index.reshape(-1)]
-    raters_of_item = is_rated.sum(axis=0)
+    annotators_of_item = is_rated.sum(axis=0)
     observed = sum(
-        np.nansum(_squared_differences(rater_a_ratings, rater_b_ratings, level) / (raters_of_item - 1))
-        for rater_a_ratings, rater_b_ratings in permutations(values, 2)
+        np.nansum(_squared_differences(annotator_a_ratings, annotator_b_ratings, level) / (annotators_of_item - 1))
+        for annotator_a_ratings, annotator_b_ratings in permutations(values, 2)
     )
     block = max(1, _CELLS_AT_ONCE // len(levels))
     expected = sum(
@@ -186,12 +186,12 @@ def _squared_differences(c: Floats, k: Floats, level: Level) -> Floats:
     return np.asarray(((c - k) / np.where(c + k == 0, 1.0, c + k)) ** 2)
 
 
-def _mean_without(values: Floats, rater: int) -> Floats:
-    return rater_mean(np.delete(values, rater, axis=0))
+def _mean_without(values: Floats, annotator: int) -> Floats:
+    return annotator_mean(np.delete(values, annotator, axis=0))
 
 
 def _two_or_more(ratings: ArrayLike) -> Floats:
     values = np.asarray(ratings, dtype=float)
     if values.ndim != 2 or len(values) < 2:
-        raise ValueError(f"ratings of two or more raters are needed, shape (raters, items), not {values.shape}")
+        raise ValueError(f"ratings of two or more annotators are needed, shape (annotators, items), not {values.shape}")
     return values

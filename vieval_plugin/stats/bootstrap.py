@@ -12,13 +12,13 @@ from scipy import special
 
 from vieval_plugin.stats.correlation import Floats
 
-DRAWS = 1000
+RESAMPLES = 1000
 
 Ints: TypeAlias = NDArray[np.int64]
 Seed: TypeAlias = int | Sequence[int]
 
 
-def cluster_counts(clusters: Sequence[str], draws: int = DRAWS, seed: Seed | np.random.Generator = 0) -> Ints:
+def cluster_counts(clusters: Sequence[str], resamples: int = RESAMPLES, seed: Seed | np.random.Generator = 0) -> Ints:
     """Count each row's occurrences in each resample of a cluster bootstrap.
 
     Resamples as many clusters as there are, with replacement; rows of a cluster come and go together. Clusters are
@@ -27,7 +27,7 @@ def cluster_counts(clusters: Sequence[str], draws: int = DRAWS, seed: Seed | np.
 
     Args:
         clusters: the name of each row's cluster, such as the instruction that several image models were given.
-        draws: number of bootstrap resamples.
+        resamples: number of bootstrap resamples.
         seed: a number, or several that together are one; or a generator to draw on from.
 
     Returns:
@@ -36,22 +36,22 @@ def cluster_counts(clusters: Sequence[str], draws: int = DRAWS, seed: Seed | np.
 
     Source: Efron 1979 (bootstrap); Field and Welsh 2007, Bootstrapping clustered data (the cluster bootstrap).
 
-    >>> cluster_counts(["a", "a", "b"], draws=3, seed=0).sum(axis=1).tolist()
+    >>> cluster_counts(["a", "a", "b"], resamples=3, seed=0).sum(axis=1).tolist()
     [3, 3, 2]
     """
     names, cluster_index = factorize(clusters)
     n = len(names)
     if n == 0:
-        return np.zeros((draws, 0), dtype=np.int64)
-    cluster_draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws)
-    return np.asarray(cluster_draws[:, cluster_index], dtype=np.int64)
+        return np.zeros((resamples, 0), dtype=np.int64)
+    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
+    return np.asarray(counts[:, cluster_index], dtype=np.int64)
 
 
-def interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+def interval(resamples: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     """The percentile interval of bootstrap resamples.
 
     Args:
-        draws: the statistic in each resample, any shape; undefined ones (NaN) are left out.
+        resamples: the statistic in each resample, any shape; undefined ones (NaN) are left out.
         level: the share of resamples inside the interval, in (0, 1).
 
     Returns:
@@ -62,22 +62,21 @@ def interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     >>> interval([1.0, 2.0, 3.0], level=0.5)
     (1.5, 2.5)
     """
-    values = np.asarray(draws, dtype=float)
-    values = values[~np.isnan(values)]
+    values = _defined(resamples)
     if len(values) == 0:
         return float("nan"), float("nan")
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
-def expanded_interval(draws: ArrayLike, clusters: int) -> tuple[float, float]:
+def expanded_interval(resamples: ArrayLike, clusters: int) -> tuple[float, float]:
     """The 95% percentile interval of a mean, expanded for the number of clusters: that of few resamples is too short.
 
     A percentile interval is the normal one with the variance divided by n instead of n − 1. This one takes the
     percentiles that Student's t with that variance asks for, and stays within the scale.
 
     Args:
-        draws: the mean in each resample, any shape; undefined ones (NaN) are left out.
+        resamples: the mean in each resample, any shape; undefined ones (NaN) are left out.
         clusters: how many are resampled; of fewer than 2 the interval is the plain one.
 
     Returns:
@@ -86,24 +85,23 @@ def expanded_interval(draws: ArrayLike, clusters: int) -> tuple[float, float]:
     Source: Hesterberg 2015, What Teachers Should Know About the Bootstrap (The American Statistician 69): the
     expanded percentile.
 
-    >>> draws = np.arange(1001.0)
-    >>> [round(end) for clusters in (1, 6) for end in expanded_interval(draws, clusters)]
+    >>> [round(end) for clusters in (1, 6) for end in expanded_interval(np.arange(1001.0), clusters)]
     [25, 975, 2, 998]
     """
     if clusters < 2:
-        return interval(draws)
+        return interval(resamples)
     reach = math.sqrt(clusters / (clusters - 1)) * special.stdtrit(clusters - 1, 0.975)
-    return interval(draws, 1 - 2 * float(special.ndtr(-reach)))
+    return interval(resamples, 1 - 2 * float(special.ndtr(-reach)))
 
 
-def bias_corrected_interval(draws: ArrayLike, value: float, level: float = 0.95) -> tuple[float, float]:
+def bias_corrected_interval(resamples: ArrayLike, value: float, level: float = 0.95) -> tuple[float, float]:
     """The bias-corrected percentile interval, for a statistic whose resamples lie to one side of its value.
 
     An annotator's correlation with the others is such a one: a resample repeats instructions, so that there are more
     image models on which two annotators agree in everything.
 
     Args:
-        draws: the statistic in each resample, any shape; undefined ones (NaN) are left out.
+        resamples: the statistic in each resample, any shape; undefined ones (NaN) are left out.
         value: the statistic itself.
         level: the share of resamples inside the interval, in (0, 1), where they are not biased.
 
@@ -115,14 +113,18 @@ def bias_corrected_interval(draws: ArrayLike, value: float, level: float = 0.95)
     >>> bias_corrected_interval([1.0, 2.0, 3.0, 4.0, 5.0], 3.0, level=0.5) == interval([1.0, 2.0, 3.0, 4.0, 5.0], 0.5)
     True
     """
-    values = np.asarray(draws, dtype=float)
-    values = values[~np.isnan(values)]
+    values = _defined(resamples)
     if len(values) == 0:
         return float("nan"), float("nan")
-    below = (np.count_nonzero(values < value) + np.count_nonzero(values <= value)) / (2 * len(values))
-    bias = special.ndtri(np.clip(below, 1 / len(values), 1 - 1 / len(values)))
+    share_below = (np.count_nonzero(values < value) + np.count_nonzero(values <= value)) / (2 * len(values))
+    bias = special.ndtri(np.clip(share_below, 1 / len(values), 1 - 1 / len(values)))
     low, high = np.quantile(values, special.ndtr(2 * bias + special.ndtri([(1 - level) / 2, (1 + level) / 2])))
     return float(low), float(high)
+
+
+def _defined(resamples: ArrayLike) -> Floats:
+    values = np.asarray(resamples, dtype=float)
+    return np.asarray(values[~np.isnan(values)])
 
 
 def factorize(groups: Sequence[Hashable]) -> tuple[list[Hashable], Ints]:
@@ -157,14 +159,14 @@ def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, F
     >>> group_sums([1.0, 2.0, float("nan")], ["a", "b", "a"])
     (array([1., 2.]), array([1., 1.]))
     """
-    names, place = factorize(groups)
+    names, index = factorize(groups)
     table = np.asarray(values, dtype=float)
-    if table.shape[-1:] != place.shape:
-        raise ValueError(f"a group for each of the items is needed, not {len(place)} for shape {table.shape}")
-    table = table.reshape(math.prod(table.shape[:-1]), len(place))
+    if table.shape[-1:] != index.shape:
+        raise ValueError(f"a group for each of the items is needed, not {len(index)} for shape {table.shape}")
+    table = table.reshape(math.prod(table.shape[:-1]), len(index))
     is_defined = ~np.isnan(table)
     sums, items = (
-        np.bincount(place, weights=summand.sum(axis=0), minlength=len(names)).astype(float)
+        np.bincount(index, weights=summand.sum(axis=0), minlength=len(names)).astype(float)
         for summand in (np.where(is_defined, table, 0.0), is_defined.astype(float))
     )
     return sums, items

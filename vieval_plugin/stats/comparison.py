@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, factorize, group_sums, interval
+from vieval_plugin.stats.bootstrap import RESAMPLES, Ints, Seed, cluster_counts, factorize, group_sums, interval
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
@@ -70,7 +70,7 @@ class PairedComparison(NamedTuple):
 
 
 def paired_comparison(
-    statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0, intervals: bool = True
+    statistic: PairedStatistic, resamples: int = RESAMPLES, seed: Seed = 0, intervals: bool = True
 ) -> PairedComparison:
     """Two systems on the same samples or contests: difference, its interval, p of the permutation test.
 
@@ -79,7 +79,7 @@ def paired_comparison(
 
     Args:
         statistic: `MeanDifference`, `paired_correlations.CorrelationDifference` or another of that form.
-        draws: number of bootstrap resamples.
+        resamples: number of bootstrap resamples.
         seed: a number, or several that together are one; two systems with one seed have one stream, whoever else is
             there.
         intervals: False leaves out the difference's interval, which takes most of the time; its ends are NaN then.
@@ -87,7 +87,7 @@ def paired_comparison(
     Returns:
         All numbers on the statistic's scale but p; NaN where an estimate is undefined.
 
-    >>> paired_comparison(MeanDifference([1, 1, 1, 0], [0, 0, 1, 0], ["a", "a", "b", "c"]), draws=100).difference.value
+    >>> paired_comparison(MeanDifference([1, 1, 1, 0], [0, 0, 1, 0], ["a", "a", "b", "c"]), resamples=100).difference.value
     0.5
     """
     first, second = statistic.estimates()
@@ -95,7 +95,7 @@ def paired_comparison(
     if not intervals:
         ends = math.nan, math.nan
     elif means is None:
-        ends = interval(resampled_differences(statistic, draws, seed))
+        ends = interval(resampled_differences(statistic, resamples, seed))
     else:
         ends = sign_flip_interval(*means, statistic.scale, seed)
     return PairedComparison(first, second, Estimate(first - second, *ends), paired_permutation_p(statistic, seed))
@@ -130,8 +130,8 @@ def sign_flip_interval(sums: Floats, items: Floats, scale: float, seed: Seed = 0
         return math.nan, math.nan
     blocks = _every_swap(units) if _is_exact(units) else _random_swaps(units, _SWAPS_OF_INTERVAL, seed)
     columns = np.array([sums, items])
-    moved, count = np.concatenate([np.einsum("su,ku->ks", swap.astype(float), columns) for swap in blocks], axis=1)
-    halves, counts = np.array([moved, sums.sum() - moved]), np.array([count, total - count])
+    half, count = np.concatenate([np.einsum("su,ku->ks", swap.astype(float), columns) for swap in blocks], axis=1)
+    halves, counts = np.array([half, sums.sum() - half]), np.array([count, total - count])
     # an empty half has no mean, and every θ is as extreme
     counts[counts < _ROUNDING * total] = np.nan
     slack = _ROUNDING * scale * total / 2 / counts
@@ -170,12 +170,12 @@ def paired_permutation_p(
     observed = statistic.swapped(np.zeros((1, statistic.units), dtype=bool))[0]
     if np.isnan(observed):
         return float("nan")
-    least = abs(observed) - _ROUNDING * statistic.scale
+    threshold = abs(observed) - _ROUNDING * statistic.scale
     is_exact = _is_exact(statistic.units, permutations)
     blocks = _every_swap(statistic.units) if is_exact else _random_swaps(statistic.units, permutations, seed)
     exceeding, swaps = 0, 0
     for swap in blocks:
-        exceeds = np.flatnonzero(~(np.abs(statistic.swapped(swap)) < least))
+        exceeds = np.flatnonzero(~(np.abs(statistic.swapped(swap)) < threshold))
         if exceeding + len(exceeds) >= exceedances and not is_exact:
             return exceedances / (swaps + int(exceeds[exceedances - exceeding - 1]) + 1)
         exceeding, swaps = exceeding + len(exceeds), swaps + len(swap)
@@ -194,7 +194,7 @@ def _every_swap(units: int) -> Iterator[Bools]:
 
 
 def _random_swaps(units: int, permutations: int, seed: Seed) -> Iterator[Bools]:
-    rng = np.random.default_rng([*_seeds(seed), 1])
+    rng = np.random.default_rng([seed, 1] if isinstance(seed, int) else [*seed, 1])
     sampled, block = 0, _FIRST_BLOCK_SIZE
     while sampled < permutations:
         swap = rng.random((min(block, _largest_block(units), permutations - sampled), units)) < 0.5
@@ -206,25 +206,25 @@ def _largest_block(units: int) -> int:
     return max(1, _CELLS_AT_ONCE // max(units, 1))
 
 
-def resampled_differences(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0) -> Floats:
+def resampled_differences(statistic: PairedStatistic, resamples: int = RESAMPLES, seed: Seed = 0) -> Floats:
     """The difference in each resample of the cluster bootstrap, the same groups for both judges.
 
     Args:
         statistic: as for `compare`.
-        draws: number of bootstrap resamples.
+        resamples: number of bootstrap resamples.
         seed: as for `compare`; with the same seed the same groups are drawn as by `bootstrap.cluster_counts`.
 
     Returns:
         Shape (resamples,), on the statistic's scale; NaN for a resample in which it is undefined.
 
-    >>> resampled_differences(MeanDifference([1, 1], [0, 0], ["a", "b"]), draws=3).tolist()
+    >>> resampled_differences(MeanDifference([1, 1], [0, 0], ["a", "b"]), resamples=3).tolist()
     [1.0, 1.0, 1.0]
     """
     rng = np.random.default_rng(seed)
-    counts = np.zeros((draws, len(statistic.strata)), dtype=np.int64)
+    counts = np.zeros((resamples, len(statistic.strata)), dtype=np.int64)
     for stratum in np.unique(statistic.strata):
         groups = np.flatnonzero(statistic.strata == stratum)
-        counts[:, groups] = cluster_counts([str(group) for group in groups], draws, rng)
+        counts[:, groups] = cluster_counts([str(group) for group in groups], resamples, rng)
     return statistic.resampled(counts)
 
 
@@ -289,8 +289,8 @@ class AveragedDifference:
         statistics: the same two judges' on each benchmark; not none.
         weights: what each counts for; they are made to sum to 1.
 
-    >>> one = MeanDifference([1, 1], [0, 0], ["a", "b"])
-    >>> AveragedDifference([one, MeanDifference([1, 0], [0, 0], ["a", "b"])], [1, 1]).estimates()
+    >>> parts = [MeanDifference(first, [0, 0], ["a", "b"]) for first in ([1, 1], [1, 0])]
+    >>> AveragedDifference(parts, [1, 1]).estimates()
     (0.75, 0.0)
     """
 
@@ -342,7 +342,3 @@ def require_same_items(first: Floats, second: Floats) -> None:
     mismatch_count = int(np.count_nonzero(np.isnan(first) != np.isnan(second)))
     if mismatch_count:
         raise ValueError(f"both must have scores of the same items: {mismatch_count} are of one alone")
-
-
-def _seeds(seed: Seed) -> list[int]:
-    return [seed] if isinstance(seed, int) else list(seed)

@@ -19,7 +19,7 @@ Coefficient: TypeAlias = Literal["spearman", "pearson", "kendall"]
 
 # bounds the memory of bootstrap resamples: 16 MB an array of doubles
 _CELLS_AT_ONCE = 2_000_000
-# The last value below 1 that four decimals can show. Nearer to 1, one resample in which two raters happen to agree
+# The last value below 1 that four decimals can show. Nearer to 1, one resample in which two annotators happen to agree
 # on everything would outweigh all other image models in the average.
 _NEARLY_ONE = 0.9999
 
@@ -142,8 +142,8 @@ def paper_mean(correlations: Iterable[float], *, rounded: bool = True) -> float:
     values are pulled toward 0.
 
     Args:
-        correlations: coefficients in [-1, 1], of image models, of tasks or of raters; NaN entries are left out.
-        rounded: round them to four decimals first, as is done over image models and tasks; over raters they are not:
+        correlations: coefficients in [-1, 1], of image models, of tasks or of annotators; NaN entries are left out.
+        rounded: round them to four decimals first, as is done over image models and tasks; over annotators they are not:
             that, and only that, gives all 261 cells of Table 7 to the last digit.
 
     Returns:
@@ -214,13 +214,13 @@ def weighted_pairs(counts: NDArray[np.int64], values: Callable[[slice, slice], N
     >>> weighted_pairs(np.array([[1, 1, 1], [2, 1, 0]]), lambda rows, columns: np.ones((3, 3))[rows, columns])
     array([3., 2.])
     """
-    draws, n = counts.shape
+    resamples, n = counts.shape
     precision: type[np.floating[Any]] = np.float32 if counts.sum(axis=1).max(initial=0) < 2**24 else np.float64
     weights = counts.astype(precision)
-    sums = np.zeros(draws)
+    sums = np.zeros(resamples)
     start = 0
     while start < n:
-        rows = slice(start, min(n, start + max(1, _CELLS_AT_ONCE // max(n - start, draws))))
+        rows = slice(start, min(n, start + max(1, _CELLS_AT_ONCE // max(n - start, resamples))))
         block = np.triu(values(rows, slice(start, n)), 1).astype(weights.dtype)
         sums += np.einsum("ij,ij->i", weights[:, rows], weights[:, start:] @ block.T, dtype=np.float64)
         start = rows.stop
@@ -285,6 +285,6 @@ def _weighted_pearson(x: Floats, y: Floats, weights: Floats, constant_y_correlat
         r = (weights * dx * dy).sum(axis=1) / np.sqrt(variances)
     # a constant vector leaves rounding dust, not an exact zero, where its weighted mean is inexact
     size = (weights * x * x).sum(axis=1)
-    is_constant_draw = ~(variances > 1e-24 * size * (weights * y * y).sum(axis=1))
-    r[is_constant_draw] = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)[is_constant_draw]
+    is_constant = ~(variances > 1e-24 * size * (weights * y * y).sum(axis=1))
+    r[is_constant] = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)[is_constant]
     return np.asarray(np.clip(r, -1.0, 1.0))

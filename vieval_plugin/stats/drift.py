@@ -24,19 +24,22 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class DriftTest:
-    """Outcome of one test: the value in the new answers, that in the repeats, p before and after Holm.
-
-    `n` counts the items. `smallest` is the least difference of the two values that a test of so many items, with the
-    noise of these repeats, finds about four times of five; NaN without items.
-    """
+    """Outcome of a test."""
 
     name: str
-    new: float
+    """What is tested."""
+    latest: float
+    """Its value in the new answers."""
     repeats: float
+    """Its value in the repeats."""
     n: int
+    """Number of items."""
     p: float
+    """P-value."""
     adjusted: float
+    """P-value after Holm."""
     smallest: float
+    """Least difference that such a test, with the noise of these repeats, finds about four times of five; or NaN."""
 
 
 def drift_tests(codes: ArrayLike, scores: ArrayLike, usable: ArrayLike, seed: int = 0) -> tuple[DriftTest, ...]:
@@ -69,12 +72,11 @@ def drift_tests(codes: ArrayLike, scores: ArrayLike, usable: ArrayLike, seed: in
     differing = (codes[:, :, None] != codes[:, None, :]).sum(axis=2) / (codes.shape[1] - 1)
     repeats = codes[:, :-1]
     pairs = repeats.shape[1] * (repeats.shape[1] - 1)
-    own = (
-        (repeats[:, :, None] != repeats[:, None, :]).sum() / (len(codes) * pairs) if pairs and len(codes) else math.nan
-    )
+    differing_pairs = (repeats[:, :, None] != repeats[:, None, :]).sum()
+    in_repeats = float(differing_pairs / (len(codes) * pairs)) if pairs and len(codes) else math.nan
     item = (codes.shape[1] - 2) / codes.shape[1]  # the new answer's 1 less the mean of the item's column values
     tested = [
-        ("changed", differing, _mean(differing[:, -1]), float(own), False, item),
+        ("changed", differing, _mean(differing[:, -1]), in_repeats, False, item),
         ("mean score", _less_others(complete), _mean(complete[:, -1]), _mean(complete[:, :-1]), True, 0.0),
         ("usable answers", _less_others(usable), _mean(usable[:, -1]), _mean(usable[:, :-1]), True, 1.0),
     ]
@@ -84,15 +86,15 @@ def drift_tests(codes: ArrayLike, scores: ArrayLike, usable: ArrayLike, seed: in
     ]
     adjusted, family = holm(p_values), sum(not math.isnan(p) for p in p_values)
     return tuple(
-        DriftTest(name, new, old, len(values), p, float(p_holm), _smallest(values, family, two_sided, item))
-        for (name, values, new, old, two_sided, item), p, p_holm in zip(tested, p_values, adjusted, strict=True)
+        DriftTest(name, latest, earlier, len(values), p, float(p_holm), _smallest(values, family, two_sided, item))
+        for (name, values, latest, earlier, two_sided, item), p, p_holm in zip(tested, p_values, adjusted, strict=True)
     )
 
 
 def _less_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each answer less the mean of the item's others."""
-    others = values.shape[1] - 1
-    result: NDArray[np.float64] = values - (values.sum(axis=1, keepdims=True) - values) / others
+    mean_of_others = (values.sum(axis=1, keepdims=True) - values) / (values.shape[1] - 1)
+    result: NDArray[np.float64] = values - mean_of_others
     return result
 
 

@@ -7,21 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy
+from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.correlation import Floats
 
-_NAMED = 3
+_MOST_OWNERS = 3
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class ImageModelCoverage:
-    """The image models with a value of all that there are, and the parts."""
+    """The image models and parts that an average is over, of all that there are."""
 
     image_models: int = 0
+    """Image models with a value."""
     all_image_model_count: int = 0
+    """All image models."""
     parts: int = 0
+    """Parts with a value."""
     all_part_count: int = 0
+    """All parts."""
 
     def __str__(self) -> str:
         """Return what an average rests on, in words; empty where it is everything."""
@@ -33,21 +39,24 @@ class ImageModelCoverage:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95% interval, NaN where undefined; the ends are NaN too where it has no interval.
-
-    `resamples` are its values in the bootstrap, shape (resamples,), empty where it has none; `n` is how many samples it
-    is of. `reasons` say why it, or a part of what it averages, is undefined, as `whose: why` or `why` alone; `zeros` name
-    the parts that count as 0 in the same way. `coverage` is what an average rests on.
-    """
+    """A value with its 95% interval."""
 
     value: float
+    """The value, NaN where undefined."""
     low: float = math.nan
+    """Lower end of the interval, NaN where it has none."""
     high: float = math.nan
+    """Upper end of the interval, NaN where it has none."""
     resamples: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
+    """Its values in the bootstrap, shape (resamples,), empty where it has none."""
     n: int = 0
+    """Number of samples that it is of."""
     reasons: tuple[str, ...] = ()
+    """Why it, or a part of what it averages, is undefined, as `whose: why` or `why` alone."""
     zeros: tuple[str, ...] = ()
+    """The parts that count as 0, in the same way."""
     coverage: ImageModelCoverage = field(default=ImageModelCoverage(), repr=False)
+    """What an average rests on."""
 
     @property
     def defined(self) -> bool:
@@ -68,9 +77,9 @@ class Estimate:
         """The same difference the other way round, without resamples."""
         return Estimate(-self.value, -self.high, -self.low)
 
-    def within(self, least: float, most: float) -> Estimate:
+    def clipped(self, minimum: float, maximum: float) -> Estimate:
         """Return the same with value and ends inside a scale."""
-        value, low, high = (float(np.clip(end, least, most)) for end in (self.value, self.low, self.high))
+        value, low, high = (float(np.clip(end, minimum, maximum)) for end in (self.value, self.low, self.high))
         return replace(self, value=value, low=low, high=high)
 
     @property
@@ -93,6 +102,45 @@ def because(reasons: Sequence[str]) -> str:
         owner, colon, why = reason.partition(": ")
         owners.setdefault(why if colon else reason, []).extend([owner] if colon else [])
     return "; ".join(
-        f"{why}{': ' * bool(named)}{', '.join(named[:_NAMED])}{', ...' * (len(named) > _NAMED)}"
-        for why, named in owners.items()
+        f"{why}{': ' * bool(names)}{', '.join(names[:_MOST_OWNERS])}{', ...' * (len(names) > _MOST_OWNERS)}"
+        for why, names in owners.items()
     )
+
+
+def total(values: ArrayLike, population: int, level: float = 0.95) -> Estimate:
+    """The total of non-negative values over a population, from those of a random part of it.
+
+    Args:
+        values: those of the part, drawn without replacement, shape (n,), each >= 0.
+        population: the number of all, at least n.
+        level: the share of such intervals that hold the total, in (0, 1); right as far as means of n values are normal.
+
+    Returns:
+        The estimate and its interval by Student's t, never below the sum of the sample; exact where that is all,
+        and an interval of NaN for a single value of several. NaN where a value is.
+
+    Raises:
+        ValueError: without values, or for a population smaller than they are.
+
+    Source: Cochran 1977, Sampling Techniques, chapter 2 (simple random sampling, with its finite population
+    correction).
+
+    >>> everything = total([2, 2, 2], 100)
+    >>> everything.value, everything.low, everything.high
+    (200.0, 200.0, 200.0)
+    >>> part = total([1.0, 3.0], 10)
+    >>> part.value, part.low, round(part.high, 2)
+    (20.0, 4.0, 133.65)
+    """
+    sample = np.asarray(values, dtype=float).reshape(-1)
+    n = len(sample)
+    if n == 0 or population < n:
+        raise ValueError(f"{n} values of a population of {population}")
+    sample_total, estimate = float(sample.sum()), float(sample.mean()) * population
+    if n == population:
+        return Estimate(sample_total, sample_total, sample_total)
+    if n == 1:
+        return Estimate(estimate)
+    error = population * float(sample.std(ddof=1)) / math.sqrt(n) * math.sqrt(1 - n / population)
+    reach = error * float(scipy.stats.t.ppf((1 + level) / 2, n - 1))
+    return Estimate(estimate, max(sample_total, estimate - reach), estimate + reach)

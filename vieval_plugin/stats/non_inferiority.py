@@ -24,18 +24,21 @@ _POWER = 0.8
 
 @dataclass(frozen=True)
 class MeanOfDifferences:
-    """The mean of differences of `n` items (such as prompts), the new system less the old one, and its standard error.
-
-    `fall` is the most that an item can fall: the whole scale of a score, one half of a win rate.
-    """
+    """The mean of differences of items (such as prompts), the new system less the old one."""
 
     value: float
+    """The mean."""
     error: float
+    """Its standard error."""
     n: int
+    """Number of items."""
     fall: float = 1.0
+    """The most that an item can fall: the whole scale of a score, one half of a win rate."""
 
     @classmethod
-    def of(cls, differences: ArrayLike, groups: Sequence[Hashable], fall: float = 1.0) -> MeanOfDifferences:
+    def from_differences(
+        cls, differences: ArrayLike, groups: Sequence[Hashable], fall: float = 1.0
+    ) -> MeanOfDifferences:
         """Return the mean of differences, shape (items,), of which those of a group, such as a prompt, are one item.
 
         Source: Cochran 1977, Sampling Techniques, section 6.4 (a mean over clusters of unequal size); with one difference

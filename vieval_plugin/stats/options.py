@@ -11,13 +11,13 @@ MissingRatings: TypeAlias = Literal["drop", "impute_mean"]
 
 @dataclass(frozen=True)
 class StatisticsOptions:
-    """Treatment of failed verdicts and of ratings that a rater did not give, and the bootstrap of intervals.
-
-    `policy` is what `apply_failure_policy` does with failed verdicts, `draws` the number of bootstrap resamples,
-    `missing_ratings` whether a rating that was not given is left out or taken to be the mean of the item's other raters.
-    """
+    """Treatment of failed verdicts and of ratings that are missing, and the bootstrap of intervals."""
 
     policy: Policy = "drop"
+    """What `apply_failure_policy` does with failed verdicts."""
     draws: int = 1000
+    """Number of bootstrap resamples."""
     seed: int = 0
+    """Seed of the bootstrap and of permutations."""
     missing_ratings: MissingRatings = "drop"
+    """Whether a rating that was not given is left out or taken to be the mean of the item's other annotators."""

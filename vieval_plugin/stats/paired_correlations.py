@@ -49,8 +49,8 @@ class CorrelationDifference:
     Source: PROTOCOLS of this project, "Comparing two judges"; Fisher's average as `correlation.fisher_mean`.
 
     >>> from vieval_plugin.stats.comparison import paired_comparison
-    >>> people = np.arange(12.0).reshape(6, 2) % 5
-    >>> paired_comparison(CorrelationDifference(people, -people, people), draws=99).p < 0.1
+    >>> ratings = np.arange(12.0).reshape(6, 2) % 5
+    >>> paired_comparison(CorrelationDifference(ratings, -ratings, ratings), resamples=99).p < 0.1
     True
     """
 
@@ -75,21 +75,21 @@ class CorrelationDifference:
         require_same_items(a, h)
         rows, models = a.shape
         _, group_index = factorize(range(rows) if groups is None else groups)
-        named, part = factorize(["one part"] * models if parts is None else parts)
+        part_names, part = factorize(["one part"] * models if parts is None else parts)
         if len(group_index) != rows or len(part) != models:
             raise ValueError(f"{rows} groups and {models} parts are needed, not {len(group_index)} and {len(part)}")
         self._coefficient: Coefficient = coefficient
         self._scores, self._group_index = (a, b, h), group_index
-        self._parts = [np.flatnonzero(part == number) for number in range(len(named))]
+        self._parts = [np.flatnonzero(part == number) for number in range(len(part_names))]
         self.strata = _strata(~np.isnan(h), group_index, part)
         self._by_cell = swapped == "cell"
         self.units = a.size if self._by_cell else len(self.strata)
         # r needs three sums of each image model: of x, of x squared and of x times h, which is centred and of length 1.
         # Swapping moves a unit's share of the sums from one judge to the other. Shape (image models, units, 3).
-        people = _standardised(h, coefficient)
-        self._n = np.where(people.any(axis=0), (~np.isnan(a)).sum(axis=0), np.nan)[:, None]
-        people = _unit_length(people)
-        moments = [np.stack([x, x**2, x * people], axis=2) for x in (_standardised(y, coefficient) for y in (a, b))]
+        ratings = _standardised(h, coefficient)
+        self._n = np.where(ratings.any(axis=0), (~np.isnan(a)).sum(axis=0), np.nan)[:, None]
+        ratings = _unit_length(ratings)
+        moments = [np.stack([x, x**2, x * ratings], axis=2) for x in (_standardised(y, coefficient) for y in (a, b))]
         self._totals = [judge_moments.sum(axis=0)[:, None] for judge_moments in moments]
         unit_shifts = moments[1] - moments[0]
         if not self._by_cell:
@@ -126,16 +126,16 @@ class CorrelationDifference:
         together, so that nothing but the relation to people is lost.
         """
         first, _, human = self._scores
-        judge, people = (_unit_length(_standardised(scores, self._coefficient)) for scores in (first, human))
+        judge, ratings = (_unit_length(_standardised(scores, self._coefficient)) for scores in (first, human))
         correlations = np.full((human.shape[1], len(keys)), np.nan)
         by_group = np.argsort(self._group_index, kind="stable")
         orders: dict[bytes, Ints] = {}  # image models with the same samples share them
         for model, is_rated in enumerate(~np.isnan(human.T)):
-            if people[:, model].any():
+            if ratings[:, model].any():
                 rows = by_group[is_rated[by_group]]
                 if (samples := rows.tobytes()) not in orders:
                     orders[samples] = rows[np.argsort(keys[:, self._group_index[rows]], axis=1, kind="stable")]
-                correlations[model] = np.einsum("pn,n->p", judge[:, model][orders[samples]], people[rows, model])
+                correlations[model] = np.einsum("pn,n->p", judge[:, model][orders[samples]], ratings[rows, model])
         return self._averages(correlations, correlations)[0]
 
     def resampled(self, counts: Ints) -> Floats:
@@ -146,10 +146,10 @@ class CorrelationDifference:
         )
         return first - second
 
-    def _averaged(self, draws: int, measure: Callable[[Floats, Floats, Bools], Floats | float]) -> list[Floats]:
+    def _averaged(self, resamples: int, measure: Callable[[Floats, Floats, Bools], Floats | float]) -> list[Floats]:
         """Both averages of what is measured between people and a judge on an image model's samples."""
         *judges, human = self._scores
-        correlations = np.full((2, human.shape[1], draws), np.nan)
+        correlations = np.full((2, human.shape[1], resamples), np.nan)
         for model, is_rated in enumerate(~np.isnan(human.T)):
             for judge, scores in enumerate(judges):
                 correlations[judge, model] = measure(human[is_rated, model], scores[is_rated, model], is_rated)
@@ -190,8 +190,8 @@ def independence_p(statistic: CorrelationDifference, seed: Seed = 0, permutation
 
     Source: Fisher 1935, The Design of Experiments; Phipson and Smyth 2010 (the added 1).
 
-    >>> people = np.arange(12.0)[:, None]
-    >>> independence_p(CorrelationDifference(people, people, people))
+    >>> ratings = np.arange(12.0)[:, None]
+    >>> independence_p(CorrelationDifference(ratings, ratings, ratings))
     0.001
     """
     groups = len(statistic.strata)

@@ -46,8 +46,8 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
 
     Args:
         metric: the metric's value of each item, shape (items,), on any scale.
-        human: the human score of each item, shape (items,). Tied only where equal, so round means of several raters
-            first, as `agreement.rater_mean` does.
+        human: the human score of each item, shape (items,). Tied only where equal, so round means of several annotators
+            first, as `agreement.annotator_mean` does.
 
     Returns:
         The accuracy, in [0, 1], and epsilon, >= 0 in the metric's unit; both NaN for fewer than two items.
@@ -94,7 +94,7 @@ def resampled_accuracy(metric: ArrayLike, human: ArrayLike, epsilon: float, coun
     _check(epsilon)
     m, h = _finite(metric, human)
     if counts.shape[1:] != m.shape:
-        raise ValueError(f"counts of shape (draws, {len(m)}) are needed, not {counts.shape}")
+        raise ValueError(f"counts of shape (resamples, {len(m)}) are needed, not {counts.shape}")
 
     def right(rows: slice, columns: slice) -> NDArray[np.bool_]:
         dm, dh = m[rows, None] - m[columns], h[rows, None] - h[columns]

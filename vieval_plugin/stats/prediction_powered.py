@@ -81,7 +81,7 @@ def prediction_powered_mean(
     names, members = factorize(range(len(y)) if groups is None else groups)
     stratum = _joined(factorize([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y))
     parts = [
-        _Stratum.of(y[in_stratum], f[in_stratum], members[in_stratum])
+        _Stratum.from_items(y[in_stratum], f[in_stratum], members[in_stratum])
         for in_stratum in (stratum == number for number in np.unique(stratum))
     ]
     if any(part.rated_groups < 2 for part in parts) or not parts:
@@ -95,8 +95,8 @@ def prediction_powered_mean(
     deviations = np.zeros(len(names))
     for share, part in zip(shares, parts, strict=True):
         # deviations from the mean of a few groups are too small
-        few = part.rated_groups / (part.rated_groups - 1)
-        deviations += share * math.sqrt(few) * part.deviations(weight, len(names))
+        correction = part.rated_groups / (part.rated_groups - 1)
+        deviations += share * math.sqrt(correction) * part.deviations(weight, len(names))
     # the authors' interval of one stratum is without that correction
     published = parts[0].deviations(weight, len(names)) if len(parts) == 1 else deviations
     estimate = _with_interval(mean, published, float(scipy.stats.norm.ppf(0.5 + level / 2)))
@@ -118,8 +118,8 @@ def common_weight(first: OfWeight, second: OfWeight) -> float:
 
     Source: as for `prediction_powered_mean`: the power-tuned weight, of the per-prompt difference where both are rated.
 
-    >>> people, scores = [0.9, 0.4, 0.6, np.nan], [0.8, 0.4, 0.5, 0.7]
-    >>> first = lambda weight: prediction_powered_mean(people, scores, weight=weight)
+    >>> ratings, scores = [0.9, 0.4, 0.6, np.nan], [0.8, 0.4, 0.5, 0.7]
+    >>> first = lambda weight: prediction_powered_mean(ratings, scores, weight=weight)
     >>> second = lambda weight: prediction_powered_mean([0.0, 0.0, 0.0, np.nan], [0.0] * 4, weight=weight)
     >>> round(common_weight(first, second), 2)
     1.0
@@ -179,20 +179,21 @@ def _with_interval(value: float, deviations: Floats, quantile: float) -> Estimat
 
 @dataclass(frozen=True)
 class _Stratum:
-    """Items of which the rated ones are a random part: their ratings, scores and groups.
-
-    `shared` is what the judge and people have in common in the variance of the mean, `spread` the judge's part of it:
-    the best weight is their ratio.
-    """
+    """Items of which the rated ones are a random part. The best weight of the judge is `shared` over `spread`."""
 
     y: Floats
+    """Their ratings."""
     f: Floats
+    """Their scores."""
     members: Ints
+    """Their groups."""
     shared: float
+    """What the judge and people have in common in the variance of the mean."""
     spread: float
+    """The judge's part of that variance."""
 
     @classmethod
-    def of(cls, y: Floats, f: Floats, members: Ints) -> _Stratum:
+    def from_items(cls, y: Floats, f: Floats, members: Ints) -> _Stratum:
         rated = ~np.isnan(y)
         n, unrated = int(rated.sum()), int((~rated).sum())
         if not n or not unrated:

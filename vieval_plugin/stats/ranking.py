@@ -29,7 +29,7 @@ def footrule(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
     """Spearman's footrule between two rankings of the same image models: the sum of absolute differences of ranks.
 
     Args:
-        mean_scores: mean scores by one rater, shape (models,).
+        mean_scores: mean scores by one annotator, shape (models,).
         reference_means: mean scores by the other, shape (models,), on any scale.
 
     Returns:
@@ -47,7 +47,7 @@ def rank_rho(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
     """Spearman's rho between two rankings of the same image models.
 
     Args:
-        mean_scores: mean scores by one rater, shape (models,).
+        mean_scores: mean scores by one annotator, shape (models,).
         reference_means: mean scores by the other, shape (models,), on any scale.
 
     Returns:
@@ -66,7 +66,7 @@ def rank_tau(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
     """Kendall's tau-b between two rankings of the same image models.
 
     Args:
-        mean_scores: mean scores by one rater, shape (models,).
+        mean_scores: mean scores by one annotator, shape (models,).
         reference_means: mean scores by the other, shape (models,), on any scale.
 
     Returns:
@@ -115,19 +115,22 @@ def resampled_rankings(means: ArrayLike, reference_means: ArrayLike) -> tuple[Fl
         Each of shape (resamples,); NaN for a resample in which a model has no mean, or where the statistic is
         undefined.
 
-    >>> [found.round(4).tolist() for found in resampled_rankings([[3, 2, 1], [1, 2, np.nan]], [3, 1, 2])]
+    >>> [values.round(4).tolist() for values in resampled_rankings([[3, 2, 1], [1, 2, np.nan]], [3, 1, 2])]
     [[2.0, nan], [0.5, nan], [0.3333, nan]]
     """
     resampled = np.asarray(means, dtype=float)
     is_complete = ~np.isnan(resampled).any(axis=1)
-    of_draws, of_other = np.asarray(scipy.stats.rankdata(-resampled[is_complete], axis=1)), ranks(reference_means)
+    of_resamples, of_other = np.asarray(scipy.stats.rankdata(-resampled[is_complete], axis=1)), ranks(reference_means)
     model_a, model_b = np.triu_indices(resampled.shape[1], k=1)
-    signs = np.sign(of_draws[:, model_a] - of_draws[:, model_b])
+    signs = np.sign(of_resamples[:, model_a] - of_resamples[:, model_b])
     sign = np.sign(of_other[model_a] - of_other[model_b])
-    centred_draws, centred_reference = of_draws - (resampled.shape[1] + 1) / 2, of_other - (resampled.shape[1] + 1) / 2
+    centred_ranks, centred_reference = (
+        of_resamples - (resampled.shape[1] + 1) / 2,
+        of_other - (resampled.shape[1] + 1) / 2,
+    )
     statistics = (
-        np.abs(of_draws - of_other).sum(axis=1),
-        _ratio(centred_draws @ centred_reference, (centred_draws**2).sum(axis=1) * (centred_reference**2).sum()),
+        np.abs(of_resamples - of_other).sum(axis=1),
+        _ratio(centred_ranks @ centred_reference, (centred_ranks**2).sum(axis=1) * (centred_reference**2).sum()),
         _ratio(signs @ sign, (signs**2).sum(axis=1) * (sign**2).sum()),
     )
     of_all = np.full((3, len(resampled)), np.nan)

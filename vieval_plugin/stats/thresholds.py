@@ -88,19 +88,18 @@ def best_thresholds(
     0.55
     """
     first_scores, second_scores = paired_vectors(first, second)
-    people = np.asarray(human)
-    if people.shape != first_scores.shape:
-        raise ValueError(
-            f"a vote of people for each contest is needed, not shapes {people.shape} and {first_scores.shape}"
-        )
+    human_votes = np.asarray(human)
+    if human_votes.shape != first_scores.shape:
+        shapes = f"{human_votes.shape} and {first_scores.shape}"
+        raise ValueError(f"a vote of people for each contest is needed, not shapes {shapes}")
     distance, middle = _distance_and_mean(first_scores, second_scores)
-    won = np.sort(distance[(distance > 0) & (people == np.where(first_scores > second_scores, FIRST, SECOND))])
+    won = np.sort(distance[(distance > 0) & (human_votes == np.where(first_scores > second_scores, FIRST, SECOND))])
     ties = (BOTH_GOOD, BOTH_BAD, TIE) if scheme == "three_way" else (BOTH_GOOD, BOTH_BAD)
-    tied = np.flatnonzero(np.isin(people, ties) & np.isfinite(distance) & np.isfinite(middle))
+    tied = np.flatnonzero(np.isin(human_votes, ties) & np.isfinite(distance) & np.isfinite(middle))
     if scheme == "decisive" or len(tied) == 0:
         return Thresholds(0.0, -math.inf)
     tied = tied[np.argsort(distance[tied], kind="stable")]
-    distance, middle, good = distance[tied], middle[tied], people[tied] == BOTH_GOOD
+    distance, middle, good = distance[tied], middle[tied], human_votes[tied] == BOTH_GOOD
     separates_ties = scheme != "three_way"
     # how many of the n nearest are right under the best `good`, n from 0
     gained = _most_right(middle, good) if separates_ties else np.arange(len(tied) + 1)
@@ -142,14 +141,14 @@ def nested(
     [0, 2, 2, 1]
     """
     first_scores, second_scores = paired_vectors(first, second)
-    people = np.asarray(human)
+    human_votes = np.asarray(human)
     fold = fold_of(groups, folds, seed)
-    if fold.shape != first_scores.shape or people.shape != first_scores.shape:
+    if fold.shape != first_scores.shape or human_votes.shape != first_scores.shape:
         raise ValueError("a group and a vote of people for each contest are needed")
     votes = np.full(first_scores.shape, NONE, dtype=np.int64)
     for held_out in np.unique(fold):
         inside, outside = fold == held_out, fold != held_out
-        thresholds = best_thresholds(first_scores[outside], second_scores[outside], people[outside], scheme)
+        thresholds = best_thresholds(first_scores[outside], second_scores[outside], human_votes[outside], scheme)
         votes[inside] = vote_of_scores(first_scores[inside], second_scores[inside], *thresholds)
     return votes
 
@@ -171,11 +170,11 @@ def fold_of(groups: Sequence[Hashable], folds: int = 5, seed: Seed = 0) -> Ints:
     >>> np.bincount(fold_of(["a", "b", "c", "d", "e"], folds=2)).tolist()
     [3, 2]
     """
-    names, place = factorize(groups)
+    names, index = factorize(groups)
     if folds < 2 or len(names) == 1:
         raise ValueError(f"two folds and two groups or more are needed, not {folds} and {len(names)}")
     of_group = np.random.default_rng(seed).permutation(len(names)) % folds
-    return np.asarray(of_group[place], dtype=np.int64)
+    return np.asarray(of_group[index], dtype=np.int64)
 
 
 def upper_bound(first: ArrayLike, second: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way") -> UpperBound:

@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, factorize, group_sums, interval
+from vieval_plugin.stats.bootstrap import RESAMPLES, Ints, Seed, cluster_counts, factorize, group_sums, interval
 from vieval_plugin.stats.comparison import Bools, require_same_items
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
@@ -114,14 +114,14 @@ def mean(points: ArrayLike) -> float:
 
 
 def share(
-    points: ArrayLike, groups: Sequence[Hashable], draws: int = DRAWS, seed: Seed = 0, reason: str = ""
+    points: ArrayLike, groups: Sequence[Hashable], resamples: int = RESAMPLES, seed: Seed = 0, reason: str = ""
 ) -> Estimate:
     """The share that is right, with its interval by bootstrap over groups.
 
     Args:
         points: shape (..., contests), as any function here gives them; axes before the last are pooled.
         groups: what each contest is drawn together with, shape (contests,).
-        draws: number of bootstrap resamples.
+        resamples: number of bootstrap resamples.
         seed: a number, or several that together are one; the resamples are those of `bootstrap.cluster_counts`.
         reason: why the share is undefined, where that is known.
 
@@ -131,25 +131,25 @@ def share(
     Raises:
         ValueError: for a number of groups that is not that of contests.
 
-    >>> share([1.0, 1.0, 0.0, float("nan")], ["a", "a", "b", "b"], draws=100).n
+    >>> share([1.0, 1.0, 0.0, float("nan")], ["a", "a", "b", "b"], resamples=100).n
     3
     """
     sums, counts = group_sums(points, groups)
-    weights = _weights(len(sums), draws, (seed,) if isinstance(seed, int) else tuple(seed))
+    weights = _weights(len(sums), resamples, (seed,) if isinstance(seed, int) else tuple(seed))
     # by einsum and not `@`, whose threads spend many times the work's own CPU seconds on waiting for each other
     totals, numbers = (np.einsum("dg,g->d", weights, column) for column in (sums, counts))
     with np.errstate(invalid="ignore"):
-        resampled = totals / numbers
-    low, high = interval(resampled)
+        shares = totals / numbers
+    low, high = interval(shares)
     value = mean(points)
     reasons = (reason or "no contest counts",) if math.isnan(value) else ()
-    return Estimate(value, low, high, resampled, int(counts.sum()), reasons)
+    return Estimate(value, low, high, shares, int(counts.sum()), reasons)
 
 
 @lru_cache(maxsize=4)
-def _weights(groups: int, draws: int, seed: tuple[int, ...]) -> Floats:
+def _weights(groups: int, resamples: int, seed: tuple[int, ...]) -> Floats:
     """Weights of groups in each resample; cached, because all shares of one benchmark's part are resampled alike."""
-    return cluster_counts([str(group) for group in range(groups)], draws, seed).astype(float)
+    return cluster_counts([str(group) for group in range(groups)], resamples, seed).astype(float)
 
 
 def group_points(points: ArrayLike, groups: Sequence[Hashable]) -> tuple[list[Hashable], Floats]:
@@ -175,7 +175,7 @@ def accuracy_by_size(
     groups: Sequence[Hashable],
     sizes: ArrayLike,
     clusters: Sequence[Hashable],
-    draws: int = DRAWS,
+    resamples: int = RESAMPLES,
     seed: Seed = 0,
     reason: str = "",
 ) -> dict[int, Estimate]:
@@ -186,7 +186,7 @@ def accuracy_by_size(
         groups: the group of each contest, shape (contests,).
         sizes: how many candidates each contest's group has, shape (contests,).
         clusters: what each contest is drawn together with, shape (contests,), the same for all contests of a group.
-        draws, seed, reason: as for `share`.
+        resamples, seed, reason: as for `share`.
 
     Returns:
         A share by size, in ascending order; clusters are drawn within their size.
@@ -205,12 +205,11 @@ def accuracy_by_size(
         raise ValueError("all contests of a group have the same number of candidates")
     cluster_of = dict(zip(groups, clusters, strict=True))
     of_group = np.array([size_of[name] for name in names])
-    return {
-        int(size): share(
-            right[of_group == size], [cluster_of[name] for name in names if size_of[name] == size], draws, seed, reason
-        )
-        for size in np.unique(of_group)
-    }
+    shares = {}
+    for size in np.unique(of_group):
+        of_size = [cluster_of[name] for name in names if size_of[name] == size]
+        shares[int(size)] = share(right[of_group == size], of_size, resamples, seed, reason)
+    return shares
 
 
 def annotator_points(votes: ArrayLike, annotations: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
@@ -281,7 +280,7 @@ def above_constant(
     groups: Sequence[Hashable],
     scheme: VoteScheme = "four_way",
     answers: Mapping[str, Collection[int]] | None = None,
-    draws: int = DRAWS,
+    resamples: int = RESAMPLES,
     seed: Seed = 0,
 ) -> AboveConstant:
     """Difference of a judge's accuracy and that of the best constant baseline.
@@ -297,7 +296,7 @@ def above_constant(
         groups: what each contest is drawn together with, shape (contests,).
         scheme: as for `constant_baselines`.
         answers: as for `constant_baselines`.
-        draws: number of bootstrap resamples.
+        resamples: number of bootstrap resamples.
         seed: as for `share`.
 
     Returns:
@@ -307,7 +306,7 @@ def above_constant(
         ValueError: for points of other contests than those that count.
 
     >>> human = [FIRST, SECOND] * 20
-    >>> above_constant(points(human, human), human, range(40), draws=100).difference.low > 0
+    >>> above_constant(points(human, human), human, range(40), resamples=100).difference.low > 0
     True
     """
     accepted = ANSWERS[scheme] if answers is None else answers
@@ -315,7 +314,7 @@ def above_constant(
     answer = max(reached, key=lambda candidate: reached[candidate])
     judge, constant = np.asarray(right, dtype=float), _constant(human, accepted[answer], scheme)
     require_same_items(judge, constant)
-    return AboveConstant(answer, reached[answer], share(judge - constant, groups, draws, seed))
+    return AboveConstant(answer, reached[answer], share(judge - constant, groups, resamples, seed))
 
 
 def _constant(human: ArrayLike, right_for: Collection[int], scheme: VoteScheme) -> Floats:
