@@ -3,7 +3,7 @@
 A module of this folder (names with a leading underscore are helpers) defines ``TOOL = Tool(...)``. A tool that a plan
 may name has `use`, which turns a sub-question's images into a `ToolOutcome` without any I/O; what needs pixels is in
 `run`, which a backend calls for `UseTool` asks, with each image as an array (height, width, 3) of RGB. A tool whose
-run needs a model, threads or a cache has it in the module of its own name in `backends/` instead.
+run needs a model, threads or a cache has it in `backends/image_tools/` instead.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Boxes of an image made to stand out: all else is darkened. Serves the tools that find boxes (see
-backends/image_tools/highlight.py).
+backends/image_tools/tools.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text in an image, read by RapidOCR, whose models come inside its package (see backends/image_tools/ocr.py)."""
+"""Text in an image, read by RapidOCR, whose models come inside its package (see backends/image_tools/tools.py)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vieval_plugin import images
 from vieval_plugin.backends.concurrency import DaemonPool
-from vieval_plugin.backends.image_tools.highlight import as_jpeg
+from vieval_plugin.backends.image_tools.tools import as_jpeg
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import MAX_PIXELS
 from vieval_plugin.judges.arguments import described, require_several

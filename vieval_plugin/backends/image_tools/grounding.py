@@ -30,10 +30,12 @@ _LONGEST_TEXT = 256
 
 @dataclass(frozen=True)
 class Detection:
-    """The best box for a phrase, and how sure the detector is of it, in [0, 1]."""
+    """The best box for a phrase."""
 
     score: float
+    """How sure the detector is of it, in [0, 1]."""
     box: Box
+    """Where it is."""
 
 
 Detect: TypeAlias = Callable[[Sequence[tuple[Pixels, str]]], Sequence[Detection | None]]
@@ -50,7 +52,7 @@ class Grounder:
         self._detect, self._batch, self.by = detect, batch, by
         self._turn, self._change = threading.Lock(), threading.Lock()
         self._waiting: OrderedDict[tuple[str, str], Callable[[], Pixels]] = OrderedDict()
-        self._known: OrderedDict[tuple[str, str], Future[Detection | None]] = OrderedDict()
+        self._futures: OrderedDict[tuple[str, str], Future[Detection | None]] = OrderedDict()
 
     def boxes(self, image: Image, phrases: Sequence[str], pixels: Decode = images.pixels) -> list[Box]:
         """The best box of each phrase that is found, surest first, less those that enclose a smaller one.
@@ -68,16 +70,16 @@ class Grounder:
     def _future(self, name: str, phrase: str, decode: Callable[[], Pixels]) -> Future[Detection | None]:
         key = name, phrase
         with self._change:
-            if key not in self._known:
-                self._known[key], self._waiting[key] = Future(), decode
-                while len(self._known) > _MOST_REMEMBERED and next(iter(self._known.values())).done():
-                    self._known.popitem(last=False)
-            return self._known[key]
+            if key not in self._futures:
+                self._futures[key], self._waiting[key] = Future(), decode
+                while len(self._futures) > _MOST_REMEMBERED and next(iter(self._futures.values())).done():
+                    self._futures.popitem(last=False)
+            return self._futures[key]
 
     def _run_batch(self) -> None:
         with self._change:
             batch = [self._waiting.popitem(last=False) for _ in range(min(self._batch, len(self._waiting)))]
-            futures = [self._known[key] for key, _ in batch]
+            futures = [self._futures[key] for key, _ in batch]
         rows, decoded = [], []
         for ((_, phrase), decode), future in zip(batch, futures, strict=True):
             try:
@@ -96,8 +98,8 @@ class Grounder:
     def _fail(self, futures: Sequence[Future[Detection | None]], error: BaseException) -> None:
         """Tell those who wait; a detector that ran out of memory may manage the next time, so nothing of it is kept."""
         with self._change:
-            for key in [key for key, future in self._known.items() if any(future is failed for failed in futures)]:
-                del self._known[key]
+            for key in [key for key, future in self._futures.items() if any(future is failed for failed in futures)]:
+                del self._futures[key]
         for future in futures:
             if not future.done():
                 future.set_exception(error)
@@ -121,17 +123,16 @@ def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
         import torch
         from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor
     except ImportError as error:
-        raise ToolMissing(
-            f"the tool grounding needs torch and transformers ({error}); {install_advice('tools')}"
-        ) from None
+        advice = install_advice("tools")
+        raise ToolMissing(f"the tool grounding needs torch and transformers ({error}); {advice}") from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         processor: Any = AutoProcessor.from_pretrained(name, revision=revision)  # type: ignore[no-untyped-call]
         model = AutoModelForZeroShotObjectDetection.from_pretrained(name, revision=revision).to(device).eval()
     except (OSError, ValueError) as error:
+        remedy = "`detector` to a folder that holds it, or `revision` to one that there is, or do without the tool"
         raise ToolMissing(
-            f"the tool grounding cannot load {name} ({str(error).splitlines()[0]}); set the judge's option "
-            "`detector` to a folder that holds it, or `revision` to one that there is, or do without the tool "
+            f"the tool grounding cannot load {name} ({str(error).splitlines()[0]}); set the judge's option {remedy} "
             "(setting no_grounding)"
         ) from None
 
@@ -154,13 +155,13 @@ def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
 
     def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
         # padding an image to its neighbour's size would move boxes: results must not depend on who else was waiting
-        places: dict[tuple[int, ...], list[int]] = {}
-        for place, (image, _) in enumerate(rows):
-            places.setdefault(image.shape, []).append(place)
+        by_size: dict[tuple[int, ...], list[int]] = {}
+        for index, (image, _) in enumerate(rows):
+            by_size.setdefault(image.shape, []).append(index)
         detections: dict[int, Detection | None] = {}
-        for group in places.values():
-            detections |= zip(group, detect_in_same_size_images([rows[place] for place in group]), strict=True)
-        return [detections[place] for place in range(len(rows))]
+        for group in by_size.values():
+            detections |= zip(group, detect_in_same_size_images([rows[index] for index in group]), strict=True)
+        return [detections[index] for index in range(len(rows))]
 
     commit = getattr(model.config, "_commit_hash", None)  # a folder has none
     return detect, f"{name}@{commit}" if commit else name
@@ -172,8 +173,8 @@ def as_query(phrase: str) -> str:
     >>> as_query("Make it red. Keep the cat?")
     'make it red, keep the cat.'
     """
-    words = " ".join(phrase.lower().split()).strip(" .?!")
-    return words.replace(".", ",").replace("?", ",") + "."
+    text = " ".join(phrase.lower().split()).strip(" .?!")
+    return text.replace(".", ",").replace("?", ",") + "."
 
 
 def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
@@ -183,24 +184,24 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
 
 
 @cache
-def _grounder(name: str, revision: str | None) -> Grounder:
-    detect, by = load(name, revision)
+def _loaded(name: str, revision: str | None) -> Grounder | ToolMissing:
+    try:
+        detect, by = load(name, revision)
+    except ToolMissing as error:  # a download that failed takes minutes, and others are waiting
+        return error
     return Grounder(detect, by=by)
 
 
 _loading = threading.Lock()
-_refused: dict[tuple[str, str | None], ToolMissing] = {}
 
 
 def grounder(name: str, revision: str | None = None) -> Grounder:
     """The grounder of a model in a revision, loaded once a process."""
     with _loading:
-        if (name, revision) not in _refused:
-            try:
-                return _grounder(name, revision)
-            except ToolMissing as error:  # a download that failed takes minutes, and others are waiting
-                _refused[name, revision] = error
-        raise _refused[name, revision]
+        loaded = _loaded(name, revision)
+    if isinstance(loaded, ToolMissing):
+        raise loaded
+    return loaded
 
 
 def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:
@@ -208,22 +209,16 @@ def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:
     if not len(scores):
         return None
     best = int(scores.argmax())
-    left, top, right, bottom = (float(value) for value in boxes[best])
-    if not all(map(math.isfinite, (left, top, right, bottom))):
+    x0, y0, x1, y1 = (float(value) for value in boxes[best])
+    if not all(map(math.isfinite, (x0, y0, x1, y1))):
         return None
-    box = Box(
-        max(0, math.floor(left)), max(0, math.floor(top)), min(width, math.ceil(right)), min(height, math.ceil(bottom))
-    )
+    box = Box(max(0, math.floor(x0)), max(0, math.floor(y0)), min(width, math.ceil(x1)), min(height, math.ceil(y1)))
     return Detection(float(scores[best]), box) if box.left < box.right and box.top < box.bottom else None
 
 
 def _encloses(outer: Box, inner: Box) -> bool:
-    return (
-        outer.left <= inner.left
-        and outer.top <= inner.top
-        and outer.right >= inner.right
-        and outer.bottom >= inner.bottom
-    )
+    starts_before = outer.left <= inner.left and outer.top <= inner.top
+    return starts_before and outer.right >= inner.right and outer.bottom >= inner.bottom
 
 
 def _area(box: Box) -> int:

@@ -5,27 +5,35 @@ The pixels that tools get are decoded once for all of them, and the images that 
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import io
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeAlias
+
+import numpy as np
+import PIL.Image
 
 from vieval_plugin import images
 from vieval_plugin.backends.concurrency import DaemonPool
+from vieval_plugin.backends.image_tools import grounding
 from vieval_plugin.backends.image_tools.image_memory import Decode, Decoded, Spill
-from vieval_plugin.errors import VievalError
+from vieval_plugin.backends.weights import line_of
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.judges import tools
-from vieval_plugin.judges.protocol import Failure, Image, Reply, Status, ToolResult, UseTool
+from vieval_plugin.judges.protocol import Box, Failure, Image, Reply, Status, ToolResult, UseTool
+from vieval_plugin.judges.tools._pixels import Pixels, as_png, resized
+from vieval_plugin.judges.tools.highlight import highlight
 
 # more than there are cores on a small machine: a detector takes what several threads wait for as one batch
 THREADS = 8
-RunHere: TypeAlias = Callable[[Mapping[str, Any], Decode], ToolResult]
-"""The run of a tool that has it in this package: it is given images as they are, and who decodes them."""
-
 MEMORY = 512 << 20
 """Bytes of images that tools may hold in memory."""
+_JPEG_QUALITY = 95
+_LONGEST_JPEG_SIDE = 65_500  # libjpeg's own
+_ocr_lock = threading.Lock()
 
 
 class Threads:
@@ -66,12 +74,6 @@ class Threads:
         return replace(reply, image=self._spill.keep(reply.image))
 
 
-def _run_here(name: str) -> RunHere | None:
-    """The run of a tool that has it in this package, in the module of its name."""
-    module = f"{__package__}.{name}"
-    return importlib.import_module(module).run if importlib.util.find_spec(module) else None
-
-
 def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
     """The tool's result, or a `Failure` with status `tool_error` that says in a line what went wrong.
 
@@ -81,17 +83,71 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
         ToolMissing: the tool cannot run on this machine, so that no other ask for it can be answered either.
     """
     tool = tools.registry().get(ask.tool)
-    local_tool_runner = None if tool is None or tool.run is not None else _run_here(tool.name)
     try:
-        if local_tool_runner is not None:
-            return local_tool_runner(ask.arguments, pixels)
         if tool is not None and tool.run is not None:
             decoded = {name: pixels(part) if isinstance(part, Image) else part for name, part in ask.arguments.items()}
             return tool.run(decoded)
+        if tool is not None and tool.name in _RUNS:
+            return _RUNS[tool.name](ask.arguments, pixels)
         return Failure(Status.TOOL_ERROR, f"no tool {ask.tool!r}")
     except tools.ToolMissing:
         raise
     except VievalError as error:
         return Failure(Status.TOOL_ERROR, str(error))
     except Exception as error:  # libraries below raise anything on images made to break them
-        return Failure(Status.TOOL_ERROR, f"{ask.tool}: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
+        return Failure(Status.TOOL_ERROR, f"{ask.tool}: {type(error).__name__}: {line_of(error)}")
+
+
+def _highlight(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
+    """`image` with `boxes` highlighted; where `like` is given, resized to that image's size before.
+
+    The result is a JPEG where the image is one and no side is too long for it, PNG otherwise, and the image's own file
+    where nothing of it changes.
+    """
+    image, boxes = arguments["image"], tuple(arguments["boxes"])
+    source = pixels(image)
+    highlighted = highlight(resized(source, pixels(arguments["like"])) if "like" in arguments else source, boxes)
+    if highlighted is source:
+        return ToolResult(boxes, image=image)
+    as_file = as_jpeg if images.is_jpeg(image) and max(highlighted.shape) <= _LONGEST_JPEG_SIDE else as_png
+    return ToolResult(boxes, image=images.vouch(as_file(highlighted)))
+
+
+def as_jpeg(pixels: Pixels) -> Image:
+    """An array (height, width, 3) of RGB as a JPEG file in memory; VievalError where a side is too long for one.
+
+    Its colours keep every pixel of theirs (4:4:4).
+    """
+    if (longest := max(pixels.shape)) > _LONGEST_JPEG_SIDE:
+        limit = f"at most {_LONGEST_JPEG_SIDE}"
+        raise VievalError(f"no JPEG file has a side of {longest} pixels, {limit}; pass it as png")
+    file = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(file, "JPEG", quality=_JPEG_QUALITY, subsampling="4:4:4")
+    return Image(file.getvalue())
+
+
+def _read_text(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
+    """The lines of text in `image` in reading order with the boxes around them, read by RapidOCR."""
+    with _ocr_lock:
+        output = _ocr_engine()(np.ascontiguousarray(pixels(arguments["image"])[:, :, ::-1]))  # it wants blue first
+    if output.txts is None or output.boxes is None:
+        return ToolResult((), "")
+    boxes = []
+    for corners in output.boxes:
+        start, end = np.floor(corners.min(axis=0)).astype(int), np.ceil(corners.max(axis=0)).astype(int)
+        boxes.append(Box(*start.tolist(), *end.tolist()))
+    return ToolResult(tuple(boxes), "\n".join(output.txts))
+
+
+@cache
+def _ocr_engine() -> Any:
+    try:
+        from rapidocr import RapidOCR
+    except ImportError:
+        raise tools.ToolMissing(f"the tool ocr needs rapidocr and onnxruntime; {install_advice('tools')}") from None
+    return RapidOCR(params={"Global.log_level": "error"})
+
+
+_Run: TypeAlias = Callable[[Mapping[str, Any], Decode], ToolResult]
+_RUNS: Mapping[str, _Run] = {"grounding": grounding.run, "highlight": _highlight, "ocr": _read_text}
+"""Runs of tools that need a model or a cache: they are given images as they are, and who decodes them."""
