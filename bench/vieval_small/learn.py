@@ -24,7 +24,7 @@ from tqdm import tqdm
 from bench.vieval_small.losses import FACTS, loss_of, placed
 from bench.vieval_small.network import PARTS
 from bench.vieval_small.pieces import CONTENT, CROP, LOOKS, QUALITY, Piece, path
-from vieval_plugin.backends.metrics.vieval_small_views import LENGTH, mirrored, numbered
+from vieval_plugin.backends.metrics.networks.vieval_small import LENGTH, mirrored, numbered
 from vieval_plugin.benchmarks.vieval_demo.drawing import HUES
 
 KEPT = 50

@@ -15,7 +15,7 @@ from bench.vieval_small.synthetic.instructions import DrawnInstruction, Placed
 from bench.vieval_small.synthetic.quality import spoil
 from bench.vieval_small.synthetic.samples import drawn_strength, several
 from bench.vieval_small.world import TRAINED
-from vieval_plugin.backends.metrics.vieval_small_views import KINDS, conditions, full, small, words
+from vieval_plugin.backends.metrics.networks.vieval_small import KINDS, conditions, full, small, tokens_of
 from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, Picture, Rgb
 from vieval_plugin.benchmarks.vieval_demo.toys import Toy
 
@@ -70,7 +70,7 @@ def piece(kind: str, number: int, cases: int = CASES) -> Piece:
         spoilt = [_spoilt(picture, rng) for picture in shown]
         row = {
             "condition": conditions(kind, asked.conditions),
-            "words": " ".join(words(kind, asked.texts)),
+            "words": " ".join(tokens_of(kind, asked.texts)),
             "asked": _facts(asked),
             "output": np.stack([small(one.picture) for one in outputs]),
             "sc": [1 - one.content_strength for one in outputs],

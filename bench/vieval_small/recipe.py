@@ -15,7 +15,7 @@ from bench.vieval_small import pieces
 from bench.vieval_small.export import export
 from bench.vieval_small.learn import Plan, loaded, train
 from bench.vieval_small.network import PARTS
-from vieval_plugin.backends.metrics.vieval_small_views import KINDS
+from vieval_plugin.backends.metrics.networks.vieval_small import KINDS
 
 PIECES = {"generation": 24, "subjects": 16}
 """Pieces of each kind that a part is trained on, where they are not `USUAL`: of prompts more, since each says something else."""

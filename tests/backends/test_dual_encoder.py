@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests import tiny_scorers
 from tests.backends.test_value_head import measure, picture
 from tests.extras import needs
 from tests.refusals import refusal
@@ -75,13 +74,6 @@ def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
     assert found.notes == (TRUNCATED,)
 
 
-def test_neither_the_batch_nor_its_order_matters(scorer_weights, tmp_path):
-    path, asked = describe(tmp_path, scorer_weights["clip_score"], scale=100), asks(TEXTS * 6)
-    together = [reply.value for reply in measure(path, asked, batch_size=16)]
-    back = measure(path, asked[::-1], batch_size=1)
-    assert [reply.value for reply in back][::-1] == pytest.approx(together, abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
@@ -97,10 +89,3 @@ def test_what_cannot_be_is_one_line(scorer_weights, tmp_path, changed, line):
     base = {"dino": scorer_weights["dino"]}.get(changed.get("base"), changed.get("base", scorer_weights["clip_score"]))
     path = describe(tmp_path, base, **{key: value for key, value in changed.items() if key != "base"})
     assert line in refusal(measure, path, asks())
-
-
-def test_another_seed_is_another_scorer(scorer_weights, tmp_path):
-    other = tiny_scorers.build_clip(tmp_path / "other", seed=5)
-    [one] = measure(describe(tmp_path, other), asks(["a cat"]))
-    [same] = measure(describe(tmp_path / "b", scorer_weights["clip_score"]), asks(["a cat"]))
-    assert one.value != same.value

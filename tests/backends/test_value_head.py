@@ -19,7 +19,7 @@ from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode
-from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Status
+from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement
 
 pytestmark = [needs("torch", "transformers", "torchvision", "peft"), pytest.mark.usefixtures("no_downloads")]
 
@@ -263,17 +263,6 @@ def test_a_second_run_comes_from_the_store_and_another_head_does_not(bases, tmp_
     other = measure(tmp_path / "1", asks(), store, usage)
     assert usage.cached == 6
     assert [reply.value for reply in other] != [reply.value for reply in first]
-
-
-def test_an_image_that_cannot_be_decoded_has_no_number(bases, tmp_path):
-    tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
-    folder = describe(tmp_path, {"base": bases["qwen"], "head": "head.safetensors"})
-    good, other = asks(2)
-    cut = Image(good.images["image_1"].source[:60])
-    bad = Measure(good.metric, {**good.images, "image_1": cut}, good.path, good.texts, good.backbone)
-    found = measure(folder, [good, bad, other])
-    assert [type(reply) for reply in found] == [Measurement, Failure, Measurement]
-    assert found[1].status is Status.TOOL_ERROR
 
 
 def test_a_text_with_tokens_of_the_template_has_no_number(bases, tmp_path):

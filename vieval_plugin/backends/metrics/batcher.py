@@ -34,15 +34,16 @@ _AHEAD = 2  # so many batches are looked at and not yet measured, at most
 
 @dataclass(frozen=True)
 class PreparedMeasure:
-    """An ask that was looked at: its key in the store, what is measured, and what may go into one batch with it.
-
-    `notes` are findings for the verdict.
-    """
+    """An ask that was looked at."""
 
     key: str
+    """Its key in the store."""
     content: Any
+    """What is measured."""
     batch_key: Hashable = None
+    """Equal for what may go into one batch."""
     notes: tuple[str, ...] = ()
+    """Findings for the verdict."""
 
 
 class Instrument(Protocol):
@@ -156,19 +157,18 @@ class Batcher:
         if not ask.backbone:
             return self._pixel_instrument
         if self._find is None:
-            raise VievalError(
-                f"{ask.metric} is measured by a scorer, and this run has none: run it with --model vieval_scorer "
-                "(lmms-eval) or with vieval score"
-            )
-        name = ask.metric, ask.backbone
-        if name not in self._instruments:
-            await _in(self._worker, partial(self._open, name, ask))
-        return self._instruments[name]
+            remedy = "run it with --model vieval_scorer (lmms-eval) or with vieval score"
+            raise VievalError(f"{ask.metric} is measured by a scorer, and this run has none: {remedy}")
+        name, find = (ask.metric, ask.backbone), self._find
 
-    def _open(self, name: tuple[str, str], ask: Measure) -> None:
-        """Done by the worker, one after another: all asks of a name share an instrument, or they would share no batch."""
-        if name not in self._instruments and self._find is not None:
-            self._instruments[name] = self._find(ask, self._usage)
+        def open_once() -> None:
+            # by the worker, one after another: all asks of a name share an instrument, or they would share no batch
+            if name not in self._instruments:
+                self._instruments[name] = find(ask, self._usage)
+
+        if name not in self._instruments:
+            await _in(self._worker, open_once)
+        return self._instruments[name]
 
     def _store_replies(
         self, instrument: Instrument, batch: Sequence[PreparedMeasure], raw_replies: Iterable[Reply]
@@ -178,13 +178,16 @@ class Batcher:
         for prepared, raw_reply in zip(batch, raw_replies, strict=True):
             reply = checked(raw_reply)
             if self._store and final(reply):
-                reply = self._store.put(prepared.key, instrument.by, reply)
+                reply = self._store.add(prepared.key, instrument.by, reply)
             replies.append(reply)
         return replies
 
 
 class _Queue:
     """The asks that wait for instruments in one event loop; what is asked for twice at once is measured once."""
+
+    # States of an ask: looked at (it has room), waiting (in `_waiting` and `_under_way`), in a batch (in `_under_way`
+    # alone), measured (in neither). One task works as long as asks wait, a batch at a time.
 
     def __init__(
         self,
@@ -236,14 +239,15 @@ class _Queue:
     def _next_batch(self) -> tuple[Instrument, list[PreparedMeasure]]:
         """The first that waits, and as many as fit into one batch with it."""
         instrument, first = self._waiting[0]
-        fitting = [
-            n
-            for n, (other, prepared) in enumerate(self._waiting)
-            if other is instrument and prepared.batch_key == first.batch_key
-        ]
-        numbers = set(fitting[: instrument.batch])
-        batch = [self._waiting[n][1] for n in sorted(numbers)]
-        self._waiting = [item for n, item in enumerate(self._waiting) if n not in numbers]
+        batch: list[PreparedMeasure] = []
+        waiting: list[tuple[Instrument, PreparedMeasure]] = []
+        for candidate, prepared in self._waiting:
+            fits = candidate is instrument and prepared.batch_key == first.batch_key
+            if fits and len(batch) < instrument.batch:
+                batch.append(prepared)
+            else:
+                waiting.append((candidate, prepared))
+        self._waiting = waiting
         return instrument, batch
 
 

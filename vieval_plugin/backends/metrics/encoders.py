@@ -24,22 +24,26 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True)
 class Encoder:
-    """A loaded network; `by` is what results call it, `identity` tells its weights from all others.
-
-    `embed` turns pixels (images, 3, height, width) into vectors (images, size). `embed_texts` does so from token ids
-    and mask (texts, tokens), where the network knows texts, of `longest` tokens each at most; `learnt_scale` is what
-    its cosines were multiplied with in training.
-    """
+    """A loaded network."""
 
     by: str
+    """Name in results."""
     identity: str
+    """Name of its weights, which no others have."""
     processor: Any
+    """Turns an image into pixels."""
     embed: Callable[[Any], Any]
+    """Turns pixels (images, 3, height, width) into vectors (images, size)."""
     device: Any
+    """Device that it is on."""
     tokenizer: Any = None
+    """Turns a text into tokens, where the network knows texts."""
     longest: int = 0
+    """Most tokens of a text."""
     embed_texts: Callable[[Any], Any] | None = None
+    """Turns token ids and mask (texts, tokens) into vectors (texts, size)."""
     learnt_scale: float = 1.0
+    """What its cosines were multiplied with in training."""
 
     def pixels(self, image: PIL.Image.Image) -> Any:
         """An image as the network takes it: a tensor (3, height, width)."""
@@ -112,10 +116,9 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
     for name in sorted((name for name in tensors if name.endswith("weight")), key=_natural):
         weight, bias = tensors[name], tensors.pop(f"{name[: -len('weight')]}bias", None)
         if weight.dim() != 2 or weight.shape[1] != size or (bias is not None and bias.shape != weight.shape[:1]):
-            raise VievalError(
-                f"{path}: {name} of shape {tuple(weight.shape)} does not follow on vectors of {size}; the head of another "
-                "network, or no chain of linear layers"
-            )
+            reason = "the head of another network, or no chain of linear layers"
+            shape = tuple(weight.shape)
+            raise VievalError(f"{path}: {name} of shape {shape} does not follow on vectors of {size}; {reason}")
         linear = torch.nn.Linear(size, weight.shape[0], bias=bias is not None)
         linear.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
         layers += [linear, getattr(torch.nn, ACTIVATIONS[activation])()]

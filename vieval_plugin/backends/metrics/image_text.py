@@ -17,11 +17,14 @@ from vieval_plugin.errors import VievalError
 
 @dataclass(frozen=True)
 class ImageTextModel:
-    """A loaded model with its processor; `network` gives hidden states, for its language head is left alone."""
+    """A loaded model with its processor."""
 
     network: Any
+    """Gives hidden states; its language head is left alone."""
     processor: Any
+    """Prepares texts and images."""
     device: Any
+    """Device that it is on."""
 
     @property
     def tokenizer(self) -> Any:
@@ -36,14 +39,13 @@ class ImageTextModel:
         """The id of a token; VievalError where the text is not one token."""
         token_ids = self.tokenizer(text, add_special_tokens=False).input_ids
         if len(token_ids) != 1:
-            raise VievalError(
-                f"{text!r} is {len(token_ids)} tokens of this model and not one; list it under added_tokens"
-            )
+            remedy = "list it under added_tokens"
+            raise VievalError(f"{text!r} is {len(token_ids)} tokens of this model and not one; {remedy}")
         return int(token_ids[0])
 
-    def prompt(self, system: str, words: str, images: int, answer: str) -> str:
-        """A conversation in the model's own template: images, then words, then what the answer begins with."""
-        content = [*({"type": "image"} for _ in range(images)), {"type": "text", "text": words}]
+    def prompt(self, system: str, text: str, images: int, answer: str) -> str:
+        """A conversation in the model's own template: images, then a text, then what the answer begins with."""
+        content = [*({"type": "image"} for _ in range(images)), {"type": "text", "text": text}]
         turns = [{"role": "system", "content": [{"type": "text", "text": system}]}] if system else []
         turns.append({"role": "user", "content": content})
         return str(self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)) + answer
@@ -62,14 +64,14 @@ class ImageTextModel:
     def hidden(self, inputs: dict[str, Any], sequential: bool = False) -> Any:
         """The last hidden states, a tensor (asks, tokens, size).
 
-        With `sequential` each token has the position of its place, where a model would give those of an image rows and
+        With `sequential` each token's position is its index, where a model would give those of an image rows and
         columns.
         """
         torch = library("torch")
         if sequential:
-            places = torch.arange(inputs["input_ids"].shape[1]).expand(*inputs["input_ids"].shape)
-            rows = "mrope_section" in str(self.network.config.get_text_config().to_dict())
-            inputs = {**inputs, "position_ids": places.expand(3, *places.shape) if rows else places}
+            indices = torch.arange(inputs["input_ids"].shape[1]).expand(*inputs["input_ids"].shape)
+            has_rows = "mrope_section" in str(self.network.config.get_text_config().to_dict())
+            inputs = {**inputs, "position_ids": indices.expand(3, *indices.shape) if has_rows else indices}
         # token ids stay whole numbers
         on_device = {
             name: value.to(self.device, self.network.dtype if torch.is_floating_point(value) else None)
@@ -122,7 +124,11 @@ def load(
         raise VievalError(f"{where} lacks weights of {type(network).__name__}, such as {missing[0]}")
     if not getattr(loaded, "chat_template", None):
         raise VievalError(f"{processor} has no chat template, so there is no telling how to ask it")
-    _add_tokens(network, loaded.tokenizer, added_tokens)
+    loaded.tokenizer.add_tokens(list(added_tokens), special_tokens=True)
+    embedded = network.get_input_embeddings().weight.shape[0]
+    if len(loaded.tokenizer) > embedded:  # embeddings of new tokens are no numbers until they are loaded
+        network.resize_token_embeddings(len(loaded.tokenizer), mean_resizing=False)
+        network.get_input_embeddings().weight.data[embedded:] = math.nan
     if adapter:
         network = _adapted(network, adapter)
     if bool(network.get_input_embeddings().weight.isnan().any()):
@@ -135,19 +141,10 @@ def _processor(transformers: Any, where: str, pixels: dict[str, int], origin: di
     images = getattr(processor, "image_processor", None)
     if images is None or getattr(processor, "tokenizer", None) is None:
         raise VievalError(f"{where} has no processor of images and texts together")
-    known = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
-    if unknown := sorted(set(pixels) - set(known)):
+    options = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
+    if unknown := sorted(set(pixels) - set(options)):
         raise VievalError(f"the processor of {where} knows no {unknown[0]}")
     return processor
-
-
-def _add_tokens(network: Any, tokenizer: Any, added: Sequence[str]) -> None:
-    """Tokens that the network does not know yet; embeddings that it has no room for are no numbers until they are loaded."""
-    tokenizer.add_tokens(list(added), special_tokens=True)
-    known = network.get_input_embeddings().weight.shape[0]
-    if len(tokenizer) > known:
-        network.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-        network.get_input_embeddings().weight.data[known:] = math.nan
 
 
 def _adapted(network: Any, adapter: str) -> Any:

@@ -47,35 +47,38 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class NetworkInputs:
-    """Inputs of a network for an ask: tensors or arrays by role, and findings. Equal shapes go together."""
+    """Inputs of a network for an ask."""
 
     tensors: Mapping[str, Any]
+    """Tensors or arrays by role; equal shapes go together."""
     notes: tuple[str, ...] = ()
+    """Findings for the verdict."""
 
 
 @dataclass(frozen=True)
 class NetworkMetric:
-    """A metric of a network.
-
-    `load` makes the network, of the weights `model` where a user names none. `show` turns an ask's decoded images and
-    its texts into tensors or arrays, in any thread. `values` takes the network and those of a batch, for each role a
-    list, and gives a tensor or an array (asks,) in the metric's own unit. Metrics with the same `load` and the same
-    weights share a network.
-    """
+    """A metric of a network. Metrics with the same `load` and the same weights share a network."""
 
     name: str
+    """Name of the metric."""
     load: Callable[[Origin], Network]
+    """Makes the network."""
     model: str
+    """Weights where a user names none."""
     show: Callable[[Any, Mapping[str, Picture], Mapping[str, str]], NetworkInputs]
+    """Turns an ask's decoded images and its texts into inputs, in any thread."""
     values: Callable[[Any, Mapping[str, Sequence[Any]]], Any]
+    """Gives numbers (asks,) in the metric's own unit, of the network and the inputs of a batch, for each role a list."""
 
 
 @dataclass(frozen=True)
 class ServedMetric:
-    """A metric of a network behind a server: `open` makes its instrument of a description and what counts the calls."""
+    """A metric of a network behind a server."""
 
     name: str
+    """Name of the metric."""
     open: Callable[[str, Usage], Instrument]
+    """Makes its instrument of a description and what counts the calls."""
 
 
 @cache
@@ -162,8 +165,8 @@ def _inference() -> Iterator[None]:
 class Scorers:
     """The scorers of a run, those that the options name; each network is loaded once."""
 
-    def __init__(self, named: Mapping[str, Scorer]) -> None:
-        self._named = named
+    def __init__(self, options: Mapping[str, Scorer]) -> None:
+        self._options = options
         self._networks: dict[Hashable, Any] = {}
 
     def find(self, ask: Measure, usage: Usage) -> Instrument:
@@ -172,16 +175,15 @@ class Scorers:
         Raises:
             VievalError: there is no such metric, or its weights cannot be loaded.
         """
-        known, behind_servers = metrics(), served_metrics()
-        options = self._named.get(ask.backbone, Scorer())
+        options = self._options.get(ask.backbone, Scorer())
         judge = judge_registry.judges().get(ask.backbone)
         model = str(judge.file.path) if judge and judge.file else options.model
-        if ask.metric in behind_servers:
-            return behind_servers[ask.metric].open(model, usage)
-        if ask.metric not in known:
-            names = ", ".join([*known, *behind_servers])
+        if ask.metric in served_metrics():
+            return served_metrics()[ask.metric].open(model, usage)
+        metric = metrics().get(ask.metric)
+        if metric is None:
+            names = ", ".join([*metrics(), *served_metrics()])
             raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {names}")
-        metric = known[ask.metric]
         origin = Origin(model or metric.model, options.revision, options.device)
         key = metric.load, origin
         if key not in self._networks:

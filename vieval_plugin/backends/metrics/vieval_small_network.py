@@ -24,7 +24,7 @@ _HUES = ((214, 40, 40), (245, 130, 35), (250, 205, 40), (40, 90, 210), (50, 160,
 _OCTAVES, _STEPS = 4, tuple(-9.5 + 0.75 * n for n in range(11))
 
 
-def _below(layer: Layer, name: str) -> Layer:
+def _sublayer(layer: Layer, name: str) -> Layer:
     """The arrays whose names begin with `name` and a dot, by what follows."""
     return {key.removeprefix(f"{name}."): array for key, array in layer.items() if key.startswith(f"{name}.")}
 
@@ -54,19 +54,19 @@ def _relu(x: Floats) -> Floats:
 
 def _block(layer: Layer, x: Floats, stride: int = 1) -> Floats:
     """A convolution, normalised, without what is below 0."""
-    scale, shift = _normalised(_below(layer, "1"))
+    scale, shift = _normalised(_sublayer(layer, "1"))
     return _relu(_convolution(x, layer["0.weight"] * scale[:, None, None, None], shift, stride))
 
 
 def _residual(layer: Layer, x: Floats) -> Floats:
-    return x + _block(_below(layer, "two"), _block(_below(layer, "one"), x))
+    return x + _block(_sublayer(layer, "two"), _block(_sublayer(layer, "one"), x))
 
 
 def _trunk(layer: Layer, x: Floats) -> Floats:
     """Pictures (n, 96, 96, channels) to features (n, 12, 12, 128)."""
-    x = _block(_below(layer, "1"), _block(_below(layer, "0"), x, 2), 2)
-    x = _block(_below(layer, "3"), _residual(_below(layer, "2"), x), 2)
-    return _residual(_below(layer, "4"), x)
+    x = _block(_sublayer(layer, "1"), _block(_sublayer(layer, "0"), x, 2), 2)
+    x = _block(_sublayer(layer, "3"), _residual(_sublayer(layer, "2"), x), 2)
+    return _residual(_sublayer(layer, "4"), x)
 
 
 def _linear(layer: Layer, x: Floats) -> Floats:
@@ -74,12 +74,12 @@ def _linear(layer: Layer, x: Floats) -> Floats:
 
 
 def _head(layer: Layer, x: Floats) -> Floats:
-    return _linear(_below(layer, "2"), _relu(_linear(_below(layer, "0"), x)))
+    return _linear(_sublayer(layer, "2"), _relu(_linear(_sublayer(layer, "0"), x)))
 
 
 def _judgement(layer: Layer, summaries: Sequence[Floats]) -> Floats:
     """The score of each sample, in [0, 1], by all that is known of it."""
-    numbers = _head(_below(layer, "2"), _relu(_linear(_below(layer, "0"), np.concatenate(summaries, 1))))
+    numbers = _head(_sublayer(layer, "2"), _relu(_linear(_sublayer(layer, "0"), np.concatenate(summaries, 1))))
     return expit(numbers[:, 0])
 
 
@@ -118,42 +118,42 @@ def _compared(expected: Floats, observed: Floats) -> Floats:
     return np.concatenate([expected, observed, expected - observed, np.abs(expected - observed)], 1)
 
 
-def _read(layer: Layer, words: Any) -> Floats:
+def _read(layer: Layer, token_ids: Any) -> Floats:
     """Words as vectors of themselves and their neighbours: (n, words, 64)."""
-    mask: Floats = (words > 0)[..., None].astype(np.float32)
-    x = layer["embedding.weight"][words]
+    mask: Floats = (token_ids > 0)[..., None].astype(np.float32)
+    x = layer["embedding.weight"][token_ids]
     for name in ("one", "two"):
         kernel, bias = layer[f"{name}.weight"][:, :, None], layer[f"{name}.bias"]
         x = x + _relu(_convolution(x[:, None], kernel, bias)[:, 0]) * mask
-    read: Floats = x * mask
-    return read
+    vectors: Floats = x * mask
+    return vectors
 
 
 def _attend(layer: Layer, queries: Floats, features: Floats) -> tuple[Floats, Floats]:
-    """What each query says of its like among the places of a picture, and what it found there."""
-    places = features.reshape(len(features), -1, features.shape[-1])
+    """Facts on each query and what it attends to among the pixels of a picture, and what it attends to."""
+    pixels = features.reshape(len(features), -1, features.shape[-1])
     query, key, value = (
-        _linear(_below(layer, name), x) for name, x in (("query", queries), ("key", places), ("value", places))
+        _linear(_sublayer(layer, name), x) for name, x in (("query", queries), ("key", pixels), ("value", pixels))
     )
     attended = softmax(query @ key.transpose(0, 2, 1) / np.float32(np.sqrt(query.shape[-1])), -1) @ value
-    own = _linear(_below(layer, "own"), queries)
-    known = np.concatenate([own, attended, own * attended, np.abs(own - attended)], -1)
-    return _relu(_head(_below(layer, "told"), known)), attended
+    state = _linear(_sublayer(layer, "own"), queries)
+    compared = np.concatenate([state, attended, state * attended, np.abs(state - attended)], -1)
+    return _relu(_head(_sublayer(layer, "told"), compared)), attended
 
 
-def _words(layer: Layer, words: Any, features: Floats) -> list[Floats]:
+def _summarise_words(layer: Layer, token_ids: Any, features: Floats) -> list[Floats]:
     """Mean and maximum over the words: of the words alone, and of what they find in a picture."""
-    read, mask = _read(_below(layer, "reader"), words), (words > 0)[..., None]
+    vectors, mask = _read(_sublayer(layer, "reader"), token_ids), (token_ids > 0)[..., None]
     number = np.maximum(mask.sum(1), 1).astype(np.float32)
     summaries: list[Floats] = []
-    for states in (read, _attend(_below(layer, "looker"), read, features)[0]):
+    for states in (vectors, _attend(_sublayer(layer, "looker"), vectors, features)[0]):
         summaries += [(states * mask).sum(1) / number, (states * mask).max(1)]
     return summaries
 
 
-def _places(layer: Layer, features: Floats) -> Floats:
+def _hue_amounts(layer: Layer, features: Floats) -> Floats:
     """How much of each hue there is, summed over the places: (n, hues)."""
-    x = _block(_below(layer, "0"), features)
+    x = _block(_sublayer(layer, "0"), features)
     of_hues = layer["1.weight"][: len(_HUES)], layer["1.bias"][: len(_HUES)]
     amounts: Floats = _amounts(_convolution(x, *of_hues)).sum((1, 2))
     return amounts
@@ -168,55 +168,54 @@ def _stacked(output: Floats, condition: Floats) -> Floats:
 
 def _generation(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Floats:
     """SC of `tig`."""
-    output, words = view["output"], view["words"]
+    output, token_ids = view["output"], view["words"]
     away = np.square(output[..., None, :] - np.array(_HUES, np.float32) / 255).sum(-1)
-    features = _trunk(_below(layer, "trunk"), np.concatenate([output, np.exp(-away / np.float32(2 * 0.15**2))], -1))
-    by_word = _amounts(_head(_below(layer, "asked"), _read(_below(layer, "words.reader"), words)))
-    asked = (by_word * (words > 0)[..., None]).sum(1) / 4
-    visible = _places(_below(layer, "places"), features) / 4
-    missing = np.abs((asked - visible).sum(1, keepdims=True))
-    read = _words(_below(layer, "words"), words, features)
-    return _judgement(_below(layer, "head"), [_statistics(features), *read, _compared(asked, visible), missing])
+    features = _trunk(_sublayer(layer, "trunk"), np.concatenate([output, np.exp(-away / np.float32(2 * 0.15**2))], -1))
+    by_word = _amounts(_head(_sublayer(layer, "asked"), _read(_sublayer(layer, "words.reader"), token_ids)))
+    expected = (by_word * (token_ids > 0)[..., None]).sum(1) / 4
+    observed = _hue_amounts(_sublayer(layer, "places"), features) / 4
+    missing = np.abs((expected - observed).sum(1, keepdims=True))
+    of_words = _summarise_words(_sublayer(layer, "words"), token_ids, features)
+    summaries = [_statistics(features), *of_words, _compared(expected, observed), missing]
+    return _judgement(_sublayer(layer, "head"), summaries)
 
 
 def _edits(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Floats:
     """SC of `mie` and `tie`."""
-    features = _trunk(_below(layer, "trunk"), _stacked(view["output"], view["condition"]))
-    of_picture, read = _statistics(features), _words(_below(layer, "words"), view["words"], features)
-    asked = _head(_below(layer, "asked"), np.concatenate(read[:2], 1))
-    visible = _head(_below(layer, "shown"), of_picture)
-    amounts = _places(_below(layer, "places"), features)
-    known = [of_picture, _by_region(features), *read, _compared(asked, visible), amounts]
-    return _judgement(_below(layer, "head"), known)
+    features = _trunk(_sublayer(layer, "trunk"), _stacked(view["output"], view["condition"]))
+    of_picture, of_words = _statistics(features), _summarise_words(_sublayer(layer, "words"), view["words"], features)
+    expected = _head(_sublayer(layer, "asked"), np.concatenate(of_words[:2], 1))
+    observed = _head(_sublayer(layer, "shown"), of_picture)
+    amounts = _hue_amounts(_sublayer(layer, "places"), features)
+    summaries = [of_picture, _by_region(features), *of_words, _compared(expected, observed), amounts]
+    return _judgement(_sublayer(layer, "head"), summaries)
 
 
 def _subjects(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Floats:
     """SC of `sdig`, `sdie` and `mcic`."""
     output, condition = view["output"], view["condition"]
     portraits = condition[..., 3:] if kind == "sdie" else condition
-    features = _trunk(_below(layer, "trunk"), output)
-    summaries = _words(_below(layer, "words"), view["words"], features)
+    features = _trunk(_sublayer(layer, "trunk"), output)
+    summaries = _summarise_words(_sublayer(layer, "words"), view["words"], features)
     for first in range(0, portraits.shape[-1], 3):
         x = _averaged(portraits[..., first : first + 3], 64)
         for name in ("0", "1", "2"):
-            x = _block(_below(layer, f"portraits.{name}"), x, 2)
-        x = _residual(_below(layer, "portraits.3"), x)
+            x = _block(_sublayer(layer, f"portraits.{name}"), x, 2)
+        x = _residual(_sublayer(layer, "portraits.3"), x)
         parts = _averaged(x[:, :, 1:7], 4).reshape(len(x), 16, -1)
-        state, attended = _attend(_below(layer, "looker"), parts + layer["parts"], features)
-        asked, visible = (
-            _head(_below(layer, name), of_parts.reshape(len(x), -1))
-            for name, of_parts in (("asked", parts), ("shown", attended))
-        )
-        summaries += [state.mean(1), state.max(1), _toys(asked, visible, facts)]
+        state, attended = _attend(_sublayer(layer, "looker"), parts + layer["parts"], features)
+        expected = _head(_sublayer(layer, "asked"), parts.reshape(len(x), -1))
+        observed = _head(_sublayer(layer, "shown"), attended.reshape(len(x), -1))
+        summaries += [state.mean(1), state.max(1), _toys(expected, observed, facts)]
     if kind == "sdie":
-        difference = _trunk(_below(layer, "beside"), _stacked(output, condition[..., :3]))
+        difference = _trunk(_sublayer(layer, "beside"), _stacked(output, condition[..., :3]))
         summaries += [_statistics(difference), _by_region(difference)]
-    return _judgement(_below(layer, f"heads.{kind}"), summaries)
+    return _judgement(_sublayer(layer, f"heads.{kind}"), summaries)
 
 
-def _toys(asked: Floats, visible: Floats, groups: Sequence[int]) -> Floats:
+def _toys(expected: Floats, observed: Floats, groups: Sequence[int]) -> Floats:
     """Two toys beside each other: how likely they are to share each feature, and their features and colours."""
-    first, second = (np.split(toy, np.cumsum(groups)[:-1], 1) for toy in (asked, visible))
+    first, second = (np.split(toy, np.cumsum(groups)[:-1], 1) for toy in (expected, observed))
     pairs = [(softmax(a, 1), softmax(b, 1)) for a, b in zip(first[:-1], second[:-1], strict=True)]
     agreement = [(a * b).sum(1, keepdims=True) for a, b in pairs]
     return np.concatenate([*agreement, *(_compared(a, b) for a, b in [*pairs, (first[-1], second[-1])])], 1)
@@ -226,7 +225,7 @@ def _control(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Float
     """SC of `cig`: how far the outlines of an output are from those of its control, over shifts of 2 places each way."""
 
     def outlines(name: str, pictures: Floats) -> Floats:
-        x = _block(_below(layer, f"{name}.0"), pictures, 2)
+        x = _block(_sublayer(layer, f"{name}.0"), pictures, 2)
         x = _convolution(x, layer[f"{name}.1.weight"], layer[f"{name}.1.bias"])
         lengths: Floats = np.sqrt(np.square(x).sum(-1, keepdims=True))
         return x / np.maximum(lengths, np.float32(1e-12))
@@ -236,19 +235,19 @@ def _control(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Float
     shifted = [(output * around[:, y : y + side, x : x + side]).sum(-1) for y in range(5) for x in range(5)]
     cells = np.concatenate([np.stack(shifted, -1), control], -1)
     for name, stride in (("0", 1), ("1", 2), ("2", 2), ("3", 1)):
-        cells = _block(_below(layer, f"cells.{name}"), cells, stride)
-    return expit(_head(_below(layer, "head"), _statistics(cells))[:, 0])
+        cells = _block(_sublayer(layer, f"cells.{name}"), cells, stride)
+    return expit(_head(_sublayer(layer, "head"), _statistics(cells))[:, 0])
 
 
 def _quality(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Floats:
     """PQ: how much detail of each size there is, and features of four scales."""
-    scale, shift = _normalised(_below(layer, "known"))
-    x = _block(_below(layer, "begin"), view["full"], 2)
+    scale, shift = _normalised(_sublayer(layer, "known"))
+    x = _block(_sublayer(layer, "begin"), view["full"], 2)
     summaries: list[Floats] = [_detail(view["full"]) * scale + shift]
     for name in ("0", "1", "2", "3"):
-        x = _block(_below(layer, f"scales.{name}"), x, 2)
+        x = _block(_sublayer(layer, f"scales.{name}"), x, 2)
         summaries.append(_statistics(x))
-    return _judgement(_below(layer, "head"), summaries)
+    return _judgement(_sublayer(layer, "head"), summaries)
 
 
 def _detail(pictures: Floats) -> Floats:

@@ -7,7 +7,15 @@ from typing import Any
 
 from vieval_plugin.backends.metrics.encoders import Encoder, cosines, pair
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
-from vieval_plugin.backends.weights import Origin, hub_name_or_folder, identity, library, line_of, named, pretrained
+from vieval_plugin.backends.weights import (
+    Origin,
+    hub_name_or_folder,
+    identity,
+    library,
+    line_of,
+    pretrained,
+    weights_name,
+)
 from vieval_plugin.errors import VievalError
 
 
@@ -27,13 +35,12 @@ def load(origin: Origin, processor: str = "") -> Encoder:
     except VievalError:
         raise
     except Exception as error:
-        raise VievalError(
-            f"{processor or origin.model} has no tokenizer that can be loaded: {line_of(error)[:200]}"
-        ) from None
+        reason = line_of(error)[:200]
+        raise VievalError(f"{processor or origin.model} has no tokenizer that can be loaded: {reason}") from None
     preparing = images.to_json_string(), tokenizer.backend_tokenizer.to_str()
     digest = identity(network, *preparing)
     return Encoder(
-        named(origin, network, digest),
+        weights_name(origin, network, digest),
         digest,
         images,
         lambda pixels: network.visual_projection(network.vision_model(pixel_values=pixels).pooler_output),

@@ -7,7 +7,7 @@ from typing import Any
 
 from vieval_plugin.backends.metrics.encoders import Encoder, cosines, pair
 from vieval_plugin.backends.metrics.network_metrics import NetworkMetric
-from vieval_plugin.backends.weights import Origin, identity, named, pretrained
+from vieval_plugin.backends.weights import Origin, identity, pretrained, weights_name
 
 
 def load(origin: Origin) -> Encoder:
@@ -16,7 +16,7 @@ def load(origin: Origin) -> Encoder:
     network, processor = pretrained("ViTModel", "vit", origin, add_pooling_layer=False)
     digest = identity(network, processor.to_json_string())
     return Encoder(
-        named(origin, network, digest),
+        weights_name(origin, network, digest),
         digest,
         processor,
         lambda pixels: network(pixel_values=pixels).last_hidden_state[:, 0],

@@ -26,12 +26,16 @@ class DualEncoder(StrictModel):
 
 @dataclass(frozen=True)
 class CosineScaledEncoder:
-    """A loaded CLIP, what its cosines are multiplied with, and what both are called."""
+    """A loaded CLIP with a scale."""
 
     by: str
+    """Name in results."""
     identity: str
+    """Name of its weights and scale, which no others have."""
     encoder: Encoder
+    """The CLIP."""
     scale: float
+    """What its cosines are multiplied with."""
 
 
 def load(origin: Origin) -> CosineScaledEncoder:
@@ -46,14 +50,11 @@ def load(origin: Origin) -> CosineScaledEncoder:
     if described.most_images != 1:
         raise VievalError(f"{described.path}: a dual encoder compares a text with one image, and images has more")
     base = described.resolved(settings.base)
-    encoder = load_clip(
-        Origin(base, origin.revision or settings.revision, origin.device),
-        described.resolved(settings.processor) or base,
-    )
+    clip = Origin(base, origin.revision or settings.revision, origin.device)
+    encoder = load_clip(clip, described.resolved(settings.processor) or base)
     scale = encoder.learnt_scale if settings.scale == "learnt" else settings.scale
-    return CosineScaledEncoder(
-        f"{described.name} on {encoder.by}", f"{encoder.identity} times {scale!r}", encoder, scale
-    )
+    name, identity = f"{described.name} on {encoder.by}", f"{encoder.identity} times {scale!r}"
+    return CosineScaledEncoder(name, identity, encoder, scale)
 
 
 def show(scaled: CosineScaledEncoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:

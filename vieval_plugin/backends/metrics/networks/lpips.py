@@ -10,7 +10,7 @@ import numpy as np
 
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.metrics.pixel_metrics import pair, working_pixels
-from vieval_plugin.backends.weights import Origin, device, identity, library, named, state_dict
+from vieval_plugin.backends.weights import Origin, device, identity, library, state_dict, weights_name
 from vieval_plugin.errors import VievalError
 from vieval_plugin.text.untrusted import path_of
 
@@ -23,9 +23,13 @@ class PerceptualDistance:
     """The loaded network; called with images and references, tensors (3, height, width) of 0 to 255, it gives distances."""
 
     by: str
+    """Name in results."""
     identity: str
+    """Name of its weights, which no others have."""
     network: Any
+    """Torchmetrics' network."""
     device: Any
+    """Device that it is on."""
 
     def __call__(self, images: Sequence[Any], references: Sequence[Any]) -> Any:
         scaled = (library("torch").stack(list(batch)).to(self.device).float() / 255 for batch in (images, references))
@@ -39,37 +43,30 @@ def load(origin: Origin) -> PerceptualDistance:
         VievalError: no file of AlexNet's weights is named or there, or it holds something else.
     """
     if not origin.model:
-        raise VievalError(
-            "this metric needs the weights of torchvision's AlexNet as a file: name=FILE in --model_args, --scorer FILE or "
-            "scorers.NAME.model (torchvision's own is https://download.pytorch.org/models/alexnet-owt-7be5be79.pth)"
-        )
+        ways = "name=FILE in --model_args, --scorer FILE or scorers.NAME.model"
+        address = "https://download.pytorch.org/models/alexnet-owt-7be5be79.pth"
+        message = f"this metric needs the weights of torchvision's AlexNet as a file: {ways}"
+        raise VievalError(f"{message} (torchvision's own is {address})")
     if origin.revision:
         raise VievalError(f"revision {origin.revision}: {origin.model} is a file, which has none")
     path = path_of(origin.model)
     weights = state_dict(path)
     renamed = {
-        f"{place}.{layer}.{kind}": weights.get(f"features.{layer}.{kind}")
-        for layer, place in _SLICES.items()
+        f"{part}.{layer}.{kind}": weights.get(f"features.{layer}.{kind}")
+        for layer, part in _SLICES.items()
         for kind in ("weight", "bias")
     }
-    network = _without_download()
+    # with its linear weights and a trunk that is still random; the public function and class download the trunk
+    lpips = library("torchmetrics.functional.image.lpips")
+    library("torchvision")
+    network = lpips._LPIPS(net="alex", pnet_rand=True)
     shapes = {name: tuple(tensor.shape) for name, tensor in network.net.state_dict().items()}
     if {name: tuple(tensor.shape) for name, tensor in renamed.items() if tensor is not None} != shapes:
         raise VievalError(f"{path} is of another architecture: the weights of torchvision's AlexNet are needed")
     network.net.load_state_dict(renamed)
     network = network.float().to(device(origin.device)).eval()
     digest = identity(network)
-    return PerceptualDistance(named(origin, network, digest), digest, network, next(network.parameters()).device)
-
-
-def _without_download() -> Any:
-    """Torchmetrics' network with its linear weights and a trunk that is still random.
-
-    The public function and class download the trunk, and the class below them is the one that need not.
-    """
-    lpips = library("torchmetrics.functional.image.lpips")
-    library("torchvision")
-    return lpips._LPIPS(net="alex", pnet_rand=True)
+    return PerceptualDistance(weights_name(origin, network, digest), digest, network, next(network.parameters()).device)
 
 
 def show(network: PerceptualDistance, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:

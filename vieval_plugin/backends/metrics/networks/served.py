@@ -127,21 +127,20 @@ class ServedInstrument:
         if self._head is None:
             return numbers[self._settings.output]
         if len(numbers) != self._settings.size:
-            raise VievalError(
-                f"{self._described.path}: network.size is {self._settings.size}, and the server gives {len(numbers)} numbers"
-            )
+            size = f"network.size is {self._settings.size}, and the server gives {len(numbers)} numbers"
+            raise VievalError(f"{self._described.path}: {size}")
         with library("torch").inference_mode():
             return float(self._head(library("torch").tensor([numbers]))[0, self._settings.output])
 
-    def _body(self, images: Sequence[Encoded], words: str) -> dict[str, Any]:
-        """The request of an endpoint: images before words, and numbers as the network has them unless told otherwise."""
+    def _body(self, images: Sequence[Encoded], text: str) -> dict[str, Any]:
+        """The request of an endpoint: images before the text, and numbers as the network has them unless told otherwise."""
         pictures: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": image}} for image in images]
         settings = self._settings
         common = {**settings.server.extra, "model": settings.server.model, "use_activation": settings.probability}
         if settings.endpoint == "score":
-            return {**common, "queries": words, "documents": {"content": pictures} if pictures else words}
+            return {**common, "queries": text, "documents": {"content": pictures} if pictures else text}
         turns: list[dict[str, Any]] = [{"role": "system", "content": settings.system}] if settings.system else []
-        turns.append({"role": "user", "content": [*pictures, {"type": "text", "text": words}]})
+        turns.append({"role": "user", "content": [*pictures, {"type": "text", "text": text}]})
         task = {"task": "embed"} if settings.endpoint == "pooling" else {}
         return {**task, **common, "messages": turns, "add_generation_prompt": True}
 

@@ -18,10 +18,12 @@ from vieval_plugin.backends.metrics.encoders import load_head
 from vieval_plugin.backends.metrics.image_text import ImageTextModel
 from vieval_plugin.backends.metrics.image_text import load as load_base
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
-from vieval_plugin.backends.weights import Origin, identity, library, named
+from vieval_plugin.backends.weights import Origin, identity, library, line_of, weights_name
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.schema import StrictModel
+
+_INDEX = "token_index"  # among the inputs of the network
 
 
 class Position(StrictModel):
@@ -74,26 +76,29 @@ class LoadedValueHead:
     """A loaded value head on its base."""
 
     by: str
+    """Name in results."""
     identity: str
+    """Name of its weights and settings, which no others have."""
     settings: ValueHead
+    """Its description."""
     base: ImageTextModel
+    """The image-text model."""
     head: Any
+    """The linear layers."""
     token: int | None
+    """The token that it reads at or before, None for the last one."""
 
-    def place(self, tokens: Sequence[int]) -> int:
-        """The number of the token of a prompt that the head reads."""
-        position = self.settings.position
+    def token_index(self, tokens: Sequence[int]) -> int:
+        """The index of the token of a prompt that the head reads."""
         if self.token is None:
             return len(tokens) - 1
-        places = [place for place, token in enumerate(tokens) if token == self.token]
-        if len(places) != 1:
-            raise VievalError(
-                f"the prompt has the token {position.token} {len(places)} times, and the head reads at one"
-            )
-        place = places[0] - bool(position.before)
-        if place < 0:
+        position, number = self.settings.position, tokens.count(self.token)
+        if number != 1:
+            raise VievalError(f"the prompt has the token {position.token} {number} times, and the head reads at one")
+        index = tokens.index(self.token) - bool(position.before)
+        if index < 0:
             raise VievalError("nothing stands before the token that the head looks for")
-        return place
+        return index
 
 
 def load(origin: Origin) -> LoadedValueHead:
@@ -118,36 +123,22 @@ def load(origin: Origin) -> LoadedValueHead:
         origin.device,
     )
     if settings.base_weights not in ("", identity(model.network)):
-        raise VievalError(
-            f"{described.path}: {base} has other weights than the base that this head was trained on; give that one "
-            "(network.base), or train a head for this one"
-        )
+        remedy = "give that one (network.base), or train a head for this one"
+        reason = f"{base} has other weights than the base that this head was trained on"
+        raise VievalError(f"{described.path}: {reason}; {remedy}")
     head = load_head(Path(described.resolved(settings.head)), settings.prefix, settings.activation, model.size)
     if settings.output >= (outputs := head[-1].out_features):
         raise VievalError(f"{described.path}: network.output is {settings.output}, and the head has {outputs} outputs")
     position = settings.position
     token = model.token(position.token) if position.token else None
     # whatever else of the description changes a number
-    settings_repr = repr(
-        (
-            settings.activation,
-            settings.output,
-            position,
-            settings.system,
-            settings.answer,
-            settings.side_by_side,
-            settings.positions,
-        )
-    )
-    prepared = (
-        model.processor.to_json_string(),
-        str(model.processor.chat_template),
-        model.tokenizer.backend_tokenizer.to_str(),
-    )
-    digest = identity(library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared, settings_repr)
-    loaded = LoadedValueHead(
-        named(Origin(described.name), None, digest), digest, settings, model, head.to(model.device), token
-    )
+    reading = settings.activation, settings.output, position
+    showing = settings.system, settings.answer, settings.side_by_side, settings.positions
+    processor = model.processor.to_json_string(), str(model.processor.chat_template)
+    prepared = *processor, model.tokenizer.backend_tokenizer.to_str(), repr((*reading, *showing))
+    digest = identity(library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared)
+    name = weights_name(Origin(described.name), None, digest)
+    loaded = LoadedValueHead(name, digest, settings, model, head.to(model.device), token)
     _require_images(loaded, described.most_images)
     return loaded
 
@@ -159,13 +150,12 @@ def _require_images(loaded: LoadedValueHead, count: int) -> None:
     config = loaded.base.network.config
     token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
     try:
-        all_tokens, tokens_of_first = (
-            _inputs(loaded, "?", subset)["input_ids"][0].tolist() for subset in (pictures, pictures[:1])
-        )
+        all_tokens = _inputs(loaded, "?", pictures)["input_ids"][0].tolist()
+        tokens_of_first = _inputs(loaded, "?", pictures[:1])["input_ids"][0].tolist()
         fits = token is None or all_tokens.count(token) == len(pictures) * tokens_of_first.count(token)
         reason = "its template or processor drops some"
     except Exception as error:  # processors raise anything
-        fits, reason = False, " ".join(str(error).split())[:200] or type(error).__name__
+        fits, reason = False, line_of(error)[:200]
     if not fits:
         remedy = "; with side_by_side: true they are shown as one" if len(pictures) > 1 else ""
         raise VievalError(f"{loaded.settings.base} does not take {len(pictures)} images at once ({reason}){remedy}")
@@ -177,25 +167,25 @@ def show(loaded: LoadedValueHead, images: Mapping[str, Picture], texts: Mapping[
     inputs = _inputs(loaded, texts["text"], [join_side_by_side(pictures)] if loaded.settings.side_by_side else pictures)
     tokens = inputs["input_ids"].shape
     tensors = {n: v[0].tolist() if getattr(v, "shape", None) == tokens else v for n, v in inputs.items()}
-    return NetworkInputs({**tensors, "place": loaded.place(tensors["input_ids"])})
+    return NetworkInputs({**tensors, _INDEX: loaded.token_index(tensors["input_ids"])})
 
 
-def _inputs(loaded: LoadedValueHead, words: str, images: Sequence[Picture]) -> dict[str, Any]:
-    prompt = loaded.base.prompt(loaded.settings.system, words, len(images), loaded.settings.answer)
+def _inputs(loaded: LoadedValueHead, text: str, images: Sequence[Picture]) -> dict[str, Any]:
+    prompt = loaded.base.prompt(loaded.settings.system, text, len(images), loaded.settings.answer)
     return loaded.base.inputs(prompt, images)
 
 
 def value_head(loaded: LoadedValueHead, batch: Mapping[str, Sequence[Any]]) -> Any:
     """The head's number at its position, without bounds, in the network's own unit."""
     torch = library("torch")
-    places = torch.tensor(batch["place"])
+    indices = torch.tensor(batch[_INDEX])
     inputs = {
         name: _padded(loaded, name, rows) if isinstance(rows[0], list) else torch.cat(list(rows))
         for name, rows in batch.items()
-        if name != "place"
+        if name != _INDEX
     }
     hidden = loaded.base.hidden(inputs, loaded.settings.positions == "sequential")
-    at = hidden[torch.arange(len(places)), places.to(hidden.device)]
+    at = hidden[torch.arange(len(indices)), indices.to(hidden.device)]
     return loaded.head(at.float())[:, loaded.settings.output]
 
 
@@ -215,10 +205,10 @@ def join_side_by_side(images: Sequence[Picture]) -> Picture:
         for image in images
     ]
     canvas = PIL.Image.new("RGB", (sum(image.width for image in scaled), high))
-    left = 0
+    x = 0
     for image in scaled:
-        canvas.paste(image, (left, 0))
-        left += image.width
+        canvas.paste(image, (x, 0))
+        x += image.width
     return canvas
 
 

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import PIL.Image
 from safetensors import safe_open
 from threadpoolctl import threadpool_limits
 
-from vieval_plugin.backends.metrics import vieval_small_views as views
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.metrics.vieval_small_network import PARTS, Layer, View
 from vieval_plugin.backends.weights import Origin
@@ -25,24 +26,98 @@ from vieval_plugin.text.untrusted import path_of
 
 WEIGHTS = Path(__file__).with_name("vieval_small.safetensors")
 """The weights that are shipped."""
+Pixels: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
+
+SIDE = 96
+"""Pixels of a side of what consistency is judged by."""
+FULL = 256
+"""Pixels of a side of what quality is judged by: that of the drawings, so that blur and noise have the size it learnt."""
+LENGTH = 32
+"""Words that are read of a sample's texts."""
+UNKNOWN = 1
+
+CONDITIONS: dict[str, tuple[tuple[str, int], ...]] = {
+    "tig": (),
+    "mie": (("source", 3), ("mask", 1)),
+    "tie": (("source", 3),),
+    "sdig": (("subject", 3),),
+    "sdie": (("source", 3), ("subject", 3)),
+    "mcic": (("concept_1", 3), ("concept_2", 3)),
+    "cig": (("control", 1),),
+}
+"""For each kind, the condition images that are looked at and how many channels of each."""
+KINDS = tuple(CONDITIONS)
+TEXTS: dict[str, tuple[str, ...]] = {
+    "tig": ("prompt",),
+    "mie": ("instruction",),
+    "tie": ("instruction",),
+    "sdig": ("prompt", "subject"),
+    "sdie": ("subject",),
+    "mcic": ("prompt",),
+    "cig": ("prompt",),
+}
+"""For each kind, the texts that are read, one after another."""
+
+
+def small(picture: Picture, channels: int = 3) -> Pixels:
+    """A picture as (96, 96, channels)."""
+    resized = picture.convert("L" if channels == 1 else "RGB").resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
+    return np.asarray(resized).reshape(SIDE, SIDE, channels)
+
+
+def full(picture: Picture) -> Pixels:
+    """A picture as (256, 256, 3)."""
+    resized = picture.convert("RGB")
+    if resized.size != (FULL, FULL):
+        resized = resized.resize((FULL, FULL), PIL.Image.Resampling.BILINEAR)
+    return np.asarray(resized)
+
+
+def conditions(kind: str, images: Mapping[str, Picture]) -> Pixels:
+    """The condition images of a kind as (96, 96, channels), side by side in the order of `CONDITIONS`."""
+    arrays = [small(images[role], channels) for role, channels in CONDITIONS[kind]]
+    return np.concatenate(arrays, -1) if arrays else np.zeros((SIDE, SIDE, 0), np.uint8)
+
+
+def tokens_of(kind: str, texts: Mapping[str, str]) -> list[str]:
+    """The words of a sample's texts, in lower case, with a dot between texts."""
+    return re.findall(r"[a-z]+|[.,|]", " . ".join(texts.get(name, "") for name in TEXTS[kind]).lower())[:LENGTH]
+
+
+def mirrored(tokens: Sequence[str]) -> list[str]:
+    """The words that say of a mirrored picture what these say of the picture."""
+    opposites = {"left": "right", "right": "left"}
+    return [opposites.get(token, token) for token in tokens]
+
+
+def numbered(tokens: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]:
+    """Words as their numbers in a vocabulary, 1 for those that are not in it, and 0 for none up to `LENGTH`."""
+    numbers = [vocabulary.get(token, UNKNOWN) for token in tokens]
+    return numbers + [0] * (LENGTH - len(numbers))
 
 
 @dataclass(frozen=True)
 class TrainedPart:
-    """A network's weights, its words as numbers, and the sizes of the groups of facts that it learnt beside scores."""
+    """A trained network."""
 
     layer: Layer
-    words: Mapping[str, int]
+    """Its weights."""
+    vocabulary: Mapping[str, int]
+    """Its words as numbers."""
     facts: Sequence[int]
+    """Sizes of the groups of facts that it learnt beside scores."""
 
 
 @dataclass(frozen=True)
 class SmallJudge:
-    """The loaded networks by part."""
+    """The loaded networks."""
 
     by: str
+    """Name in results."""
     identity: str
+    """Digest of their weights."""
     parts: Mapping[str, TrainedPart]
+    """The networks by part."""
 
 
 def load(origin: Origin) -> SmallJudge:
@@ -60,50 +135,29 @@ def load(origin: Origin) -> SmallJudge:
             description = json.loads((opened.metadata() or {})["parts"])
             layers: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
             for name in opened.keys():  # noqa: SIM118
-                part, _, below = name.partition(".")
-                layers[part][below] = opened.get_tensor(name).astype(np.float32)
-        parts = {
-            part: TrainedPart(
-                layer, {word: n for n, word in enumerate(description[part]["words"], 2)}, description[part]["facts"]
-            )
-            for part, layer in layers.items()
-        }
+                part, _, key = name.partition(".")
+                layers[part][key] = opened.get_tensor(name).astype(np.float32)
+        parts = {}
+        for part, layer in layers.items():
+            vocabulary = {token: number for number, token in enumerate(description[part]["words"], UNKNOWN + 1)}
+            parts[part] = TrainedPart(layer, vocabulary, description[part]["facts"])
     except FileNotFoundError:
         raise VievalError(f"{path}: no such file of weights") from None
     except Exception as error:  # of a file that anyone may have written
         raise VievalError(f"{path} is no file of vieval_small's weights ({type(error).__name__})") from None
-    network = SmallJudge(f"{path.stem}@sha256:{digest[:16]}, trained on its own drawings only", digest, parts)
-    try:
-        _try_all(network)
-    except (LookupError, TypeError, ValueError):
-        raise VievalError(
-            f"{path} holds no weights of vieval_small as this version has it; install VIEval anew"
-        ) from None
-    return network
-
-
-def _try_all(network: SmallJudge) -> None:
-    """Score black pictures of each kind, for which all weights have to be there and of the right shapes."""
-    black = np.zeros((views.SIDE, views.SIDE, 1), np.uint8)
-    none = np.zeros(views.LENGTH, int)
-    for kind, roles in views.CONDITIONS.items():
-        condition = np.repeat(black, sum(channels for _, channels in roles), -1)
-        sample = {"output": np.repeat(black, 3, -1), "condition": condition, "words": none, "mirrored": none}
-        vieval_small_sc(network, {role: [array] for role, array in {**sample, "kind": kind}.items()})
-    vieval_small_pq(network, {"full": [np.zeros((views.FULL, views.FULL, 3), np.uint8)]})
+    return SmallJudge(f"{path.stem}@sha256:{digest[:16]}, trained on its own drawings only", digest, parts)
 
 
 def show_consistency(network: SmallJudge, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
     """Output and conditions at 96 pixels, and the words; `texts` has the sample's kind as `kind`."""
     kind = texts["kind"]
-    known = network.parts[_part_of(kind)].words
-    words = views.words(kind, texts)
+    vocabulary, tokens = network.parts[_part_of(kind)].vocabulary, tokens_of(kind, texts)
     return NetworkInputs(
         {
-            "output": views.small(images["output"]),
-            "condition": views.conditions(kind, images),
-            "words": np.array(views.numbered(words, known)),
-            "mirrored": np.array(views.numbered(views.mirrored(words), known)),
+            "output": small(images["output"]),
+            "condition": conditions(kind, images),
+            "words": np.array(numbered(tokens, vocabulary)),
+            "mirrored": np.array(numbered(mirrored(tokens), vocabulary)),
             "kind": kind,
         }
     )
@@ -111,19 +165,19 @@ def show_consistency(network: SmallJudge, images: Mapping[str, Picture], texts: 
 
 def show_quality(network: SmallJudge, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
     """The output at 256 pixels."""
-    return NetworkInputs({"full": views.full(images["output"])})
+    return NetworkInputs({"full": full(images["output"])})
 
 
 def vieval_small_sc(network: SmallJudge, batch: Mapping[str, Sequence[Any]]) -> Any:
     """Semantic consistency of an output, in [0, 1]: 1 less the strength of its defect, as a drawing's would be."""
     scores = np.empty(len(batch["kind"]), np.float32)
     for kind in sorted(set(batch["kind"])):
-        rows = [row for row, other in enumerate(batch["kind"]) if other == kind]
-        output, condition, words, mirrored = (
+        rows = [row for row, kind_of_row in enumerate(batch["kind"]) if kind_of_row == kind]
+        output, condition, tokens, mirrored_tokens = (
             np.stack([batch[role][row] for row in rows]) for role in ("output", "condition", "words", "mirrored")
         )
-        plain = {"output": _floats(output), "condition": _floats(condition), "words": words}
-        flipped = {role: plain[role][:, :, ::-1] for role in ("output", "condition")} | {"words": mirrored}
+        plain = {"output": _floats(output), "condition": _floats(condition), "words": tokens}
+        flipped = {role: plain[role][:, :, ::-1] for role in ("output", "condition")} | {"words": mirrored_tokens}
         scores[rows] = _score(network, _part_of(kind), kind, (plain, flipped))
     return scores
 
@@ -143,12 +197,12 @@ def _part_of(kind: str) -> str:
     return next(part for part, (_, kinds) in PARTS.items() if kind in kinds)
 
 
-def _score(network: SmallJudge, part: str, kind: str, views_of_it: Sequence[View]) -> Any:
+def _score(network: SmallJudge, part: str, kind: str, views: Sequence[View]) -> Any:
     """The mean of a part's scores for samples as they are and mirrored, which are as good."""
     compute, of_part = PARTS[part][0], network.parts[part]
     # matrices this small are multiplied no faster by several threads, and forty times slower where processors are busy
     with threadpool_limits(1, "blas"):
-        return sum(compute(of_part.layer, of_part.facts, kind, view) for view in views_of_it) / len(views_of_it)
+        return sum(compute(of_part.layer, of_part.facts, kind, view) for view in views) / len(views)
 
 
 METRICS = (
