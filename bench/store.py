@@ -52,7 +52,7 @@ def keys(who: int, count: int) -> list[str]:
 
 def write(file: Path, who: int, count: int) -> Timed:
     store = Store(file)
-    took = timed(lambda key: store.put(key, "fake", REPLY), keys(who, count))
+    took = timed(lambda key: store.add(key, "fake", REPLY), keys(who, count))
     store.close()
     return took
 

@@ -64,7 +64,7 @@ def test_a_question_about_a_broken_image_is_not_asked_and_the_others_are():
 
 def test_a_reply_that_is_stored_for_a_broken_image_is_not_used(tmp_path):
     store = Store(tmp_path / "r.sqlite")
-    store.put(key_of(question(chat(CUT), digest)), "m", Text("a dog"))
+    store.add(key_of(question(chat(CUT), digest)), "m", Text("a dog"))
     assert isinstance(answered([chat(CUT)], store)[0], Failure)
     store.close()
 

@@ -383,7 +383,7 @@ def test_the_name_of_weights_from_the_hub_has_its_commit():
         class config:
             _commit_hash = "3d74acf"
 
-    assert weights.named(weights.Origin("openai/clip"), Network(), "abc") == "openai/clip@3d74acf"
+    assert weights.weights_name(weights.Origin("openai/clip"), Network(), "abc") == "openai/clip@3d74acf"
 
 
 KILLED = """

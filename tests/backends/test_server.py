@@ -141,13 +141,6 @@ async def test_a_longer_rest_than_the_patience_is_waited_out():
     assert server.stats()["requests"] == 2
 
 
-async def test_a_limit_that_is_never_lifted_ends_the_run():
-    async with faked(FakeServer(faults=lambda number, request: Fault("429")), patience=0.3) as (_, backend):
-        with pytest.raises(VievalError, match="429"):
-            await all_of(backend, 5)
-    assert not backend.usage.failures
-
-
 async def test_a_steady_rate_limit_only_slows_down():
     async with faked(FakeServer(rate_limit=30, retry_after=False), concurrent=4) as (_, backend):
         replies = await all_of(backend, 45)

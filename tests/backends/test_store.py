@@ -45,21 +45,21 @@ def path(tmp_path):
 def test_what_was_put_is_there_for_the_next_who_opens_it(path):
     store = Store(path)
     assert store.get("k") is None
-    store.put("k", "m", Text("é \ud83d"))
+    store.add("k", "m", Text("é \ud83d"))
     store.close()
     assert Store(path).get("k") == Text("é \ud83d")
 
 
 def test_the_first_reply_under_a_key_stays_and_is_the_one_to_use(path):
     one, other = Store(path), Store(path)
-    assert one.put("k", "m", Text("first")) == Text("first")
-    assert other.put("k", "m", Text("second")) == Text("first")
+    assert one.add("k", "m", Text("first")) == Text("first")
+    assert other.add("k", "m", Text("second")) == Text("first")
     assert one.get("k") == other.get("k") == Text("first")
 
 
 def test_a_reply_is_on_disk_as_soon_as_it_is_put(path):
     store = Store(path)
-    store.put("k", "m", Text("x"))
+    store.add("k", "m", Text("x"))
     assert Store(path).get("k") == Text("x")
     assert sqlite3.connect(path).execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
@@ -76,7 +76,7 @@ def test_a_reply_is_on_disk_as_soon_as_it_is_put(path):
 )
 def test_replies_come_back_to_the_last_digit(reply, path):
     store = Store(path)
-    store.put("k", "m", reply)
+    store.add("k", "m", reply)
     assert store.get("k") == from_stored(to_stored(reply)) == reply
 
 
@@ -103,7 +103,7 @@ def test_replies_come_back_to_the_last_digit(reply, path):
 def test_numbers_that_cannot_be_never_enter(reply, path):
     store = Store(path)
     with pytest.raises(ValueError, match=r".+"):
-        store.put("k", "m", reply)
+        store.add("k", "m", reply)
     assert store.get("k") is None
 
 
@@ -124,7 +124,7 @@ def test_a_key_follows_from_what_is_asked_in_any_order_of_its_parts():
 def test_info_export_and_clear(path):
     store = Store(path)
     for key, model in (("b", "one"), ("a", "one"), ("c", "two")):
-        store.put(key, model, Text(key))
+        store.add(key, model, Text(key))
     store.remember("schemas one http://x/v1", "enforced")
     assert [(model, count) for model, count, _, _ in store.info()] == [("one", 2), ("two", 1)]
     assert all(0 < first <= last <= time.time() for _, _, first, last in store.info())
@@ -144,7 +144,7 @@ def test_info_export_and_clear(path):
 
 def test_a_store_of_another_version_is_left_alone(path):
     store = Store(path)
-    store.put("k", "m", Text("x"))
+    store.add("k", "m", Text("x"))
     store.remember("schema", "77")
     store.close()
     before = path.read_bytes()
@@ -163,7 +163,7 @@ def test_a_store_that_fails_in_the_middle_is_an_error_for_the_users_eyes(path):
     store = Store(path)
     with sqlite3.connect(path) as other:
         other.execute("DROP TABLE replies")
-    acts = lambda: store.get("k"), lambda: store.put("k", "m", Text("x")), store.info, store.clear
+    acts = lambda: store.get("k"), lambda: store.add("k", "m", Text("x")), store.info, store.clear
     for act in acts:
         with pytest.raises(VievalError, match="replies.sqlite: the store of replies failed"):
             act()
@@ -194,8 +194,8 @@ def test_two_processes_write_a_store_at_once(path):
         def write():
             store = Store(path)
             for i in range(300):
-                store.put(f"{own} {i}", own, Text(own))
-                store.put(f"both {i}", own, Text(own))
+                store.add(f"{own} {i}", own, Text(own))
+                store.add(f"both {i}", own, Text(own))
                 assert store.get(f"{own} {i}") == Text(own)
 
         return write
@@ -208,7 +208,7 @@ def test_two_processes_write_a_store_at_once(path):
 
 def test_many_who_make_a_store_at_the_same_moment_all_get_it(tmp_path):
     for number in range(10):
-        opening = lambda number=number: Store(tmp_path / f"{number}.sqlite").put("k", "m", Text("x"))  # noqa: E731
+        opening = lambda number=number: Store(tmp_path / f"{number}.sqlite").add("k", "m", Text("x"))  # noqa: E731
         assert in_processes(*[opening] * 4)
 
 
@@ -222,7 +222,7 @@ def test_a_turn_that_sqlite_does_not_wait_for_is_waited_for(path, monkeypatch):
             return super().execute(statement, *values)
 
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Busy))
-    Store(path).put("k", "m", Text("x"))
+    Store(path).add("k", "m", Text("x"))
     assert refusals == []
 
 

@@ -34,31 +34,31 @@ def test_a_fresh_run_asks_anew_and_replaces_whatever_the_clock_printed(path, clo
     clock(ahead)
     old = Store(path)
     for key in ("k", "kept"):
-        old.put(key, "m", Text(f"old {key}"))
+        old.add(key, "m", Text(f"old {key}"))
     old.remember("schemas m http://x", "not enforced")
     clock(0.0)
     fresh = Store(path, refresh=True)
     assert [fresh.get("k"), fresh.remembered("schemas m http://x")] == [None, None]
-    assert fresh.put("k", "m", Text("new")) == Text("new")
-    assert fresh.put("k", "m", Text("newer")) == Text("new")  # which is this run's
+    assert fresh.add("k", "m", Text("new")) == Text("new")
+    assert fresh.add("k", "m", Text("newer")) == Text("new")  # which is this run's
     assert fresh.get("k") == Text("new")
     assert [Store(path).get(key) for key in ("k", "kept")] == [Text("new"), Text("old kept")]
 
 
 @pytest.mark.parametrize("jump", JUMPS)
 def test_a_clock_that_jumps_in_a_fresh_run_asks_nothing_of_it_again(path, clock, jump):
-    Store(path).put("old", "m", Text("old"))
+    Store(path).add("old", "m", Text("old"))
     fresh = Store(path, refresh=True)
-    fresh.put("k", "m", Text("new"))
+    fresh.add("k", "m", Text("new"))
     clock(jump)
     assert fresh.get("k") == Text("new")
-    assert fresh.put("k", "m", Text("newer")) == Text("new")
+    assert fresh.add("k", "m", Text("newer")) == Text("new")
     assert fresh.get("old") is None
 
 
 def test_a_reply_that_another_process_stores_after_a_fresh_run_began_is_of_that_run(path):
     plain, fresh = Store(path), Store(path, refresh=True)
-    plain.put("k", "m", Text("x"))
+    plain.add("k", "m", Text("x"))
     assert fresh.get("k") == Text("x")
     assert Store(path, refresh=True).get("k") is None
 
@@ -69,7 +69,7 @@ def test_to_ask_anew_again_and_again_goes_by_no_clock(path, clock):
         clock(-turn * HOUR)
         kept.ask_anew()
         assert kept.get("k") is None
-        assert kept.put("k", "m", Text(f"{turn}")) == Text(f"{turn}")
+        assert kept.add("k", "m", Text(f"{turn}")) == Text(f"{turn}")
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def test_to_ask_anew_again_and_again_goes_by_no_clock(path, clock):
 )
 def test_an_age_counts_backwards_only(path, clock, stored_at, known):
     clock(stored_at)
-    Store(path).put("k", "m", Text("old"))
+    Store(path).add("k", "m", Text("old"))
     clock(0.0)
     aged = Store(path, max_age=60.0)
     assert (aged.get("k") == Text("old")) is known
-    assert aged.put("k", "m", Text("new")) == Text("old" if known else "new")
+    assert aged.add("k", "m", Text("new")) == Text("old" if known else "new")
     assert Store(path).get("k") == Text("old" if known else "new")  # without an age no time counts
 
 
@@ -138,7 +138,7 @@ from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Text
 store = Store(Path(sys.argv[1]), refresh=sys.argv[3] == "fresh")
 reply = store.get("k")
-print(reply.text if reply else None, store.put("k", "m", Text(sys.argv[4])).text, store.claim("k"))
+print(reply.text if reply else None, store.add("k", "m", Text(sys.argv[4])).text, store.claim("k"))
 if sys.argv[5] == "killed":
     import os; os.kill(os.getpid(), 9)
 """

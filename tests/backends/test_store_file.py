@@ -73,7 +73,7 @@ def test_an_empty_file_and_an_empty_database_become_stores(path):
     Store(path).close()
     path.unlink()
     sqlite3.connect(path).execute("VACUUM").close()
-    Store(path).put("k", "m", Text("x"))
+    Store(path).add("k", "m", Text("x"))
 
 
 # Whose it is.
@@ -85,7 +85,7 @@ def test_a_new_store_is_the_users_alone(path, mask):
     before = os.umask(mask)
     try:
         store = Store(path)
-        store.put("k", "m", Text("x"))
+        store.add("k", "m", Text("x"))
         modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     finally:
         os.umask(before)
@@ -96,7 +96,7 @@ def test_a_new_store_is_the_users_alone(path, mask):
 def test_the_mode_that_a_user_gave_a_store_stays(path):
     Store(path).close()
     path.chmod(0o660)
-    Store(path).put("k", "m", Text("x"))
+    Store(path).add("k", "m", Text("x"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
 
 
@@ -118,8 +118,8 @@ def test_the_mode_that_a_user_gave_a_store_stays(path):
 )
 def test_a_damaged_row_is_absent_and_said_once_and_replaced(path, damage, capsys):
     store = Store(path)
-    store.put("k", "m", Text("right"))
-    store.put("other", "m", Text("else"))
+    store.add("k", "m", Text("right"))
+    store.add("other", "m", Text("else"))
     with sqlite3.connect(path) as database:
         database.execute(damage)
         database.execute("UPDATE replies SET checksum = 'x' WHERE key = 'other'")
@@ -129,18 +129,18 @@ def test_a_damaged_row_is_absent_and_said_once_and_replaced(path, damage, capsys
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "replies.sqlite: a stored reply is damaged and counts as absent" in said
-    assert store.put("k", "m", Text("new")) == Text("new")
+    assert store.add("k", "m", Text("new")) == Text("new")
     assert store.get("k") == Text("new")
     assert [count for _, count, _, _ in store.info()] == [1]
 
 
 def test_a_damaged_row_that_nobody_looked_at_is_no_obstacle_to_a_new_one(path):
     store = Store(path)
-    store.put("k", "m", Text("right"))
+    store.add("k", "m", Text("right"))
     with sqlite3.connect(path) as database:
         database.execute("UPDATE replies SET reply = '{' WHERE key = 'k'")
     database.close()
-    assert store.put("k", "m", Text("new")) == Text("new")
+    assert store.add("k", "m", Text("new")) == Text("new")
     assert Store(path).get("k") == Text("new")
 
 
@@ -177,7 +177,7 @@ def test_a_row_of_the_wrong_types_is_absent_though_its_checksum_is_right(path, t
 def test_a_file_that_was_cut_is_one_line(path):
     store = Store(path)
     for number in range(400):
-        store.put(f"{number}", "m", Text("x" * 500))
+        store.add(f"{number}", "m", Text("x" * 500))
     store.close()
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(VievalError, match=r"replies.sqlite: .*(store of replies failed|cannot be used)") as raised:

@@ -47,17 +47,17 @@ def spools(path):
 
 def test_replies_that_come_while_the_store_is_locked_are_used_and_stored_when_it_is_free(path, locked, hasty, capsys):
     kept = Store(path)
-    kept.put("before", "m", Text("before"))
+    kept.add("before", "m", Text("before"))
     free = locked()
     for number in range(5):
-        assert kept.put(f"{number}", "m", Text(f"reply {number}")) == Text(f"reply {number}")
+        assert kept.add(f"{number}", "m", Text(f"reply {number}")) == Text(f"reply {number}")
     assert [kept.get(key) for key in ("before", "3")] == [Text("before"), Text("reply 3")]
-    assert kept.put("3", "m", Text("another")) == Text("reply 3")
+    assert kept.add("3", "m", Text("another")) == Text("reply 3")
     printed = capsys.readouterr().err
     assert printed.count("replies.sqlite: locked by another process") == 1
     free()
     time.sleep(0.1)
-    kept.put("after", "m", Text("after"))
+    kept.add("after", "m", Text("after"))
     assert spools(path) == []
     other = Store(path)
     assert [other.get(f"{number}") for number in range(5)] == [Text(f"reply {number}") for number in range(5)]
@@ -66,7 +66,7 @@ def test_replies_that_come_while_the_store_is_locked_are_used_and_stored_when_it
 def test_a_run_that_ends_while_the_store_is_locked_leaves_its_replies_to_the_next(path, locked, hasty, capsys):
     kept = Store(path)
     free = locked()
-    kept.put("k", "m", Text("x"))
+    kept.add("k", "m", Text("x"))
     kept.close()
     (spool,) = spools(path)
     assert spool in capsys.readouterr().err
@@ -79,7 +79,7 @@ def test_so_does_one_that_is_killed(path, locked):
     code = "import os, sys; from pathlib import Path; from vieval_plugin.backends.cache import store_file\n"
     code += "from vieval_plugin.backends.cache.store import Store; from vieval_plugin.judges.protocol import Text\n"
     code += "store_file.TURN = 0.05; store = Store(Path(sys.argv[1])); print('open', flush=True); input()\n"
-    code += "store.put('k', 'm', Text('x')); store.put('l', 'm', Text('y')); os.kill(os.getpid(), 9)"
+    code += "store.add('k', 'm', Text('x')); store.add('l', 'm', Text('y')); os.kill(os.getpid(), 9)"
     command = [sys.executable, "-c", code, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "open\n"
@@ -97,11 +97,11 @@ def test_so_does_one_that_is_killed(path, locked):
 
 
 def test_a_fresh_run_replaces_by_what_it_had_to_lay_aside_too(path, locked, hasty):
-    Store(path).put("k", "m", Text("old"))
+    Store(path).add("k", "m", Text("old"))
     fresh = Store(path, refresh=True)
     free = locked()
     assert fresh.get("k") is None
-    fresh.put("k", "m", Text("new"))
+    fresh.add("k", "m", Text("new"))
     assert fresh.get("k") == Text("new")
     fresh.close()
     free()
@@ -111,7 +111,7 @@ def test_a_fresh_run_replaces_by_what_it_had_to_lay_aside_too(path, locked, hast
 def test_what_was_laid_aside_before_replies_are_asked_anew_is_not_the_answer(path, locked, hasty):
     kept = Store(path)
     free = locked()
-    kept.put("k", "m", Text("old"))
+    kept.add("k", "m", Text("old"))
     free()
     time.sleep(0.1)
     kept.ask_anew()
@@ -121,11 +121,11 @@ def test_what_was_laid_aside_before_replies_are_asked_anew_is_not_the_answer(pat
 def test_another_does_not_replace_the_first_reply_when_it_is_free_again(path, locked, hasty):
     kept = Store(path)
     free = locked()
-    kept.put("k", "m", Text("second"))
+    kept.add("k", "m", Text("second"))
     free()
     other = Store(path)
     assert other.get("k") == Text("second")
-    assert kept.put("k", "m", Text("third")) == Text("second")
+    assert kept.add("k", "m", Text("third")) == Text("second")
 
 
 def test_a_store_that_is_locked_when_it_is_opened_is_one_line(path, locked, hasty):
@@ -136,7 +136,7 @@ def test_a_store_that_is_locked_when_it_is_opened_is_one_line(path, locked, hast
 
 
 def test_what_reads_alone_is_not_kept_out(path, locked, hasty):
-    Store(path).put("k", "m", Text("x"))
+    Store(path).add("k", "m", Text("x"))
     locked()
     reopened = Store(path)
     assert reopened.get("k") == Text("x")
@@ -147,7 +147,7 @@ def test_a_store_that_is_full_says_nothing_of_locks(path, hasty):
     kept = Store(path)
     kept._database.execute("PRAGMA max_page_count=8")
     with pytest.raises(VievalError, match="store of replies failed .*free the disk"):
-        [kept.put(f"{number}", "m", Text("x" * 4000)) for number in range(99)]
+        [kept.add(f"{number}", "m", Text("x" * 4000)) for number in range(99)]
 
 
 async def test_a_run_under_a_lock_ends_with_all_replies_and_the_next_asks_nothing(path, locked, hasty, capsys):
@@ -177,7 +177,7 @@ def test_spools_of_a_store_behind_a_link_lie_beside_the_store(tmp_path, hasty):
     kept = Store(link)
     with closing(sqlite3.connect(tmp_path / "real" / "r.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        kept.put("k", "m", Text("x"))
+        kept.add("k", "m", Text("x"))
         other.execute("COMMIT")
     kept.close()
     assert Store(tmp_path / "real" / "r.sqlite").get("k") == Text("x")

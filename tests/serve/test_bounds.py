@@ -9,7 +9,6 @@ import zlib
 import PIL.Image
 import pytest
 
-from tests.attack import files
 from tests.pictures import encoded as picture_file
 from tests.pictures import plain
 from tests.serve.serving import encoded, judged_by, row, serving
@@ -133,12 +132,6 @@ def test_an_expectation_is_met_or_refused_in_the_form_of_the_protocol(path, refu
         assert "Expect" not in json.loads(content)["error"]
 
 
-def test_too_many_samples_are_refused(strict):
-    status, answer = strict.post("/v1/judge", {"samples": [row(b"")] * 4})
-    assert status == 400
-    assert "4 samples" in answer["error"]
-
-
 @pytest.mark.parametrize(
     "rows",
     [
@@ -236,20 +229,6 @@ def test_bodies_of_all_together_are_bounded():
     assert (status, headers["Retry-After"]) == (503, "2")
 
 
-def test_bytes_that_are_no_http_are_no_harm(strict):
-    for content in (
-        b"\x16\x03\x01\x02\x00",
-        b"GET / HTTP/9.9\r\n\r\n",
-        b"\0" * 1000,
-        b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-    ):
-        with connected(strict) as stranger:
-            stranger.sendall(content)
-            stranger.shutdown(socket.SHUT_WR)
-            answered(stranger)
-    assert fine(strict)
-
-
 @pytest.mark.parametrize(
     "lines",
     [
@@ -283,20 +262,6 @@ def test_a_chunk_that_breaks_off_later_is_one_line(strict, caplog):
     assert not any(record.exc_info for record in caplog.records)
     assert strict.front.bodies.bytes_open == 0
     assert fine(strict)
-
-
-def test_images_of_the_attack_suite_fail_alone(tmp_path):
-    samples, lines, _ = files.hostile_samples(tmp_path, 0)
-    images = [path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file() and path != samples]
-    images = [image for image in images if len(image) < 2**20]
-    with serving("--reward", "r=sharpness") as running:
-        status, answer = running.post("/v1/judge", {"samples": [row(image, kind="tig") for image in images]})
-        assert fine(running)
-    assert status == 200
-    assert len(lines) > 1
-    assert len(answer["failed"]) > 3
-    assert all(one["reason"] for one in answer["verdicts"] if one["failed"])
-    assert all(one["value"] is not None for one in answer["verdicts"] if not one["failed"])
 
 
 def test_connections_that_say_nothing_lock_nobody_out():

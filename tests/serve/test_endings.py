@@ -121,7 +121,7 @@ def test_the_store_keeps_the_newest(tmp_path):
 
     store = Store(tmp_path / "replies.sqlite")
     for number in range(2500):
-        store.put(f"{number:04}", "m", Text(str(number)))
+        store.add(f"{number:04}", "m", Text(str(number)))
     store.keep_newest(1000)
     assert store.info()[0][1] == 1000
     assert store.get("2499") is not None

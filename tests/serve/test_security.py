@@ -47,11 +47,6 @@ def test_whoever_lacks_the_token_is_told_so(tokened, header):
     assert tokened.get("/live") == (200, {"status": "ok"})
 
 
-def test_many_guesses_are_refused_and_the_server_lives(tokened):
-    assert {tokened.get("/health", Authorization=f"Bearer {TOKEN[:-1]}{n}")[0] for n in range(200)} == {401}
-    assert tokened.get("/health", Authorization=f"Bearer {TOKEN}")[0] == 200
-
-
 @pytest.fixture
 def open_to_all():
     with serving("--reward", "r=sharpness") as running:
@@ -114,10 +109,6 @@ def test_a_target_that_names_another_server_is_refused(open_to_all, target, stat
     connection.request("CONNECT" if "/" not in target else "GET", target)
     assert connection.getresponse().status == status
     connection.close()
-
-
-def test_the_servers_own_page_may(open_to_all):
-    assert open_to_all.post("/v1/judge", {"samples": []}, Origin=open_to_all.url)[0] == 200
 
 
 @pytest.mark.parametrize(

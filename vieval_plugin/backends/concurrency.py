@@ -39,8 +39,8 @@ class DaemonPool(ThreadPoolExecutor):
     """
 
     def __init__(self, threads: int | None = None, name: str = "pool") -> None:
-        self._most, self._name = threads or min(32, (os.cpu_count() or 1) + 4), name
-        super().__init__(self._most, name)  # an event loop takes executors of that class alone
+        self._max_threads, self._name = threads or min(32, (os.cpu_count() or 1) + 4), name
+        super().__init__(self._max_threads, name)  # an event loop takes executors of that class alone
         self._jobs: _Jobs = SimpleQueue()
         self._free_threads, self._change, self._is_shut_down = threading.Semaphore(0), threading.Lock(), False
         self._daemons: list[threading.Thread] = []
@@ -53,7 +53,7 @@ class DaemonPool(ThreadPoolExecutor):
         with self._change:
             if self._is_shut_down:
                 raise RuntimeError(f"the pool of threads {self._name} is closed")
-            if not self._free_threads.acquire(blocking=False) and len(self._daemons) < self._most:
+            if not self._free_threads.acquire(blocking=False) and len(self._daemons) < self._max_threads:
                 name = f"{self._name}_{len(self._daemons)}"
                 thread = threading.Thread(target=_work, args=(self._jobs, self._free_threads), name=name, daemon=True)
                 thread.start()

@@ -34,10 +34,9 @@ def fault(reply: Reply) -> str | None:
         fine = fine and (reply.cut is None or isinstance(reply.cut, bool))
         return None if fine else "an answer that is no text, or a number of tokens that is none"
     if isinstance(reply, Probabilities):
-        pairs = list(zip(reply.low, reply.high, strict=False))
-        fine = len(reply.low) == len(reply.high) and all(
-            _is_number(low) and _is_number(high) and 0 <= low <= high <= 1 for low, high in pairs
-        )
+        pairs = zip(reply.low, reply.high, strict=False)
+        fine = all(_is_number(low) and _is_number(high) and 0 <= low <= high <= 1 for low, high in pairs)
+        fine = fine and len(reply.low) == len(reply.high)
         return None if fine else f"probabilities that are none: {_numbers_or_type_names([*reply.low, *reply.high])}"
     if isinstance(reply, Measurement) and not (_is_number(reply.value) and math.isfinite(reply.value)):
         return f"a measurement that is no number: {_numbers_or_type_names([reply.value])}"
@@ -51,23 +50,23 @@ def log_probability(value: Any) -> float:
     return min(number, 0.0)
 
 
-def probabilities(listed: Mapping[str, Any], continuations: Sequence[str]) -> Probabilities | Failure:
+def probabilities(likeliest: Mapping[str, Any], continuations: Sequence[str]) -> Probabilities | Failure:
     """Bounds on the probability of each continuation, from the log-probabilities of the likeliest first tokens.
 
     One that is not listed is at most as likely as the least likely listed, and as what the listed leave over. One
     listed value that is none spoils all, as the others bound what is not listed.
     """
     try:
-        known = {token: math.exp(log_probability(value)) for token, value in listed.items()}
+        by_token = {token: math.exp(log_probability(value)) for token, value in likeliest.items()}
     except ValueError as error:
         return Failure(Status.API_ERROR, str(error))
-    if not known:
+    if not by_token:
         return Failure(Status.API_ERROR, "no log-probabilities came with the answer")
-    if (total := math.fsum(known.values())) > _MOST_IN_ALL:
+    if (total := math.fsum(by_token.values())) > _MOST_IN_ALL:
         return Failure(Status.API_ERROR, f"log-probabilities of one token that add up to a probability of {total:.3g}")
-    leftover = max(0.0, min(1.0 - total, min(known.values())))
-    low = tuple(known.get(c, 0.0) for c in continuations)
-    high = tuple(known.get(c, leftover) for c in continuations)
+    leftover = max(0.0, min(1.0 - total, min(by_token.values())))
+    low = tuple(by_token.get(continuation, 0.0) for continuation in continuations)
+    high = tuple(by_token.get(continuation, leftover) for continuation in continuations)
     return Probabilities(low, high)
 
 

@@ -32,13 +32,13 @@ class TokenIds:
 
     def __init__(self, model: str, post: Post) -> None:
         self._model, self._post = model, post
-        self._known: dict[str, asyncio.Task[list[int] | None]] = {}
+        self._tasks: dict[str, asyncio.Task[list[int] | None]] = {}
 
-    async def of(self, text: str) -> list[int] | None:
+    async def ids_of(self, text: str) -> list[int] | None:
         """The ids of a text's tokens, or None where the server does not tell."""
-        if text not in self._known:
-            self._known[text] = asyncio.ensure_future(self._ask(text))
-        return await asyncio.shield(self._known[text])
+        if text not in self._tasks:
+            self._tasks[text] = asyncio.ensure_future(self._ask(text))
+        return await asyncio.shield(self._tasks[text])
 
     async def _ask(self, text: str) -> list[int] | None:
         body = {"model": self._model, "prompt": text, "add_special_tokens": False}
@@ -51,9 +51,9 @@ class TokenIds:
 
     async def close(self) -> None:
         """Ask nothing more."""
-        for task in self._known.values():
+        for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*self._known.values(), return_exceptions=True)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
 
 async def narrowed_bounds(
@@ -66,45 +66,33 @@ async def narrowed_bounds(
     """
     if sum(bounds.high) - sum(bounds.low) <= CLOSE_ENOUGH:
         return bounds
-    tokens = await asyncio.gather(*(ids.of(continuation) for continuation in continuations))
+    tokens = await asyncio.gather(*(ids.ids_of(continuation) for continuation in continuations))
     if any(token_ids is None for token_ids in tokens):
         return bounds
-    bounds_by_continuation = dict(enumerate(zip(bounds.low, bounds.high, strict=True)))
+    pairs = list(zip(bounds.low, bounds.high, strict=True))
     # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
     by_token: dict[tuple[int, ...], list[int]] = {}
-    for place, token_ids in enumerate(tokens):
-        by_token.setdefault(tuple(token_ids or ()), []).append(place)
-    for token, places in by_token.items():
-        exact_place = next(
-            (
-                p
-                for p in places
-                if bounds_by_continuation[p][0] == bounds_by_continuation[p][1] and bounds_by_continuation[p][0] > 0
-            ),
-            places[0],
-        )
-        bounds_by_continuation |= dict.fromkeys((p for p in places if p != exact_place), (0.0, 0.0))
-        if bounds_by_continuation[exact_place][0] != bounds_by_continuation[exact_place][1]:
-            bounds_by_continuation[exact_place] = await _close(*bounds_by_continuation[exact_place], token, body, post)
-    return Probabilities(*zip(*(bounds_by_continuation[place] for place in range(len(continuations))), strict=True))
-
-
-async def _close(
-    low: float, high: float, token: tuple[int, ...], body: Mapping[str, Any], post: Post
-) -> tuple[float, float]:
-    if len(token) != 1:
-        return 0.0, 0.0
-    value, _ = await _allowed_token_probability({**body, "allowed_token_ids": list(token)}, post)
-    return (low, high) if value is None or value > high * (1 + 1e-6) else (value, value)
+    for index, token_ids in enumerate(tokens):
+        by_token.setdefault(tuple(token_ids or ()), []).append(index)
+    for token, indices in by_token.items():
+        exact = next((index for index in indices if 0 < pairs[index][0] == pairs[index][1]), indices[0])
+        low, high = pairs[exact]
+        for index in indices:
+            pairs[index] = 0.0, 0.0
+        if low == high:
+            pairs[exact] = low, high
+        elif len(token) == 1:
+            value, _ = await _allowed_token_probability({**body, "allowed_token_ids": list(token)}, post)
+            pairs[exact] = (low, high) if value is None or value > high * (1 + 1e-6) else (value, value)
+    return Probabilities(*zip(*pairs, strict=True))
 
 
 async def _allowed_token_probability(body: Mapping[str, Any], post: Post) -> tuple[float | None, int | None]:
     """The probability of the only token that a request allows, None where the server does not tell; and tokens in."""
     try:
         answer = await post("chat/completions", {**body, "top_logprobs": 0})
-        return math.exp(log_probability(answer["choices"][0]["logprobs"]["content"][0]["logprob"])), tokens_of(answer)[
-            0
-        ]
+        value = log_probability(answer["choices"][0]["logprobs"]["content"][0]["logprob"])
+        return math.exp(value), tokens_of(answer)[0]
     except (Refused, KeyError, IndexError, TypeError, ValueError):
         return None, None
 
@@ -112,8 +100,8 @@ async def _allowed_token_probability(body: Mapping[str, Any], post: Post) -> tup
 Tokens: TypeAlias = tuple[int, ...]
 Bounds: TypeAlias = tuple[float, float]
 """The lowest and the highest that a probability can be."""
-Known: TypeAlias = Mapping[Tokens, Mapping[int, Bounds]]
-"""By prefix, what is known of each token after it."""
+BoundsByPrefix: TypeAlias = dict[Tokens, dict[int, Bounds]]
+"""By prefix, bounds on the probability of each token after it."""
 
 UNKNOWN: Bounds = (0.0, 1.0)
 
@@ -131,58 +119,57 @@ def tokens_by_prefix(texts: Iterable[Tokens]) -> dict[Tokens, tuple[int, ...]]:
     return {prefix: tuple(following[prefix]) for prefix in sorted(following, key=len)}
 
 
-def from_token_bounds(answers: Sequence[Tokens | None], known: Known) -> Probabilities:
+def from_token_bounds(answers: Sequence[Tokens | None], bounds: BoundsByPrefix) -> Probabilities:
     """The probability of each text that the answer begins with its tokens and with those of no longer one.
 
     Args:
         answers: the tokens of each, None where it has none of its own; of the same tokens the first counts.
-        known: what is known of single tokens.
+        bounds: those of single tokens.
 
-    >>> found = from_token_bounds([(1,), (1, 0)], {(): {1: (0.5, 0.5)}, (1,): {0: (0.25, 0.25)}})
-    >>> found.low
+    >>> from_token_bounds([(1,), (1, 0)], {(): {1: (0.5, 0.5)}, (1,): {0: (0.25, 0.25)}}).low
     (0.375, 0.125)
     """
     texts = {tokens for tokens in answers if tokens}
     after = tokens_by_prefix(texts)
 
     def through(tokens: Tokens) -> Bounds:
-        ends = [known.get(tokens[:n], {}).get(token, UNKNOWN) for n, token in enumerate(tokens)]
+        ends = [bounds.get(tokens[:n], {}).get(token, UNKNOWN) for n, token in enumerate(tokens)]
         return math.prod(low for low, _ in ends), math.prod(high for _, high in ends)
 
     def onwards(prefix: Tokens) -> Bounds:
         """The probability that the answer goes on to a longer text of those asked for."""
         low = high = 0.0
         for token in after.get(prefix, ()):
-            least, most = known.get(prefix, {}).get(token, UNKNOWN)
-            continuation_bounds = (1.0, 1.0) if (*prefix, token) in texts else onwards((*prefix, token))
-            low, high = low + least * continuation_bounds[0], high + most * continuation_bounds[1]
+            token_low, token_high = bounds.get(prefix, {}).get(token, UNKNOWN)
+            rest_low, rest_high = (1.0, 1.0) if (*prefix, token) in texts else onwards((*prefix, token))
+            low, high = low + token_low * rest_low, high + token_high * rest_high
         return min(low, 1.0), min(high, 1.0)
 
     pairs = []
-    for place, tokens in enumerate(answers):
-        if not tokens or tokens in answers[:place]:
+    for index, tokens in enumerate(answers):
+        if not tokens or tokens in answers[:index]:
             pairs.append((0.0, 0.0))
             continue
-        (low, high), (least, most) = through(tokens), onwards(tokens)
-        pairs.append((low * (1 - most), high * (1 - least)))
+        (low, high), (longer_low, longer_high) = through(tokens), onwards(tokens)
+        pairs.append((low * (1 - longer_high), high * (1 - longer_low)))
     return Probabilities(*zip(*pairs, strict=True))
 
 
-def bounds_from_first_tokens(listed: Mapping[str, Any], continuations: Sequence[str]) -> Probabilities | Failure:
+def bounds_from_first_tokens(likeliest: Mapping[str, Any], continuations: Sequence[str]) -> Probabilities | Failure:
     """Bounds on prefixes where only the likeliest first tokens are known, by their text.
 
     A text that is a listed token may still go on to a longer one asked for that is not; one that is not listed may
     begin with any listed token that its text begins with.
     """
-    bounds = probabilities(listed, (*continuations, *listed))
+    bounds = probabilities(likeliest, (*continuations, *likeliest))
     if isinstance(bounds, Failure):
         return bounds
     number = len(continuations)
-    tokens = dict(zip(listed, bounds.low[number:], strict=True))
+    tokens = dict(zip(likeliest, bounds.low[number:], strict=True))
     ends = []
     for text, low, high in zip(continuations, bounds.low, bounds.high, strict=False):
         if text in tokens:
-            goes_on = any(other != text and other.startswith(text) and other not in tokens for other in continuations)
+            goes_on = any(c != text and c.startswith(text) and c not in tokens for c in continuations)
             ends.append((0.0 if goes_on else low, high))
         else:
             prefix_mass = math.fsum(p for token, p in tokens.items() if token and text.startswith(token))
@@ -192,7 +179,7 @@ def bounds_from_first_tokens(listed: Mapping[str, Any], continuations: Sequence[
 
 async def prefix_probabilities(
     answer: Mapping[str, Any],
-    listed: Mapping[str, Any],
+    likeliest: Mapping[str, Any],
     continuations: tuple[str, ...],
     ids: TokenIds,
     body: Mapping[str, Any],
@@ -201,40 +188,40 @@ async def prefix_probabilities(
     """The probabilities of prefixes through a server; exact where it tells tokens and goes on with a turn (vLLM).
 
     Args:
-        answer: that to the request `body`, which listed the likeliest first tokens, `listed`.
+        answer: that to the request `body`.
+        likeliest: the log-probabilities of first tokens that the answer lists.
         continuations: the texts asked for.
         ids: the token ids of texts.
         body: a request for one token.
         post: sends a request.
     """
-    bounds = bounds_from_first_tokens(listed, continuations)
-    spelt = await asyncio.gather(*(ids.of(text) for text in continuations))
+    bounds = bounds_from_first_tokens(likeliest, continuations)
+    spelt = await asyncio.gather(*(ids.ids_of(text) for text in continuations))
     tokens = [tuple(token_ids) for token_ids in spelt if token_ids]
     if isinstance(bounds, Failure) or len(tokens) < len(continuations):
         return bounds
     after = tokens_by_prefix(tokens)
     texts = await _texts_of(after, dict(zip(tokens, continuations, strict=True)), ids)
     firsts = tuple(texts.get((token,), "") for token in after[()])
-    first = probabilities(listed, firsts)
+    first = probabilities(likeliest, firsts)
     if not all(firsts) or isinstance(first, Failure):
         return bounds
     first = await narrowed_bounds(first, firsts, ids, body, post)
-    known: dict[Tokens, dict[int, Bounds]] = {
-        (): dict(zip(after[()], zip(first.low, first.high, strict=True), strict=True))
-    }
-    unknown_prefix_tokens = [
-        (prefix, token)
-        for prefix, following in after.items()
-        for token in following
-        if prefix and known[()][prefix[0]][1] > CLOSE_ENOUGH
-    ]
+    by_prefix: BoundsByPrefix = {(): dict(zip(after[()], zip(first.low, first.high, strict=True), strict=True))}
+    open_tokens = open_prefix_tokens(after, by_prefix[()])
     prompt_length, _ = tokens_of(answer)
-    requests = (
-        _after(texts[prefix], len(prefix), token, prompt_length, body, post) for prefix, token in unknown_prefix_tokens
-    )
-    for (prefix, token), ends in zip(unknown_prefix_tokens, await asyncio.gather(*requests), strict=True):
-        known.setdefault(prefix, {})[token] = ends
-    return from_token_bounds(tokens, known)
+    requests = [_after(texts[prefix], len(prefix), token, prompt_length, body, post) for prefix, token in open_tokens]
+    for (prefix, token), ends in zip(open_tokens, await asyncio.gather(*requests), strict=True):
+        by_prefix.setdefault(prefix, {})[token] = ends
+    return from_token_bounds(tokens, by_prefix)
+
+
+def open_prefix_tokens(
+    after: Mapping[Tokens, tuple[int, ...]], first: Mapping[int, Bounds]
+) -> list[tuple[Tokens, int]]:
+    """Tokens to ask about, each with the prefix before it: those of prefixes whose first token may count."""
+    prefixes = [prefix for prefix in after if prefix and first[prefix[0]][1] > CLOSE_ENOUGH]
+    return [(prefix, token) for prefix in prefixes for token in after[prefix]]
 
 
 async def _texts_of(
@@ -246,7 +233,7 @@ async def _texts_of(
     for tokens in sorted(short - set(texts)):
         text = next(continuation for longer, continuation in continuations.items() if longer[: len(tokens)] == tokens)
         for end in range(1, len(text)):
-            if tuple(await ids.of(text[:end]) or ()) == tokens:
+            if tuple(await ids.ids_of(text[:end]) or ()) == tokens:
                 texts[tokens] = text[:end]
                 break
     return texts

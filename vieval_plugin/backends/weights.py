@@ -19,11 +19,14 @@ from vieval_plugin.text.untrusted import exists, isdir, path_of
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of weights: a name on the hub or a path, which revision of it, and the device that they go to."""
+    """The origin of weights."""
 
     model: str
+    """A name on the hub, or a path."""
     revision: str | None = None
+    """Revision on the hub."""
     device: str = "auto"
+    """Device that they go to."""
 
 
 def library(name: str) -> Any:
@@ -66,9 +69,8 @@ def pretrained(architecture: str, kind: str, origin: Origin, processor: str = ""
     try:
         config = transformers.AutoConfig.from_pretrained(where, trust_remote_code=False, **revision_options)
         if config.model_type != kind:
-            raise VievalError(
-                f"{where} is of the architecture {config.model_type}, and {kind} is needed ({architecture})"
-            )
+            needed = f"{kind} is needed ({architecture})"
+            raise VievalError(f"{where} is of the architecture {config.model_type}, and {needed}")
         has_bundled_processor = not processor or processor == origin.model
         images = transformers.AutoImageProcessor.from_pretrained(
             where if has_bundled_processor else hub_name_or_folder(processor),
@@ -123,7 +125,7 @@ def identity(network: Any, *preparing: str) -> str:
     return digest.hexdigest()
 
 
-def named(origin: Origin, network: Any, digest: str) -> str:
+def weights_name(origin: Origin, network: Any, digest: str) -> str:
     """The name of weights in results: their name with the commit that was loaded, or with the beginning of their digest."""
     commit = getattr(getattr(network, "config", None), "_commit_hash", None)  # a folder has none
     return f"{origin.model}@{commit or f'sha256:{digest[:16]}'}"
@@ -146,18 +148,17 @@ def why_not(where: str, revision: str | None, error: Exception) -> str:
     """The reason why weights cannot be loaded, in one line that says what to do."""
     if not isdir(where) and isinstance(error, OSError):
         version = f" in revision {revision}" if revision else ""
-        return (
-            f"the weights {where}{version} are neither on this machine nor to be had from the hub; check the name, or "
-            "give a folder that holds them (name=FOLDER in --model_args, --scorer FOLDER, or scorers.NAME.model)"
-        )
+        remedy = "give a folder that holds them (name=FOLDER in --model_args, --scorer FOLDER, or scorers.NAME.model)"
+        message = f"the weights {where}{version} are neither on this machine nor to be had from the hub"
+        return f"{message}; check the name, or {remedy}"
     return f"{where} {_unreadable(error)}"
 
 
 def _unreadable(error: Exception) -> str:
-    has_non_tensors = (
-        isinstance(error, (LookupError, EOFError)) or "weights_only" in str(error) or "Weights only" in str(error)
+    is_pickle = (
+        "weights_only" in str(error) or "Weights only" in str(error) or type(error).__name__ == "UnpicklingError"
     )
-    if has_non_tensors or type(error).__name__ == "UnpicklingError":
+    if is_pickle or isinstance(error, (LookupError, EOFError)):
         return "holds more than tensors, or is no file of weights; save it as safetensors"
     return f"cannot be loaded: {line_of(error)}"
 

@@ -89,6 +89,12 @@ class Store:
     than so many seconds, or of the future. While another process has the file locked, replies go into a file beside it.
     """
 
+    # States of the file, as this process sees it:
+    # - free: each write is made at once, and what is in the spool goes in before it;
+    # - locked by another process until `_locked_until`: no write waits for it, replies go into the spool, and a lease is
+    #   had where nobody else holds one; a write that must be made (`_write`) waits for its turn.
+    # States of a question: nobody's, leased (a row of `claims` until its time is up), stored (a row of `replies`).
+
     def __init__(self, path: Path, refresh: bool = False, max_age: float | None = None) -> None:
         """Open or create the file. VievalError if it is no store, of another version, or cannot be written."""
         self.path = path
@@ -115,7 +121,7 @@ class Store:
         row = self._spool.rows.get(key)
         return from_stored(row["reply"]) if row and row["run"] >= self._since else None
 
-    def put(self, key: str, model: str, reply: Answer) -> Answer:
+    def add(self, key: str, model: str, reply: Answer) -> Answer:
         """Store a reply and return the one to use: the first under a key stays, so that two processes have the same.
 
         ValueError for a reply with values that none can have.
@@ -194,9 +200,9 @@ class Store:
         self._write("VACUUM")
         return deleted
 
-    def keep_newest(self, most: int) -> None:
+    def keep_newest(self, number: int) -> None:
         """Delete the oldest replies above so many, a few at a time, so that nobody else is held up."""
-        rows = self._rows("SELECT stored FROM replies ORDER BY stored DESC LIMIT 1 OFFSET ?", (most,))
+        rows = self._rows("SELECT stored FROM replies ORDER BY stored DESC LIMIT 1 OFFSET ?", (number,))
         while rows and self._write(
             "DELETE FROM replies WHERE key IN (SELECT key FROM replies WHERE stored <= :stored LIMIT 1000)",
             {"stored": rows[0][0]},

@@ -37,11 +37,14 @@ _MARK = secrets.token_hex(16)  # stands for an image while a body is written, an
 
 @dataclass(frozen=True)
 class Encoded:
-    """An image ready to be sent: a data URL, the digest of the bytes in it, and what a verdict is to take note of."""
+    """An image ready to be sent."""
 
     url: str
+    """Its data URL."""
     digest: str
+    """Digest of the bytes in it."""
     notes: tuple[str, ...] = ()
+    """Notes for the verdict."""
 
 
 class ImageEncoder:
@@ -84,14 +87,14 @@ def encode(image: Image, max_pixels: int | None = None) -> Encoded:
     """Encode one image now; VievalError if it cannot be read or decoded."""
     data = read_bytes(image)  # once: what is sent must be what was decoded
     media = next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)
-    most = MAX_PIXELS if max_pixels is None else MOST_TO_SHRINK
-    pixels = math.prod(size(image, data, most))
+    limit = MAX_PIXELS if max_pixels is None else MOST_TO_SHRINK
+    pixels = math.prod(size(image, data, limit))
     too_large = max_pixels is not None and pixels > max_pixels
     with decoding(pixels):
         file_bytes = without_metadata(data) if media and not too_large and _is_plain(image, data) else None
         if file_bytes is not None:
             return _encoded(file_bytes, media)
-        picture, examined = upright(image, data, most if too_large else MAX_PIXELS)
+        picture, examined = upright(image, data, limit if too_large else MAX_PIXELS)
         png = _as_png(picture, max_pixels if too_large else None, colour_chunks(data))
     return _encoded(png, "image/png", (TURNED,) * examined.turned + (SHRUNK,) * too_large)
 
@@ -147,8 +150,11 @@ class File:
     """A file of a form."""
 
     name: str
+    """Its name."""
     content: bytes
+    """Its bytes."""
     kind: str = "image/png"
+    """Its media type."""
 
 
 class FormBody(dict[str, Any]):
@@ -162,10 +168,10 @@ def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
     import aiohttp
 
     form = aiohttp.FormData(quote_fields=False)
-    for name, value in body.items():
-        for field_value in value if isinstance(value, list) else [value]:
-            if isinstance(field_value, File):
-                form.add_field(name, field_value.content, filename=field_value.name, content_type=field_value.kind)
+    for name, field in body.items():
+        for value in field if isinstance(field, list) else [field]:
+            if isinstance(value, File):
+                form.add_field(name, value.content, filename=value.name, content_type=value.kind)
             else:
-                form.add_field(name, str(field_value))
+                form.add_field(name, str(value))
     return form, {}

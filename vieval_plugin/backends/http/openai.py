@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from vieval_plugin.backends.http.responses import (
     Refused,
     finish_reason,
     first_token,
+    parsed_json,
     reply_of,
     text_of,
     tokens_of,
@@ -27,8 +27,8 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Reply, Status
 from vieval_plugin.text.redaction import redacted
 
-_MOST_COUNTED = 1 << 20  # questions of a run whose answers in the store are known to be its own
-_LISTED = 20  # what OpenAI and vLLM list at most, unless told otherwise
+_MOST_OWN = 1 << 20  # questions of a run whose answers in the store are known to be its own
+_TOP_LOGPROBS = 20  # what OpenAI and vLLM list at most, unless told otherwise
 _PROBE = {
     "type": "object",
     "properties": {"probe": {"const": "vieval"}},
@@ -42,11 +42,14 @@ _SCHEMA_REFUSED = ("HTTP 400", "HTTP 422")
 
 @dataclass(frozen=True)
 class Sampling:
-    """Sampling options of a model; `extra` goes into the request as it is."""
+    """Sampling options of a model."""
 
     temperature: float = 0.0
+    """Temperature of chats."""
     max_tokens: int | None = None
+    """Most tokens of an answer, None for what the judge asks for."""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of a request, which go into it as they are."""
 
     def limit(self, ask: Chat | Likelihood) -> int:
         """The most tokens of an answer; one where probabilities are asked for."""
@@ -73,9 +76,7 @@ class OpenAIBackend:
         self._leases = Leases(store, server.longest_question) if store else None
         self._images = ImageEncoder(max_pixels)
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
-        self._asked: set[int] = (
-            set()
-        )  # hashes of questions, to tell their answers in the store from those of other runs
+        self._own_keys: set[int] = set()  # hashes of this run's questions, whose answers in the store are its own
         self._schemas: asyncio.Task[bool] | None = None
         self._refused_schemas: list[Mapping[str, Any]] = []
         self._refused_repetition = False
@@ -104,13 +105,11 @@ class OpenAIBackend:
         `repeat` numbers the times the same question is meant to be answered anew.
         """
         try:
-            images = {p: await self._images.encode(p) for m in ask.messages for p in m.parts if isinstance(p, Image)}
+            images = await self._encoded(ask)
         except VievalError as error:
             return self._failed(Failure(Status.TOOL_ERROR, str(error)), "unreadable image")
-        return noted(
-            await self._stored_or_asked(ask, images, repeat),
-            (note for encoded in images.values() for note in encoded.notes),
-        )
+        reply = await self._stored_or_asked(ask, images, repeat)
+        return noted(reply, (note for encoded in images.values() for note in encoded.notes))
 
     async def look_up(self, ask: Chat | Likelihood) -> tuple[str, Answer | None] | None:
         """The key of a question and the reply that the store holds, if any; None where an image cannot be read.
@@ -118,11 +117,14 @@ class OpenAIBackend:
         Nothing is asked.
         """
         try:
-            images = {p: await self._images.encode(p) for m in ask.messages for p in m.parts if isinstance(p, Image)}
+            key = self._key(ask, await self._encoded(ask), 0)
         except VievalError:
             return None
-        key = self._key(ask, images, 0)
         return key, self._store.get(key) if self._store else None
+
+    async def _encoded(self, ask: Chat | Likelihood) -> dict[Image, Encoded]:
+        images = [part for message in ask.messages for part in message.parts if isinstance(part, Image)]
+        return {image: await self._images.encode(image) for image in images}
 
     async def _stored_or_asked(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
         key = self._key(ask, images, repeat)
@@ -142,7 +144,7 @@ class OpenAIBackend:
 
     def _cached(self, key: str, stored: Answer) -> Answer:
         """A stored reply, counted: to a question of an earlier run, or of this one."""
-        if hash(key) in self._asked:
+        if hash(key) in self._own_keys:
             self.usage.repeated += 1
         else:
             self.usage.cached += 1
@@ -158,9 +160,9 @@ class OpenAIBackend:
                 return self._cached(key, stored)
             reply = await self._reply(ask, images)
             if final(reply):
-                reply, is_stored = self._store.put(key, self.model, reply), True
-                if len(self._asked) < _MOST_COUNTED:
-                    self._asked.add(hash(key))
+                reply, is_stored = self._store.add(key, self.model, reply), True
+                if len(self._own_keys) < _MOST_OWN:
+                    self._own_keys.add(hash(key))
             return reply
         finally:
             self._leases.finish(key, is_stored)
@@ -227,17 +229,20 @@ class OpenAIBackend:
         if ask.definition == "sequence_mean":
             reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
             return Failure(Status.API_ERROR, reason)
-        body = self._body(ask.messages, self.sampling.limit(ask), images) | {"logprobs": True, "top_logprobs": _LISTED}
+        body = self._body(ask.messages, self.sampling.limit(ask), images) | {
+            "logprobs": True,
+            "top_logprobs": _TOP_LOGPROBS,
+        }
         answer = self._count_tokens(await self._post(body))
         try:
-            listed = first_token(answer)
+            likeliest = first_token(answer)
         except ValueError as error:
             return Failure(Status.API_ERROR, f"the server sent {error}")
-        if not listed:
+        if not likeliest:
             return Failure(Status.API_ERROR, "the server sent no log-probabilities")
         if ask.definition == "beginning":
-            return await prefix_probabilities(answer, listed, ask.continuations, self._ids, body, self._server.post)
-        bounds = probabilities(listed, ask.continuations)
+            return await prefix_probabilities(answer, likeliest, ask.continuations, self._ids, body, self._server.post)
+        bounds = probabilities(likeliest, ask.continuations)
         if isinstance(bounds, Failure):
             return bounds
         return await narrowed_bounds(bounds, ask.continuations, self._ids, body, self._server.post)
@@ -283,8 +288,8 @@ class OpenAIBackend:
 
     async def _probe_schemas(self) -> bool:
         name = f"schemas {self.model} {' '.join(map(redacted, self._server.options.urls))}"
-        if self._store and (known := self._store.remembered(name)):
-            return known == "enforced"
+        if self._store and (remembered := self._store.remembered(name)):
+            return remembered == "enforced"
         body = self._body([Message("user", ("Say hello.",))], 64, {}) | {"response_format": response_format(_PROBE)}
         try:
             answer = await self._post(body)
@@ -294,19 +299,12 @@ class OpenAIBackend:
             enforced, is_probe_conclusive = False, True
         else:
             text = text_of(answer)
-            enforced = _is_probe(text)
+            enforced = parsed_json(text) == {"probe": "vieval"}
             # nor does an answer that was cut
             is_probe_conclusive = enforced or (finish_reason(answer) == "stop" and bool(text.strip()))
         if self._store and is_probe_conclusive:
             self._store.remember(name, "enforced" if enforced else "not enforced")
         return enforced
-
-
-def _is_probe(text: str) -> bool:
-    try:
-        return bool(json.loads(text) == {"probe": "vieval"})
-    except (ValueError, RecursionError):
-        return False
 
 
 def message_document(message: Message, url_of: Callable[[Image], Any]) -> dict[str, Any]:

@@ -14,26 +14,29 @@ SHORTEST_REST = 1.0  # what a server that says "too many requests" is left alone
 FIRST_REST, LONGEST_REST = 2.0, 30.0  # what it is believed at first, and at most
 LONGEST_REST_WHEN_DOWN = 8.0  # at most after an error of the server, which may be back at any moment
 AVOIDED = 5.0
-REMEMBERED, MOST = 8, 0.75  # of so many requests
+LAST_REQUESTS, MAJORITY = 8, 0.75
 DENIED_IN_A_ROW = 20
 
 
 @dataclass(eq=False)
 class Attempts:
-    """The tries of a request so far.
+    """The tries of a request so far."""
 
-    `sends` are all its tries, `tries` those that count: a reply "too many requests" is half a one, and none where most
-    requests get it. They begin anew when the server is found to be away. `vain` counts how often the server was found
-    to be well and the request failed all the same, `returns` how often the server answered something between two
-    absences.
-    """
+    # States: trying (`tries` grow up to `retries` + 1), and spent, when it is asked whether the server is well. If it is,
+    # one more try is made and then the request is given up; if it is away, tries begin anew, as only patience counts then.
 
     retries: int
+    """Tries after the first."""
     sends: int = 0
+    """All its tries."""
     tries: float = 0.0
+    """Those that count: "too many requests" is half a one, and none where most requests get it."""
     vain: int = 0
+    """Times that the server was found to be well and the request failed all the same."""
     returns: int = 0
+    """Times that the server answered something between two absences."""
     last_absence: float | None = None
+    """Time at which it was last found to be away."""
 
     @property
     def spent(self) -> bool:
@@ -77,21 +80,27 @@ class Attempts:
 
 @dataclass(eq=False)
 class Address:
-    """An address of a server: how it is, and what became of the last requests that were sent to it.
+    """An address of a server."""
 
-    `resting_until`: it asked most requests to wait; `suspect_until`: others are tried first because it failed; `rests`:
-    how often it rested since it answered anything; `has_answered`: whether it ever has; `denied`: refusals in a row
-    that say nothing of the request, such as of a key.
-    """
+    # States: well; suspect after a failed try, when others go first, until it answers; resting, when most of the last
+    # requests were told to wait and nothing is sent to it, for longer with each rest in a row.
 
     url: str
+    """The address."""
     in_flight: int = 0
+    """Requests under way."""
     resting_until: float = 0.0
+    """Time until which nothing is sent to it."""
     suspect_until: float = 0.0
+    """Time until which others are tried first."""
     rests: int = 0
+    """Rests since it last answered."""
     has_answered: bool = False
+    """True once it has answered anything."""
     denied: int = 0
+    """Refusals in a row that say nothing of the request, such as of a key."""
     _told_to_wait: OrderedDict[Attempts, bool] = field(default_factory=OrderedDict)
+    """Whether each of the last requests was told to wait."""
 
     def doubtful(self, now: float) -> bool:
         """Return whether others go first: it failed just now, or failed last and a request is finding out how it is."""
@@ -101,7 +110,7 @@ class Address:
         """Note that a request goes there; of the last few it is remembered whether they were told to wait."""
         self._told_to_wait.pop(request, None)
         self._told_to_wait[request] = False
-        if len(self._told_to_wait) > REMEMBERED:
+        if len(self._told_to_wait) > LAST_REQUESTS:
             self._told_to_wait.popitem(last=False)
 
     def note_answer(self) -> None:
@@ -120,7 +129,7 @@ class Address:
         """
         if request in self._told_to_wait:
             self._told_to_wait[request] = True
-        return sum(self._told_to_wait.values()) >= MOST * len(self._told_to_wait)
+        return sum(self._told_to_wait.values()) >= MAJORITY * len(self._told_to_wait)
 
     def start_rest_period(self, seconds: float, now: float, jitter: random.Random, limited: bool) -> None:
         """Leave the address alone for as long as it asks; it is believed more with each rest in a row.

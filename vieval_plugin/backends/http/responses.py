@@ -48,7 +48,7 @@ class Again(Exception):
 
 def answer_of(body: bytes | bytearray) -> dict[str, Any]:
     """The JSON object of a response."""
-    if not isinstance(answer := _parsed(body), dict):
+    if not isinstance(answer := parsed_json(body), dict):
         raise Again("malformed answer", "an answer that is not a JSON object")
     return answer
 
@@ -57,7 +57,7 @@ def failure_of(code: int, body: bytes | bytearray, headers: Mapping[str, str], u
     """The exception for a response that is not 200; `url` is the base address that was called."""
     message, server = redacted(_error_message(body))[:300], redacted(url)
     if 300 <= code < 400:
-        where = _target(url, headers.get("Location", ""))
+        where = _redirect_target(url, headers.get("Location", ""))
         remedy = "redirects are not followed: base_url should be the final address"
         reason = f"a redirect to {where}, which is not followed" if where else "a redirect, which is not followed"
         return Denied(code, reason, f"{server} answers with HTTP {code} ({reason}); {remedy}")
@@ -66,22 +66,18 @@ def failure_of(code: int, body: bytes | bytearray, headers: Mapping[str, str], u
         return Denied(code, message or "refused", f"{server} refuses the key (HTTP {code}); {remedy}")
     if code == 404:
         remedy = "check the name, and that the address ends in /v1"
-        return Denied(
-            code, message or "not found", f"{server} knows no such model or address (HTTP 404: {message}); {remedy}"
-        )
+        ending = f"{server} knows no such model or address (HTTP 404: {message}); {remedy}"
+        return Denied(code, message or "not found", ending)
     if code == 402 or (code == 429 and "insufficient_quota" in message):
-        return Denied(
-            code,
-            message or "no credit",
-            f"{server}: the account of this key has no credit left (HTTP {code}: {message})",
-        )
+        ending = f"{server}: the account of this key has no credit left (HTTP {code}: {message})"
+        return Denied(code, message or "no credit", ending)
     wait = retry_after(headers.get("Retry-After"))
     if code == 429:
         return Again("rate limit", "too many requests (HTTP 429)", wait, limited=True)
     if code >= 500 or code == 408:
         # a proxy's page of HTML says no more than the code
-        said = f": {message[:_SHORT]}" if message and not message.startswith("<") else ""
-        return Again("server error", f"HTTP {code}{said}", wait)
+        detail = f": {message[:_SHORT]}" if message and not message.startswith("<") else ""
+        return Again("server error", f"HTTP {code}{detail}", wait)
     lowered = message.lower()
     if any(sign in lowered for sign in _FILTERED):
         return Refused(Status.REFUSAL, "content filter", f"the server's content filter declined: {message}", code)
@@ -90,7 +86,8 @@ def failure_of(code: int, body: bytes | bytearray, headers: Mapping[str, str], u
     return Refused(Status.API_ERROR, f"HTTP {code}", f"HTTP {code}: {message}", code)
 
 
-def _parsed(body: bytes | bytearray) -> Any:
+def parsed_json(body: str | bytes | bytearray) -> Any:
+    """A document of JSON, None where it is none."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -99,7 +96,7 @@ def _parsed(body: bytes | bytearray) -> Any:
 
 def _error_message(body: bytes | bytearray) -> str:
     """The error's own words and code, in one line."""
-    document = _parsed(body)
+    document = parsed_json(body)
     error = document.get("error", document) if isinstance(document, dict) else document
     if isinstance(error, dict):
         fields = [error.get(name) for name in ("message", "code", "type")]
@@ -109,11 +106,11 @@ def _error_message(body: bytes | bytearray) -> str:
     return " ".join(text[:12000].split())
 
 
-def _target(url: str, location: str) -> str:
+def _redirect_target(url: str, location: str) -> str:
     """The target of a redirect, less what may be a secret: user, query and fragment."""
     target = address_of(location, f"{url}/") if location else None
-    place = f"{target.scheme}://{target.server}{target.path}" if target else ""
-    return redacted(place)[:200] if place.isprintable() else ""
+    address = f"{target.scheme}://{target.server}{target.path}" if target else ""
+    return redacted(address)[:200] if address.isprintable() else ""
 
 
 CUT = {"stop": False, "length": True}
@@ -180,18 +177,14 @@ def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
     ValueError for a value that is no log-probability.
     """
     try:
-        listed = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-        pairs = [(entry["token"], entry["logprob"]) for entry in listed]
+        entries = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        pairs = [(entry["token"], entry["logprob"]) for entry in entries]
     except (KeyError, IndexError, TypeError):
         return {}
-    log_probability_by_token: dict[str, float] = {}
+    by_token: dict[str, float] = {}
     for token, number in pairs:
         value = log_probability(number)
         if not isinstance(token, str):
             raise ValueError("a token that is no text")
-        log_probability_by_token[token] = (
-            min(float(np.logaddexp(log_probability_by_token[token], value)), 0.0)
-            if token in log_probability_by_token
-            else value
-        )
-    return log_probability_by_token
+        by_token[token] = min(float(np.logaddexp(by_token[token], value)), 0.0) if token in by_token else value
+    return by_token

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tqdm import tqdm
@@ -51,32 +51,34 @@ Check: TypeAlias = Callable[[dict[str, Any]], str | None]  # what makes an answe
 CHAT = "chat/completions"
 _MOST_BYTES = 32 << 20
 _CONNECT = 30.0
-_MOST_UNTOLD = 3  # tries in a row that may fail before the user is told
+_SILENT_FAILURES = 3  # tries in a row that may fail before the user is told
 _NO_FILE = "a file cannot be had"
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Addresses of servers, and how to call them.
-
-    `urls` are base addresses that end in /v1; `key` is sent as a bearer token and shown nowhere. `concurrent` bounds
-    requests in flight, `timeout` the seconds without a byte, `deadline` those of a try in all (default: twice
-    `timeout`), `retries` how often a call is tried again while the server answers others; when nothing at all was
-    answered for `patience` seconds, the run stops. `path` is what every such server has, and `hello` the shortest of
-    requests to it.
-    """
+    """Addresses of servers, and how to call them."""
 
     urls: tuple[str, ...]
+    """Base addresses, which end in /v1."""
     key: str = field(default="", repr=False)
+    """Key that is sent as a bearer token and shown nowhere."""
     concurrent: int = 32
+    """Most requests in flight."""
     timeout: float = 600.0
+    """Seconds without a byte after which a try has failed."""
     retries: int = 5
+    """Times that a call is tried again while the server answers others."""
     patience: float = 120.0
+    """Seconds without any answer after which the run stops."""
     deadline: float | None = None
+    """Seconds of a try in all, twice `timeout` by default."""
     path: str = CHAT
+    """Path that every such server has."""
     hello: Mapping[str, Any] = field(
         default_factory=lambda: {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
     )
+    """The shortest of requests to that path."""
 
     @property
     def longest_try(self) -> float:
@@ -90,28 +92,33 @@ class ServerOptions:
 
 @dataclass
 class Usage:
-    """Calls and tokens of a run so far; `seconds` are those of all calls together, which go on side by side.
-
-    `cached` counts questions that earlier runs had answered, and `repeated` those that were the same as another of
-    this run, which was asked once.
-    """
+    """Calls and tokens of a run so far."""
 
     calls: int = 0
+    """Calls that were answered."""
     cached: int = 0
+    """Questions that earlier runs had answered."""
     repeated: int = 0
+    """Questions that were the same as another of this run, which was asked once."""
     measured: int = 0
+    """Measurements that were made."""
     seconds: float = 0.0
+    """Seconds of all calls together, which go on side by side."""
     input_tokens: int = 0
+    """Tokens of questions."""
     output_tokens: int = 0
+    """Tokens of answers."""
     retries: Counter[str] = field(default_factory=Counter)
+    """Further tries by what went wrong."""
     failures: Counter[str] = field(default_factory=Counter)
+    """Failures by kind."""
 
     def as_json(self) -> dict[str, Any]:
         """The counts as JSON values, by name; `dataclasses.asdict` would count the entries of the counters."""
         return {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
+    def __add__(self, usage: Usage) -> Usage:
+        return Usage(**{name: value + getattr(usage, name) for name, value in vars(self).items()})
 
 
 class Server:
@@ -139,9 +146,9 @@ class Server:
         if not self._key.isprintable():
             raise VievalError("the key of a server has a line break or control character in it; set its variable anew")
         if self._key and (url_with_user := next((a.url for a in self._addresses if user_of(a.url)), None)):
+            remedy = "leave out one of the two (OPENAI_API_KEY is the key where no other variable is named)"
             raise VievalError(
-                f"{redacted(url_with_user)}: a user and password in an address and a key cannot be sent both; "
-                "leave out one of the two (OPENAI_API_KEY is the key where no other variable is named)"
+                f"{redacted(url_with_user)}: a user and password in an address and a key cannot be sent both; {remedy}"
             )
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         longest = self.options.longest_try
@@ -169,7 +176,7 @@ class Server:
                 except Again as again:
                     problem = again
             silent = self._failed(address, problem, started)
-            self._tell(address, problem)
+            self._announce_outage(address, problem)
             # what was sent before a rest began says nothing of what comes after it
             late = silent > self.options.patience + address.rest_left(time.monotonic())
             rests = self._rests(request, address, problem)
@@ -208,9 +215,11 @@ class Server:
         elif request.server_is_away(time.monotonic(), self._last_answer):
             raise refused
 
-    def _tell(self, address: Address, problem: Again) -> None:
+    def _announce_outage(self, address: Address, problem: Again) -> None:
         """Say once that a server cannot be reached or fails every request, long before it is given up."""
-        is_down = problem.kind == "connection" or (problem.kind == "server error" and self._unanswered >= _MOST_UNTOLD)
+        is_down = problem.kind == "connection" or (
+            problem.kind == "server error" and self._unanswered >= _SILENT_FAILURES
+        )
         if is_down and not self._outage_announced:
             self._outage_announced = True
             trying = f"trying for {self.options.patience:g} s"
@@ -245,17 +254,17 @@ class Server:
         address.start_rest_period(problem.wait or 0.0, time.monotonic(), self._jitter, problem.limited)
         return True
 
-    def _wait(self, request: Attempts, problem: Again, rests: bool, left: float) -> float:
+    def _wait(self, request: Attempts, problem: Again, rests: bool, patience: float) -> float:
         """Seconds to wait before the next try; a rest of the address is waited out by whoever chooses it.
 
-        The wait ends with the patience `left`, so that a server is tried once more before it is given up.
+        The wait ends with the patience that remains, so that a server is tried once more before it is given up.
         """
         if rests:
             return 0.1 * self._jitter.random()
         if problem.wait is not None:
             return request.retry_after_wait(problem.wait, self._jitter)
         backoff = request.backoff(self._jitter)
-        return backoff if problem.limited else min(backoff, max(left, 0.05))
+        return backoff if problem.limited else min(backoff, max(patience, 0.05))
 
     async def _alive(self, model: Any) -> bool:
         """Return whether a server answers the shortest of questions; whoever asks meanwhile is told the same."""
@@ -289,7 +298,10 @@ class Server:
         address.note_sent(request)
         started = time.monotonic()
         try:
-            answer = await self._send(address.url, path, body)
+            # only now, so that images are held as request bodies by the requests in flight and no others
+            data, headers = encoded(body)
+            url = f"{address.url}/{path}"
+            answer = answer_of(await self._exchange("POST", url, address.url, _MOST_BYTES, data=data, headers=headers))
             if problem := check(answer):
                 raise Again("malformed answer", problem)
         except Denied as denied:
@@ -313,14 +325,10 @@ class Server:
         self._last_answer, self._silent_since, self._unanswered = time.monotonic(), None, 0
         self.usage.calls += 1
 
-    async def _send(self, url: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        # only now, so that images are held as request bodies by the requests in flight and no others
-        data, headers = encoded(body)
-        received = await self._exchange("POST", f"{url}/{path}", url, _MOST_BYTES, data=data, headers=headers)
-        return answer_of(received)
-
-    async def _exchange(self, method: str, address: str, base: str, most: int, **request: Any) -> bytes | bytearray:
-        """The body of an answer, of at most so many bytes; `base` is what messages call the server."""
+    async def _exchange(
+        self, method: str, address: str, base: str, max_bytes: int, **request: Any
+    ) -> bytes | bytearray:
+        """The body of an answer; `base` is what messages call the server."""
         import aiohttp
 
         assert self._session is not None
@@ -329,7 +337,7 @@ class Server:
             async with self._session.request(method, address, allow_redirects=False, **request) as response:
                 async for chunk in response.content.iter_any():
                     received += chunk
-                    if len(received) > most:
+                    if len(received) > max_bytes:
                         break
                 code, headers = response.status, response.headers
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
@@ -344,18 +352,20 @@ class Server:
             raise Again("cut answer", "the answer broke off") from None
         except Exception as error:  # whatever a server can make the client raise is no end of the run
             raise Again("connection", f"no connection ({type(error).__name__})") from None
-        if len(received) > most:
-            raise Refused(Status.API_ERROR, "malformed answer", f"an answer of more than {most >> 20} MiB")
+        if len(received) > max_bytes:
+            raise Refused(Status.API_ERROR, "malformed answer", f"an answer of more than {max_bytes >> 20} MiB")
         if code != 200:
             raise failure_of(code, received, headers, base)
         return received
 
-    async def fetch(self, address: str, most: int = _MOST_BYTES) -> bytes:
+    async def fetch(self, address: str, max_bytes: int = _MOST_BYTES) -> bytes:
         """A file that an answer names, asked for again like any answer.
 
         Raises `Refused` for a file on another host, and for one that cannot be had whole.
         """
-        base = next((known.url for known in self._addresses if _same_server(known.url, address)), None)
+        parsed = address_of(address)
+        urls = {server.origin: a.url for a in self._addresses if (server := address_of(a.url)) is not None}
+        base = urls.get(parsed.origin) if parsed else None
         if base is None:
             shortened = redacted(address)[:200]
             raise Refused(Status.API_ERROR, "another host", f"the server names a file on another host: {shortened}")
@@ -363,7 +373,7 @@ class Server:
         while True:
             try:
                 async with self._slots:
-                    data = await self._exchange("GET", address, base, most)
+                    data = await self._exchange("GET", address, base, max_bytes)
                 if data:
                     return bytes(data)
                 problem = Again("no file", "an empty answer")
@@ -379,11 +389,6 @@ class Server:
                 raise Refused(Status.API_ERROR, problem.kind, reason)
             self.usage.retries[problem.kind] += 1
             await asyncio.sleep(self._wait(request, problem, False, self.options.patience))
-
-
-def _same_server(url: str, address: str) -> bool:
-    server, file = address_of(url), address_of(address)
-    return server is not None and file is not None and server.origin == file.origin
 
 
 def server_options(name: str, backbone: Backbone) -> ServerOptions:

@@ -9,11 +9,13 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.image_encoding import noted
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.reply_checks import checked, final
+from vieval_plugin.backends.weights import line_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Reply, Status, Text
@@ -22,13 +24,22 @@ from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Repl
 ASKS_A_CALL = 512
 _REASONS = 5
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class EngineDied(VievalError):
+    """An engine that answers nothing any more."""
+
 
 @dataclass(frozen=True)
 class ExaminedImage:
-    """An image that was examined before a model is shown it: the name of its content, and notes for the verdict."""
+    """An image that was examined before a model is shown it."""
 
     digest: str
+    """Name of its content."""
     notes: tuple[str, ...] = ()
+    """Notes for the verdict."""
 
 
 def look(image: Image) -> ExaminedImage:
@@ -53,20 +64,18 @@ def answer_in_batches(
     cannot be decoded not at all. Failures are not stored.
     """
     replies: dict[int, Reply] = {}
-    places: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     by_image = _look_at_all({image for _, ask in questions for image in _images_of(ask)}, look)
     digests = {image: examined.digest for image, examined in by_image.items() if isinstance(examined, ExaminedImage)}
-    for place, (number, ask) in enumerate(questions):
-        broken = next(
-            (examined for image in _images_of(ask) if isinstance(examined := by_image[image], VievalError)), None
-        )
-        if broken is None:
-            places.setdefault(key(number, ask, digests.__getitem__), []).append(place)
+    for position, (number, ask) in enumerate(questions):
+        errors = [error for image in _images_of(ask) if isinstance(error := by_image[image], VievalError)]
+        if not errors:
+            positions.setdefault(key(number, ask, digests.__getitem__), []).append(position)
         else:
-            replies[place] = Failure(Status.TOOL_ERROR, str(broken))
+            replies[position] = Failure(Status.TOOL_ERROR, str(errors[0]))
             usage.failures["unreadable image"] += 1
     waiting = []
-    for name, group in places.items():
+    for name, group in positions.items():
         stored = store.get(name) if store else None
         if stored is None:
             waiting.append(name)
@@ -75,17 +84,17 @@ def answer_in_batches(
             usage.cached += len(group)
     for start in range(0, len(waiting), ASKS_A_CALL):
         names = waiting[start : start + ASKS_A_CALL]
-        batch = [questions[places[name][0]] for name in names]
+        batch = [questions[positions[name][0]] for name in names]
         for name, raw_reply in zip(names, generate(batch), strict=True):
             reply = checked(raw_reply)
             _count(reply, usage)
-            usage.repeated += len(places[name]) - 1
+            usage.repeated += len(positions[name]) - 1
             if store and final(reply):
-                reply = store.put(name, model, reply)
-            replies |= dict.fromkeys(places[name], reply)
+                reply = store.add(name, model, reply)
+            replies |= dict.fromkeys(positions[name], reply)
     return [
-        noted(replies[place], (note for image in _images_of(ask) for note in getattr(by_image[image], "notes", ())))
-        for place, (_, ask) in enumerate(questions)
+        noted(replies[position], (note for image in _images_of(ask) for note in getattr(by_image[image], "notes", ())))
+        for position, (_, ask) in enumerate(questions)
     ]
 
 
@@ -108,13 +117,32 @@ def _look_at_all(
         return dict(zip(images, pool.map(look_or_error, images), strict=True))
 
 
-def apart(
+def chats_and_likelihoods(
     questions: Sequence[tuple[int, Chat | Likelihood]],
 ) -> tuple[list[tuple[int, int, Chat]], list[tuple[int, int, Likelihood]]]:
-    """The chats and the likelihoods among questions, each with its place and its program's number."""
-    chats = [(place, number, ask) for place, (number, ask) in enumerate(questions) if isinstance(ask, Chat)]
-    likelihoods = [(place, number, ask) for place, (number, ask) in enumerate(questions) if isinstance(ask, Likelihood)]
+    """The chats and the likelihoods among questions, each with its position and its program's number."""
+    chats = [(n, number, ask) for n, (number, ask) in enumerate(questions) if isinstance(ask, Chat)]
+    likelihoods = [(n, number, ask) for n, (number, ask) in enumerate(questions) if isinstance(ask, Likelihood)]
     return chats, likelihoods
+
+
+def run_or_halve(items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result | Failure]:
+    """The results of `run` for the items; one that it cannot take fails alone: halves are tried until it is by itself.
+
+    Raises:
+        EngineDied: as `run`.
+    """
+    try:
+        return list(run(items))
+    except EngineDied:
+        raise
+    except Exception as error:  # what processors and models raise for a bad input, or for too large a batch
+        status = Status.TOOL_ERROR if isinstance(error, VievalError) else Status.API_ERROR
+        failure = Failure(status, line_of(error))
+    if len(items) == 1:
+        return [failure]
+    half = len(items) // 2
+    return run_or_halve(items[:half], run) + run_or_halve(items[half:], run)
 
 
 def _count(reply: Reply, usage: Usage) -> None:

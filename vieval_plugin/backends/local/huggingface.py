@@ -11,14 +11,15 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.local.batch import answer_in_batches
+from vieval_plugin.backends.local.batch import Item, Result, answer_in_batches, run_or_halve
 from vieval_plugin.backends.reply_checks import log_probability
-from vieval_plugin.backends.token_probabilities import Bounds, Tokens, from_token_bounds, tokens_by_prefix
+from vieval_plugin.backends.token_probabilities import BoundsByPrefix, Tokens, from_token_bounds, tokens_by_prefix
+from vieval_plugin.backends.weights import line_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Reply, Status, Text
@@ -26,17 +27,17 @@ from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Mess
 # which of the arguments also say which processor it is
 _ORIGIN = ("revision", "trust_remote_code", "cache_dir", "local_files_only")
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
 
 @dataclass(frozen=True)
 class _Row:
-    """A conversation, the tokens that the assistant's turn begins with, and those wanted at each position from its start."""
+    """A conversation, and tokens whose probabilities are asked for."""
 
     messages: tuple[Message, ...]
+    """The conversation."""
     prefix: tuple[int, ...]
+    """Tokens that the assistant's turn begins with."""
     wanted_tokens: tuple[tuple[int, ...], ...]
+    """Tokens asked for at each position from the turn's start."""
 
 
 class TransformersBackend:
@@ -74,16 +75,13 @@ class TransformersBackend:
             self._network.to(device)
         self._tokenizer = self._processor.tokenizer
         self._start = _decoder_start(self._network.config, self._network.generation_config, self._tokenizer)
-        self._prepare_tokenizer()
-        self._end = self._end_of_turn()
-
-    def _prepare_tokenizer(self) -> None:
         if self._start is None and not getattr(self._processor, "chat_template", None):
             raise VievalError(f"{self.model} has no chat template, so there is no telling how to ask it a question")
         # what comes next is read at the end of the prompt; a decoder of its own starts at no prompt's end
         self._tokenizer.padding_side = "left" if self._start is None else "right"
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
+        self._end = self._end_of_turn()
 
     def _end_of_turn(self) -> int:
         """The special token a chat template puts after an assistant's turn, else the tokenizer's end of sequence."""
@@ -130,9 +128,10 @@ class TransformersBackend:
     def _in_batches(
         self, items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]
     ) -> list[Result | Failure]:
-        """The results of `run` for the items; one that it cannot take fails alone: halves are tried until it is by itself."""
-        starts = range(0, len(items), self.batch_size)
-        return [result for start in starts for result in _run_or_halve(items[start : start + self.batch_size], run)]
+        results: list[Result | Failure] = []
+        for start in range(0, len(items), self.batch_size):
+            results += run_or_halve(items[start : start + self.batch_size], run)
+        return results
 
     def _rows(self, ask: Likelihood) -> list[_Row]:
         tokens = [self._tokens(text) for text in ask.continuations]
@@ -151,7 +150,7 @@ class TransformersBackend:
                 first_tokens = [t[0] if t is not None and len(t) == 1 else None for t in tokens]
                 chances = [0.0 if token is None else math.exp(log_probability(first[token])) for token in first_tokens]
             elif ask.definition == "beginning":
-                return from_token_bounds(tokens, _known(self._rows(ask), values))
+                return from_token_bounds(tokens, _bounds_by_prefix(self._rows(ask), values))
             else:
                 remaining = iter(values)
                 chances = [0.0 if t is None else _geometric_mean(next(remaining), (*t, self._end)) for t in tokens]
@@ -171,10 +170,7 @@ class TransformersBackend:
             inputs = self._inputs([row.messages for row in rows])
             logged = self._logits(inputs, [row.prefix for row in rows]).float().log_softmax(-1).cpu()
         return [
-            [
-                {token: float(logged[n, place, token]) for token in tokens}
-                for place, tokens in enumerate(row.wanted_tokens)
-            ]
+            [{t: float(logged[n, index, t]) for t in tokens} for index, tokens in enumerate(row.wanted_tokens)]
             for n, row in enumerate(rows)
         ]
 
@@ -263,7 +259,7 @@ def _load(model: str, dtype: str, origin: Mapping[str, Any], arguments: Mapping[
         processor = transformers.AutoProcessor.from_pretrained(model, **origin)
         network = transformers.AutoModelForImageTextToText.from_pretrained(model, dtype=dtype, **arguments)
     except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = line_of(error)
         raise VievalError(f"{model} cannot be loaded as an image-text model of transformers: {reason}") from None
     return processor, network.eval()
 
@@ -273,20 +269,8 @@ def _decoder_start(config: Any, generation: Any, tokenizer: Any) -> int | None:
     configs = [config, getattr(config, "text_config", None)]
     if not any(getattr(candidate, "is_encoder_decoder", False) for candidate in configs):
         return None
-    named = [getattr(candidate, "decoder_start_token_id", None) for candidate in (generation, *configs)]
-    return int(next((token for token in named if token is not None), tokenizer.pad_token_id))
-
-
-def _run_or_halve(items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result | Failure]:
-    try:
-        return list(run(items))
-    except Exception as error:  # what processors and models raise for a bad input, or for too large a batch
-        status = Status.TOOL_ERROR if isinstance(error, VievalError) else Status.API_ERROR
-        failure = Failure(status, " ".join(str(error).split())[:300] or type(error).__name__)
-    if len(items) == 1:
-        return [failure]
-    half = len(items) // 2
-    return _run_or_halve(items[:half], run) + _run_or_halve(items[half:], run)
+    tokens = [getattr(candidate, "decoder_start_token_id", None) for candidate in (generation, *configs)]
+    return int(next((token for token in tokens if token is not None), tokenizer.pad_token_id))
 
 
 def _geometric_mean(values: Sequence[Mapping[int, float]], tokens: Sequence[int]) -> float:
@@ -296,24 +280,22 @@ def _geometric_mean(values: Sequence[Mapping[int, float]], tokens: Sequence[int]
 
 def _rows_of_prefixes(messages: tuple[Message, ...], after: Mapping[Tokens, tuple[int, ...]]) -> list[_Row]:
     """A row for each prefix that no longer one begins with: on its way the model passes through the shorter ones."""
-    longest = [
-        prefix
-        for prefix in after
-        if not any(len(other) > len(prefix) and other[: len(prefix)] == prefix for other in after)
-    ]
+    shorter = {prefix[:length] for prefix in after for length in range(len(prefix))}
     return [
-        _Row(messages, prefix, tuple(after[prefix[:length]] for length in range(len(prefix) + 1))) for prefix in longest
+        _Row(messages, prefix, tuple(after[prefix[:length]] for length in range(len(prefix) + 1)))
+        for prefix in after
+        if prefix not in shorter
     ]
 
 
-def _known(rows: Sequence[_Row], values: Sequence[Sequence[Mapping[int, float]]]) -> dict[Tokens, dict[int, Bounds]]:
+def _bounds_by_prefix(rows: Sequence[_Row], values: Sequence[Sequence[Mapping[int, float]]]) -> BoundsByPrefix:
     """The probabilities of single tokens after each prefix that rows pass through."""
-    known: dict[Tokens, dict[int, Bounds]] = {}
+    by_prefix: BoundsByPrefix = {}
     for row, of_row in zip(rows, values, strict=True):
         for length, logged in enumerate(of_row):
             chances = {token: math.exp(log_probability(value)) for token, value in logged.items()}
-            known.setdefault(row.prefix[:length], {token: (value, value) for token, value in chances.items()})
-    return known
+            by_prefix.setdefault(row.prefix[:length], {token: (value, value) for token, value in chances.items()})
+    return by_prefix
 
 
 def _turn(role: str, parts: Sequence[str | Image]) -> dict[str, Any]:

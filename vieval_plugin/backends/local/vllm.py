@@ -10,20 +10,22 @@ from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.backends.http.openai import Sampling, message_document
 from vieval_plugin.backends.http.responses import CUT
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.local.batch import ExaminedImage, answer_in_batches
+from vieval_plugin.backends.local.batch import EngineDied, ExaminedImage, answer_in_batches, run_or_halve
 from vieval_plugin.backends.reply_checks import probabilities
 from vieval_plugin.backends.token_probabilities import (
     CLOSE_ENOUGH,
     UNKNOWN,
     Bounds,
+    BoundsByPrefix,
     Tokens,
     from_token_bounds,
+    open_prefix_tokens,
     tokens_by_prefix,
 )
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Reply, Status, Text
 
-_LISTED, _IMPOSSIBLE = 20, -9999.0
+_TOP_LOGPROBS, _IMPOSSIBLE = 20, -9999.0
 
 
 class VLLMBackend:
@@ -42,12 +44,11 @@ class VLLMBackend:
         try:
             import vllm
         except ImportError as error:
-            raise VievalError(
-                f"vllm is not installed ({error}); run: pip install 'vllm>=0.32,<0.33' (or serve and use vieval_openai)"
-            ) from None
+            remedy = "run: pip install 'vllm>=0.32,<0.33' (or serve and use vieval_openai)"
+            raise VievalError(f"vllm is not installed ({error}); {remedy}") from None
         self.model, self.usage, self.sampling = model, usage, sampling
         self.store, self._max_pixels, self._arguments = store, max_pixels, {k: str(v) for k, v in arguments.items()}
-        self._engine = vllm.LLM(model=model, max_logprobs=_LISTED, **arguments)
+        self._engine = vllm.LLM(model=model, max_logprobs=_TOP_LOGPROBS, **arguments)
 
     def answer(self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
         """Replies to asks, in order; each comes with its program's number, an index into `repeats`."""
@@ -68,39 +69,32 @@ class VLLMBackend:
     def _key(self, ask: Chat | Likelihood, repeat: int, digest: Callable[[Image], str]) -> str:
         content = question(ask, digest)
         engine = {"engine": "vllm", "model": self.model, "arguments": self._arguments, "pixels": self._max_pixels}
-        sampling = {
-            "temperature": self.sampling.temperature,
-            "extra": self.sampling.extra,
-            "limit": self.sampling.limit(ask),
-        }
-        return key_of({**engine, **sampling, "repeat": repeat, **content})
+        sampling = {"temperature": self.sampling.temperature, "extra": self.sampling.extra}
+        return key_of({**engine, **sampling, "limit": self.sampling.limit(ask), "repeat": repeat, **content})
 
     def _generate(self, asks: list[Chat | Likelihood]) -> list[Reply]:
         replies: dict[int, Reply] = {}
-        places, conversations = [], []
-        for place, ask in enumerate(asks):
+        positions, conversations = [], []
+        for position, ask in enumerate(asks):
             if isinstance(ask, Likelihood) and ask.definition == "sequence_mean":
                 reason = f"{ask.definition} is not told by this backend; use vieval_transformers"
-                replies[place] = Failure(Status.API_ERROR, reason)
+                replies[position] = Failure(Status.API_ERROR, reason)
                 continue
             try:
                 conversations.append([message_document(message, self._url) for message in ask.messages])
-                places.append(place)
+                positions.append(position)
             except VievalError as error:
-                replies[place] = Failure(Status.TOOL_ERROR, str(error))
-        outputs = self._chat(conversations, [self._parameters(asks[place]) for place in places])
-        prefix_asks: list[tuple[int, Any, Any]] = []
-        for place, conversation, output in zip(places, conversations, outputs, strict=True):
-            ask = asks[place]
+                replies[position] = Failure(Status.TOOL_ERROR, str(error))
+        outputs = self._chat(conversations, [self._parameters(asks[position]) for position in positions])
+        prefix_asks: dict[int, tuple[Any, list[Any], Any]] = {}
+        for position, conversation, output in zip(positions, conversations, outputs, strict=True):
+            ask = asks[position]
             if isinstance(ask, Likelihood) and ask.definition == "beginning" and not isinstance(output, Failure):
-                prefix_asks.append((place, conversation, output))
+                prefix_asks[position] = ask, conversation, output
             else:
-                replies[place] = output if isinstance(output, Failure) else _reply(ask, output)
-        prefix_replies = self._prefix_replies(
-            [(asks[place], conversation, output) for place, conversation, output in prefix_asks]
-        )
-        replies |= zip([place for place, *_ in prefix_asks], prefix_replies, strict=True)
-        return [replies[place] for place in range(len(asks))]
+                replies[position] = output if isinstance(output, Failure) else _reply(ask, output)
+        replies |= zip(prefix_asks, self._prefix_replies(list(prefix_asks.values())), strict=True)
+        return [replies[position] for position in range(len(asks))]
 
     def _prefix_replies(self, prefix_asks: Sequence[tuple[Any, list[Any], Any]]) -> list[Reply]:
         """Replies to asks for prefixes, each with its conversation and the output that lists its first tokens.
@@ -109,33 +103,28 @@ class VLLMBackend:
         """
         tokens = [[self._tokens(text) for text in ask.continuations] for ask, _, _ in prefix_asks]
         after = [tokens_by_prefix(continuation_tokens) for continuation_tokens in tokens]
-        known: list[dict[Tokens, dict[int, Bounds]]] = [
+        bounds: list[BoundsByPrefix] = [
             {(): _first(output, following[()])} for (_, _, output), following in zip(prefix_asks, after, strict=True)
         ]
         firsts: list[tuple[int, Tokens, int]] = [
-            (number, (), token) for number, bounds in enumerate(known) for token in _open_tokens(bounds[()])
+            (number, (), token) for number, by_prefix in enumerate(bounds) for token in _open_tokens(by_prefix[()])
         ]
-        self._ask_for_tokens(prefix_asks, known, firsts)
+        self._ask_for_tokens(prefix_asks, bounds, firsts)
         further = [
             (number, prefix, token)
             for number, following in enumerate(after)
-            for prefix, next_ones in following.items()
-            for token in next_ones
-            if prefix and known[number][()][prefix[0]][1] > CLOSE_ENOUGH
+            for prefix, token in open_prefix_tokens(following, bounds[number][()])
         ]
-        self._ask_for_tokens(prefix_asks, known, further)
-        return [
-            from_token_bounds(continuation_tokens, bounds)
-            for continuation_tokens, bounds in zip(tokens, known, strict=True)
-        ]
+        self._ask_for_tokens(prefix_asks, bounds, further)
+        return [from_token_bounds(of_ask, by_prefix) for of_ask, by_prefix in zip(tokens, bounds, strict=True)]
 
     def _ask_for_tokens(
         self,
         prefix_asks: Sequence[tuple[Any, list[Any], Any]],
-        known: Sequence[dict[Tokens, dict[int, Bounds]]],
+        bounds: Sequence[BoundsByPrefix],
         token_requests: Sequence[tuple[int, Tokens, int]],
     ) -> None:
-        """Add to `known` what the engine tells of single tokens, each by an ask's number and the prefix before it."""
+        """Add to `bounds` what the engine tells of single tokens, each by an ask's number and the prefix before it."""
         going_on = any(prefix for _, prefix, _ in token_requests)
         turns = [
             [*prefix_asks[number][1], *([{"role": "assistant", "content": self._text(prefix)}] if going_on else [])]
@@ -146,11 +135,11 @@ class VLLMBackend:
             # a template may change how the turn begins, and the tokenizer join its first token with what stands before
             prompt = [*prefix_asks[number][2].prompt_token_ids, *prefix]
             if not isinstance(output, Failure) and list(output.prompt_token_ids) == prompt:
-                least, most = _first(output, (token,))[token]
-                bounds_by_token = known[number].setdefault(prefix, {})
+                low, high = _first(output, (token,))[token]
+                by_token = bounds[number].setdefault(prefix, {})
                 # a value above the bound that it should lie within shows an engine that renormalises
-                if most <= bounds_by_token.get(token, UNKNOWN)[1] * (1 + 1e-6):
-                    bounds_by_token[token] = least, most
+                if high <= by_token.get(token, UNKNOWN)[1] * (1 + 1e-6):
+                    by_token[token] = low, high
 
     def _text(self, tokens: Tokens) -> str:
         return str(self._engine.get_tokenizer().decode(tokens))
@@ -159,25 +148,23 @@ class VLLMBackend:
         return tuple(self._engine.get_tokenizer().encode(text, add_special_tokens=False))
 
     def _chat(self, conversations: list[Any], parameters: list[Any], going_on: bool = False) -> list[Any]:
-        """The engine's outputs. One request it refuses makes a whole call raise, so halves are tried until it is alone.
+        """The engine's outputs; a request that it refuses makes a whole call raise, and fails alone.
 
         `going_on` is for conversations that end with how the turn to be made begins.
         """
-        if not conversations:
-            return []
         turn = {"add_generation_prompt": not going_on, "continue_final_message": going_on}
-        try:
-            return list(self._engine.chat(conversations, parameters, **turn))
-        except Exception as error:  # what the engine raises for a bad request has no common type
-            if type(error).__name__ == "EngineDeadError":
-                raise VievalError(
-                    "vLLM's engine died (its own messages above say why); what was answered before is kept"
-                ) from None
-            if len(conversations) == 1:
-                return [Failure(Status.API_ERROR, " ".join(str(error).split())[:300] or type(error).__name__)]
-            half = len(conversations) // 2
-            first = self._chat(conversations[:half], parameters[:half], going_on)
-            return first + self._chat(conversations[half:], parameters[half:], going_on)
+
+        def chat(requests: Sequence[tuple[Any, Any]]) -> list[Any]:
+            try:
+                return list(self._engine.chat(*map(list, zip(*requests, strict=True)), **turn))
+            except Exception as error:
+                if type(error).__name__ == "EngineDeadError":
+                    reason = "vLLM's engine died (its own messages above say why)"
+                    raise EngineDied(f"{reason}; what was answered before is kept") from None
+                raise
+
+        requests = list(zip(conversations, parameters, strict=True))
+        return run_or_halve(requests, chat) if requests else []
 
     def _url(self, image: Image) -> str:
         return encode(image, self._max_pixels).url
@@ -187,7 +174,7 @@ class VLLMBackend:
         from vllm.sampling_params import StructuredOutputsParams
 
         if isinstance(ask, Likelihood):
-            return SamplingParams(temperature=0, max_tokens=1, logprobs=_LISTED)
+            return SamplingParams(temperature=0, max_tokens=1, logprobs=_TOP_LOGPROBS)
         structured = StructuredOutputsParams(json=dict(ask.schema)) if ask.schema is not None else None
         return SamplingParams(
             temperature=self.sampling.temperature,
@@ -213,8 +200,9 @@ def _open_tokens(first: Mapping[int, Bounds]) -> list[int]:
 def _first(output: Any, token_ids: Sequence[int]) -> dict[int, Bounds]:
     """The lowest and highest that the probability of each first token can be, from those that an output lists."""
     logprobs = output.outputs[0].logprobs
-    listed = {str(token): max(entry.logprob, _IMPOSSIBLE) for token, entry in (logprobs[0] if logprobs else {}).items()}
-    bounds = probabilities(listed, tuple(map(str, token_ids)))
+    entries = logprobs[0] if logprobs else {}
+    likeliest = {str(token): max(entry.logprob, _IMPOSSIBLE) for token, entry in entries.items()}
+    bounds = probabilities(likeliest, tuple(map(str, token_ids)))
     if isinstance(bounds, Failure):
         return dict.fromkeys(token_ids, UNKNOWN)
     return dict(zip(token_ids, zip(bounds.low, bounds.high, strict=True), strict=True))
@@ -227,5 +215,5 @@ def _reply(ask: Chat | Likelihood, output: Any) -> Reply:
         return Text(completion.text, len(output.prompt_token_ids), len(completion.token_ids), cut)
     first = completion.logprobs[0] if completion.logprobs else {}
     # vLLM's own server says -9999 of a token that cannot be
-    listed = {entry.decoded_token: max(entry.logprob, _IMPOSSIBLE) for entry in first.values()}
-    return probabilities(listed, ask.continuations)
+    likeliest = {entry.decoded_token: max(entry.logprob, _IMPOSSIBLE) for entry in first.values()}
+    return probabilities(likeliest, ask.continuations)

@@ -19,7 +19,7 @@ from lmms_eval.api.instance import GenerationResult, Instance, unwrap_generation
 from vieval_plugin import config
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.local.batch import answer_in_batches, apart
+from vieval_plugin.backends.local.batch import answer_in_batches, chats_and_likelihoods
 from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval.answering import judged, or_plan, requests_of, results
@@ -55,7 +55,7 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
     requests = requests_of(instances)
     if not requests:
         return results(instances, [], [], "")
-    # the weights of a model that a user made may be any, so that answers could not be told apart
+    # the weights of a model that a user made may be any, so that answers could not be told chats_and_likelihoods
     answerer = BatchAnswerer(partial(_make_answer, model, requests), keeps_replies=bool(requests[0].model_hash))
     return judged(instances, answerer, config.current(), requests[0].backbone)
 
@@ -76,7 +76,7 @@ class _HostBackend:
         self.store, self.usage = store, usage
 
     def answer(self, questions: list[tuple[int, Question]]) -> list[Reply]:
-        if likelihoods := apart(questions)[1]:
+        if likelihoods := chats_and_likelihoods(questions)[1]:
             require_known(self.model, [ask for _, _, ask in likelihoods])
         return answer_in_batches(
             questions,
@@ -99,7 +99,7 @@ class _HostBackend:
 
     def _ask(self, batch: list[tuple[int, Question]]) -> list[Reply]:
         """Chats by the host's `generate_until`, then likelihoods by its `loglikelihood`; replies in the asks' order."""
-        chats, likelihoods = apart(batch)
+        chats, likelihoods = chats_and_likelihoods(batch)
         texts = self._run(
             [ask for _, _, ask in chats],
             lambda: self._texts([(number, ask) for _, number, ask in chats]),
@@ -144,7 +144,7 @@ class _HostBackend:
     def _key(self, number: int, ask: Question, digest: Callable[[Image], str]) -> str:
         request, question_parts = self.requests[number], question(ask, digest)
         identity = {"host": request.model_hash, "simple": bool(self.model.is_simple), "repeat": self.repeats[number]}
-        chats, _ = apart([(number, ask)])
+        chats, _ = chats_and_likelihoods([(number, ask)])
         generation = self._generation(number, chats[0][2]) if chats else {}
         return key_of({**identity, **question_parts, "generation": generation})
 

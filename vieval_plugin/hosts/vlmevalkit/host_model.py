@@ -20,7 +20,7 @@ from typing import Any
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.local.batch import answer_in_batches, apart
+from vieval_plugin.backends.local.batch import answer_in_batches, chats_and_likelihoods
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Message, Reply, Status, Text
 from vieval_plugin.media.files import write_whole
@@ -78,7 +78,7 @@ class _Asking:
         self._warned = False
 
     def answer(self, ask: Question, repeat: int) -> Reply:
-        if apart([(0, ask)])[1]:
+        if chats_and_likelihoods([(0, ask)])[1]:
             raise VievalError(
                 f"{type(self._model.inner).__name__} cannot be asked for probabilities: no model of this host can; use "
                 "VievalOpenAI, VievalTransformers or VievalVLLM"
@@ -98,7 +98,7 @@ class _Asking:
         return key_of({"vlmevalkit": dict(self._model.identity), "repeat": repeat, **question(ask, digest)})
 
     def _generate(self, batch: list[tuple[int, Question]]) -> list[Reply]:
-        [(_, _, chat)] = apart(batch)[0]
+        [(_, _, chat)] = chats_and_likelihoods(batch)[0]
         self._tell_shorter(chat)
         message = interleaved(chat, self._model.images)
         self._alone.release()
