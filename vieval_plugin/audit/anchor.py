@@ -191,7 +191,9 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         )
         return [first]
     moved = [test for test in report.tests if test.adjusted <= LEVEL]
-    texts = [f"{test.name} {test.latest:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}" for test in moved]
+    texts = [
+        f"{test.name} {test.latest:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}" for test in moved
+    ]
     first = f"Drift: {judge} is not the judge of the anchor ({'; '.join(texts)})."
     if not moved:
         answers = report.tests[0]

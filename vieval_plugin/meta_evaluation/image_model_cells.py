@@ -29,7 +29,7 @@ from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.statistics import Rating, parts_of
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Run
-from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, annotator_mean
+from vieval_plugin.stats.agreement import annotator_mean, krippendorff_alpha, leave_one_out
 from vieval_plugin.stats.correlation import Coefficient, correlation, paper_mean, undefined
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import footrule, rank_rho, ranks
@@ -136,7 +136,8 @@ class _Cells:
 def _ranking(rows: ImageModelRows) -> Ranking:
     judged = {m: float(c.judge.mean()) if len(c.judge) else math.nan for m, c in rows.columns_as_published("O").items()}
     rated = {
-        m: float(annotator_mean(c.ratings, rows.added_last).mean()) for m, c in rating_columns(rows.imputed, "O").items()
+        m: float(annotator_mean(c.ratings, rows.added_last).mean())
+        for m, c in rating_columns(rows.imputed, "O").items()
     }
     models = [m for m in judged if not math.isnan(judged[m])]
     of_judge, of_humans = ranks([judged[m] for m in models]), ranks([rated[m] for m in models])
