@@ -17,8 +17,7 @@ from tests.fake_server import FakeServer
 from tests.pictures import encoded
 from vieval_plugin import Backbone, Image, Sample, SampleId, Status, evaluate, images
 from vieval_plugin.backends.http import image_encoding
-from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED, ImageEncoder, encode
-from vieval_plugin.backends.http.metadata_removal import without_metadata
+from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED, ImageEncoder, encode, without_metadata
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.errors import VievalError
 

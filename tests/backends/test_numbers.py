@@ -78,7 +78,7 @@ async def test_a_bound_is_not_closed_by_a_number_that_is_none(never):
         return listing(-0.5)
 
     async with serving(answer) as (url, _), asking(url) as backend:
-        backend._ids.of = lambda text: asyncio.sleep(0, [ASK.continuations.index(text)])
+        backend._ids.ids_of = lambda text: asyncio.sleep(0, [ASK.continuations.index(text)])
         reply = await backend.answer(ASK)
     assert reply.low[1] == 0
     assert 0 < reply.high[1] < 0.5

@@ -22,7 +22,7 @@ from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Mess
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from vieval_plugin.backends.local.huggingface import TransformersBackend, _geometric_mean, _Row  # noqa: E402
+from vieval_plugin.backends.local.huggingface import TransformersBackend, _Row  # noqa: E402
 
 BUILDERS = {
     "qwen": tiny_model.build,
@@ -119,18 +119,6 @@ def test_a_beginning_is_all_its_tokens_and_none_of_a_longer_one_asked_for(backen
     assert reply.low == reply.high == pytest.approx(tuple(expected), abs=0, rel=1e-4)
     [again] = ask(backend, likelihood(image, continuations=texts[:1], definition="beginning"))
     assert again.low == pytest.approx((whole["1"],), abs=0, rel=1e-4)
-
-
-def test_sequence_mean_of_one_token_is_the_root_of_its_and_the_ends_probability(backend, direct, name):
-    [first, mean] = ask(backend, *(likelihood(PICTURES[0], definition=d) for d in ("first_token", "sequence_mean")))
-    end = math.exp(direct(name, PICTURES[0], QUESTION.format("figure"), "Yes")[1])
-    assert mean.low[0] == close(math.sqrt(first.low[0] * end))
-
-
-def test_the_geometric_mean_of_hand_computed_values():
-    values = [{5: math.log(0.5), 9: -7.0}, {7: math.log(0.125)}, {2: math.log(0.0625)}]
-    assert _geometric_mean(values[:2], (5, 7)) == pytest.approx(0.25)
-    assert _geometric_mean(values, (5, 7, 2)) == pytest.approx(0.5 ** (8 / 3))
 
 
 def test_the_probabilities_of_the_whole_vocabulary_sum_to_one(backend):

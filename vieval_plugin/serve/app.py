@@ -48,7 +48,7 @@ _HOME = Path(__file__).parent
 
 @dataclass
 class Front:
-    """All that requests have to do with."""
+    """State that requests share."""
 
     service: Service
     """Judgements."""

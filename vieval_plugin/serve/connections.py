@@ -61,7 +61,7 @@ class Connections:
 
 
 class Connection(web.RequestHandler):
-    """One connection, which knows since when it waits for a header."""
+    """A connection, which knows since when it waits for a header."""
 
     # States, by `_waits_since`, `_answered_at` and `_requests`:
     # - waiting for the first header: `_waits_since` is set, and too long for one is `header_seconds`;

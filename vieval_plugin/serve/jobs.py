@@ -1,4 +1,4 @@
-"""One run loop for all clients: each client's jobs in their order, the clients in turn, so many under way at once."""
+"""The run loop of all clients: each client's jobs in their order, the clients in turn, so many under way at once."""
 
 from __future__ import annotations
 

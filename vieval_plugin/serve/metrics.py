@@ -46,7 +46,7 @@ class Metrics:
     """Time that requests took."""
 
     def text(self, usage: Usage, gauges: Mapping[str, float]) -> str:
-        """All counts, those of `usage` and the levels of this moment, as lines of a page."""
+        """The counts, those of `usage` and the levels of this moment, as lines of a page."""
         return "".join(f"{line}\n" for line in self._lines(usage, gauges))
 
     def _lines(self, usage: Usage, gauges: Mapping[str, float]) -> Iterator[str]:

@@ -84,7 +84,7 @@ class Estimate:
 
     @property
     def reason(self) -> str:
-        """Why there is no value, in brief; empty where there is one."""
+        """Reason why there is no value, in brief; empty where there is one."""
         return "" if self.defined else because(self.reasons)
 
 

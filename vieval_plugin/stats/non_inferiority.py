@@ -122,7 +122,7 @@ def fewest_items(margin: float, fall: float = 1.0) -> float:
 
 
 def more_failures_p(more: int, fewer: int) -> float:
-    """One-sided p that the new system fails more often, by the items on which one of the two fails and the other does not.
+    """The one-sided p that the new system fails more often, by the items on which one of the two fails and the other does not.
 
     Args:
         more: items on which the new one alone fails.

@@ -156,7 +156,7 @@ class _Pieces(io.BytesIO):
         return self._yielded + super().tell()
 
     def new_bytes(self) -> bytes:
-        """What was written since the last call."""
+        """Take the bytes that were written since the last call."""
         data = self.getvalue()
         self._yielded += len(data)
         self.seek(0)

@@ -14,23 +14,24 @@ import json
 import math
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import PIL.Image
 
-from vieval_plugin.backends.http.metadata_removal import colour_chunks, without_metadata
 from vieval_plugin.images import JPEG, MAX_PIXELS, decoding, examine, read_bytes, size, upright
 from vieval_plugin.judges.protocol import Image, Probabilities, Reply, Text
+from vieval_plugin.media import jpeg
 
 TURNED, SHRUNK = "image re-encoded: orientation", "image re-encoded: size"
 """What verdicts take note of when a model was shown other pixels than those of the file."""
 MOST_TO_SHRINK = 170_000_000
 """Pixels of the largest image that is decoded where larger ones are to be made smaller; Pillow refuses little more."""
 
-_SIGNATURES = {JPEG: "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
+_PNG = b"\x89PNG\r\n\x1a\n"
+_SIGNATURES = {JPEG: "image/jpeg", _PNG: "image/png"}
 _DEPTH, _HEADER = 24, 33  # the byte of a PNG with the bits of a sample, and those up to the end of its first chunk
 _MARK = secrets.token_hex(16)  # stands for an image while a body is written, and in no text
 
@@ -175,3 +176,71 @@ def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
             else:
                 form.add_field(name, str(value))
     return form, {}
+
+
+# Metadata removal: where and when a picture was taken, by whom, and what was said of it. Nothing is decoded: parts of a
+# file are copied or left out. What decides colours stays (profile, gamma, transparency), as does all that is needed to
+# read the pixels.
+_APP0, _APP2, _APP14, _APP15, _COMMENT = 0xE0, 0xE2, 0xEE, 0xEF, 0xFE
+# pHYs is the pixels' shape, the others decide colours; critical chunks begin with a capital and stay anyhow
+_COLOURS = (b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"cICP", b"mDCV", b"cLLI", b"sBIT", b"bKGD")
+_KEPT_CHUNKS = frozenset((*_COLOURS, b"pHYs"))
+_OF_ANY_PIXELS = (b"gAMA", b"cHRM", b"sRGB", b"cICP")
+
+
+def without_metadata(data: bytes) -> bytes | None:
+    """The same JPEG or PNG file without EXIF, XMP, comments, texts, times, previews and what follows the picture's end.
+
+    Returns:
+        None for a file of another format, or one whose parts cannot be told apart.
+
+    >>> without_metadata(b"GIF89a") is None
+    True
+    """
+    parts = _jpeg if data.startswith(jpeg.SIGNATURE) else _png if data.startswith(_PNG) else None
+    try:
+        return b"".join(parts(data)) if parts else None
+    except ValueError:
+        return None
+
+
+def colour_chunks(data: bytes) -> bytes:
+    """The chunks of a PNG file on its colours that hold for any pixels in them, empty for other files."""
+    try:
+        parts = list(_png(data)) if data.startswith(_PNG) else []
+    except ValueError:
+        return b""
+    return b"".join(part for part in parts if part[4:8] in _OF_ANY_PIXELS)
+
+
+def _jpeg(data: bytes) -> Iterator[bytes]:
+    yield jpeg.SIGNATURE
+    for marker, segment in jpeg.segments(data):
+        yield segment if marker == jpeg.CODED_PIXELS else _segment(marker, segment)
+    yield jpeg.END_OF_IMAGE
+
+
+def _segment(marker: int, segment: bytes) -> bytes:
+    """A segment as it is kept, empty for one that is not."""
+    body = segment[4:]
+    if marker == _APP0 and body.startswith(b"JFIF\0") and len(body) >= 14:
+        return segment[:2] + b"\x00\x10" + body[:12] + b"\0\0"  # without its preview
+    if marker == _APP2 and body.startswith(b"ICC_PROFILE\0"):
+        return segment
+    if marker == _APP14 and body.startswith(b"Adobe"):  # which colours the components are
+        return segment
+    return b"" if _APP0 <= marker <= _APP15 or marker == _COMMENT else segment
+
+
+def _png(data: bytes) -> Iterator[bytes]:
+    """PNG, third edition: chunks of a length, a name, a body and a checksum, up to IEND."""
+    yield _PNG
+    at, name = len(_PNG), b""
+    while name != b"IEND":
+        name = data[at + 4 : at + 8]
+        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
+        if end > len(data) or len(name) < 4:
+            raise ValueError("a chunk that ends elsewhere")
+        if name in _KEPT_CHUNKS or name[:1].isupper():
+            yield data[at:end]
+        at = end

@@ -152,7 +152,7 @@ def _summarise_words(layer: Layer, token_ids: Any, features: Floats) -> list[Flo
 
 
 def _hue_amounts(layer: Layer, features: Floats) -> Floats:
-    """How much of each hue there is, summed over the places: (n, hues)."""
+    """Amount of each hue, summed over the pixels: (n, hues)."""
     x = _block(_sublayer(layer, "0"), features)
     of_hues = layer["1.weight"][: len(_HUES)], layer["1.bias"][: len(_HUES)]
     amounts: Floats = _amounts(_convolution(x, *of_hues)).sum((1, 2))

@@ -80,7 +80,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class RequestEntry:
-    """One sample of a request."""
+    """A sample of a request."""
 
     judged: Judged | None
     """Sample or contest, None where nothing can be judged."""
