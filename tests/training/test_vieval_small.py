@@ -104,5 +104,5 @@ def test_weights_that_were_written_score_as_those_that_were_learnt(tmp_path):
     written = tmp_path / "vieval_small.safetensors"
     assert export(tmp_path, written) == {part: [part] for part in PARTS}
     found = load(Origin(str(written)))
-    assert found.parts["edits"].words == {"red": 2, "cup": 3}
+    assert found.parts["edits"].vocabulary == {"red": 2, "cup": 3}
     assert difference(found, "tie", trained_scores(built), limit=4) < 1e-3  # of 16-bit floats
