@@ -4,7 +4,6 @@ import json
 import math
 import os
 import urllib.request
-from pathlib import Path
 
 import pytest
 
@@ -13,12 +12,10 @@ pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
 from tests import in_process, tiny_model
 from tests.fake_server import FakeServer
-from tests.in_process import demo, pixels, rated, served, shown
+from tests.in_process import demo, rated, served, shown
 from tests.playing import first_asks, prepared
-from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
 from vieval_plugin.images import decode
-from vieval_plugin.judges.protocol import Image
 
 TIE, CONTESTS = "vieval_demo_adiee_tie", "vieval_demo_contests_adiee_tie"
 QUESTION = {"adiee": {"question": 3, "answer": 4}}
@@ -101,68 +98,11 @@ def test_a_model_in_this_process_is_asked_in_words(evaluate, tiny):
     assert all(len(several[0]["trace"]) == 2 for several in run.verdicts.values())
 
 
-def test_joined_images_are_shown_as_one(evaluate):
-    seen = []
-
-    def reply(request):
-        seen.append(len(shown(request)))
-        return "I rate this edit 6" if shown(request) else "yes"
-
-    with FakeServer(reply=reply) as server:
-        run = evaluate(
-            *served("vieval_openai", server), tasks=TIE, limit=2, judges={"adiee": {"images": "joined", "answer": 4}}
-        )
-    assert seen == [1, 1]
-    assert {one["scores"]["O"] for several in run.verdicts.values() for one in several} == {0.6}
-
-
-def test_a_model_that_only_measures_cannot_answer(evaluate):
-    with pytest.raises(SystemExit, match="asks a model"):
-        evaluate("--model", "vieval_measure", tasks=TIE)
-
-
 def test_scores_of_candidates_become_votes_on_drawn_contests(evaluate):
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served("vieval_openai", server), tasks=CONTESTS, limit=48, judges=QUESTION)
     assert run.statuses == {"ok": 48}
     assert run.metrics["O_accuracy_decisive_value,none"] > 0.9
-
-
-def test_genai_bench_is_judged_edit_by_edit(evaluate, tmp_path):
-    """Its task on drawn contests, written as `vieval prepare` writes those of the benchmark."""
-    folder = tmp_path / "data" / "genai_bench_tiger" / "edit"
-    (folder / "images").mkdir(parents=True)
-
-    def file(image: Image) -> str:
-        name = f"images/{pixels(image)}.png"
-        (folder / name).write_bytes(image.source)
-        return name
-
-    rows = []
-    for contest in contests("tie")[:24]:
-        first = contest.candidates[0]
-        rows.append(
-            {
-                "id": contest.id.uid.replace("#", "-"),
-                "texts": dict(first.texts),
-                "images": {"source": file(first.images["source"])},
-                "candidates": [
-                    {"image_model": c.id.image_model, "uid": c.id.uid, "images": {"output": file(c.images["output"])}}
-                    for c in contest.candidates
-                ],
-                "vote": contest.votes.vote,
-                "group": contest.group,
-            }
-        )
-    (folder / "contests.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    with FakeServer(reply=truthful) as server:
-        task = "genai_bench_tiger_adiee_edit"
-        run = evaluate(
-            *served("vieval_openai", server), tasks=task, limit=24, data=Path(tmp_path / "data"), judges=QUESTION
-        )
-    assert run.statuses == {"ok": 24}
-    assert run.metrics["O_accuracy_decisive_value,none"] > 0.9
-    assert "O_accuracy_four_way_value,none" in run.metrics
 
 
 @pytest.fixture(scope="module")

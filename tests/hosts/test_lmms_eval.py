@@ -1,17 +1,12 @@
 """VIEval inside lmms-eval, run as users run it."""
 
-import itertools
 import json
 import re
 
 import pytest
 
 from vieval_plugin import tasks
-from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.meta_evaluation import metrics
-from vieval_plugin.meta_evaluation.statistics import Rating
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
@@ -70,15 +65,6 @@ def test_a_pattern_over_leaves_of_a_group_that_is_not_matched_stays(manager):
 
 def test_patterns_of_other_tasks_are_left_alone(manager):
     assert "mmmu_val" in manager.match_tasks(["mmmu*"])
-
-
-@pytest.mark.parametrize("row", tasks.table(), ids=lambda row: f"{row.benchmark} {row.judge} {row.setting}")
-def test_no_metric_name_of_a_task_is_part_of_another(row):
-    spec = judge_registry.judge(row.judge)
-    rating = Rating(spec.aspects, spec.dimensions, ("explanation_quality_overall",), spec.intervals, 2)
-    names = metrics.names(benchmark_registry.benchmark(row.benchmark).report, rating)
-    assert not [(a, b) for a, b in itertools.permutations(names, 2) if a in b]
-    assert not any(name in ",none" for name in names)
 
 
 def test_the_shared_settings_hold_what_host_defaults_would_break(manager, ratings_folder, monkeypatch):
