@@ -42,10 +42,3 @@ def test_missing_samples_move_a_judges_own_number_and_not_its_tests(simulation, 
     for scenario in shifts:
         boards = [run[scenario] for run in runs]
         assert all(count <= len(runs) / 5 for count in simulation.detections(boards, 0.0, simulation.by_own_p, judge))
-
-
-@pytest.mark.slow
-def test_pairs_of_other_judges_are_the_same_whatever_a_third_lacks(simulation, runs):
-    others = (0, 2)
-    for run in runs:
-        assert len({run[scenario].pairs[others].p for scenario in run}) == 1
