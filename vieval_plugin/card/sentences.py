@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from vieval_plugin.card.card import UNDECIDED, Card, CardAudit, CardEntry, Difference, PublishedPlace
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.report.headlines.costs import WARNED
-from vieval_plugin.report.headlines.words import ASPECTS, heading_words, reason_words, short_decimal, task_type
+from vieval_plugin.report.headlines.words import ASPECTS, breakdown_words, reason_words, short_decimal, task_type
 from vieval_plugin.text.wording import enumeration, plural
 
 _MOST_NAMED = 4
@@ -76,7 +76,7 @@ def _areas(card: Card, entry: CardEntry, numbers: Sequence[tuple[str, float | No
     if len(numbers) == len(entry.words) > 2:
         values = [value for _, value in numbers if value is not None]
         span = f" ({short_decimal(min(values))} to {short_decimal(max(values))})" if values else ""
-        return [f"all {len(numbers)} {heading_words(entry.heading)}s of {subject}{span}"]
+        return [f"all {len(numbers)} {breakdown_words(entry.heading)}s of {subject}{span}"]
     return [
         f"{f'{task_type(value_name)}{suffix}' if value_name else subject}{'' if value is None else f' ({short_decimal(value)})'}"
         for value_name, value in numbers
@@ -92,7 +92,7 @@ def differences_sentence(entry: CardEntry, judge: PublishedPlace) -> str:
         ahead = f" ({difference.number.short})" if difference.outcome else ""
         by_outcome[difference.outcome].append(f"{task_type(value)}{ahead}")
     outcomes = [f"{outcome} on {enumeration(values)}" for outcome, values in by_outcome.items() if outcome and values]
-    units = heading_words(entry.heading) or "part"
+    units = breakdown_words(entry.heading) or "part"
     level = len(by_outcome[""])
     remaining = f"the other {f'{level} {units}s' if level > 1 else units}" if outcomes else f"any {units}"
     level_texts = [f"no difference is shown on {remaining}"] if level else []

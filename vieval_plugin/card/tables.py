@@ -7,7 +7,7 @@ import json
 from vieval_plugin.card.card import FLAGGED, Card, CardEntry, CardNumber, Difference
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text
-from vieval_plugin.report.headlines.words import heading_words, reason_words, task_type
+from vieval_plugin.report.headlines.words import breakdown_words, reason_words, task_type
 from vieval_plugin.text.wording import plural
 
 _EXPECTED = "as expected"
@@ -44,7 +44,7 @@ def words_table(card: Card, entry: CardEntry) -> Table | None:
     """The number by task type or part, and how far it is ahead of each published judge; None where there is one only."""
     if not entry.words:
         return None
-    units = heading_words(entry.heading)
+    units = breakdown_words(entry.heading)
     published = [judge for judge in entry.published if judge.differences]
     rows = [
         (

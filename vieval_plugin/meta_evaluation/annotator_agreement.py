@@ -42,12 +42,12 @@ class Annotated:
 
     dimensions: tuple[str, ...]
     overall: str
-    raters: int
+    annotator_count: int
 
     @property
     def annotators(self) -> tuple[str, ...]:
         """Each annotator's number, from 1, and `avg` for the mean of all."""
-        return (*map(str, range(1, self.raters + 1)), MEAN)
+        return (*map(str, range(1, self.annotator_count + 1)), MEAN)
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class AnnotatedRows:
     def ratings(self, observations: Sequence[Observation], dimension: str) -> Floats:
         """Ratings of shape (raters, observations) under the policy for those that are missing, NaN where none is left."""
         aspect = self.annotated.overall if dimension == OVERALL else dimension
-        unrated = (math.nan,) * self.annotated.raters
+        unrated = (math.nan,) * self.annotated.annotator_count
         rows = [o.ratings.get(aspect, unrated) for o in observations]
-        table = np.array(rows, dtype=float).reshape(-1, self.annotated.raters).T
+        table = np.array(rows, dtype=float).reshape(-1, self.annotated.annotator_count).T
         return impute_mean(table) if self.options.missing_ratings == "impute_mean" else table
 
 
@@ -184,9 +184,9 @@ def _correlation_where_known(
 
 def _overall_judged_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:
     """The judge's overall scores beside the mean of all annotators, by sample, where both are known."""
-    people = mean_of_known(rows.ratings(rows.scored, OVERALL))
+    means = mean_of_known(rows.ratings(rows.scored, OVERALL))
     return {
         f"{o.uid}/{o.image_model}": JudgedItem(o.group, o.scores[rows.overall], mean)
-        for o, mean in zip(rows.scored, people.tolist(), strict=True)
+        for o, mean in zip(rows.scored, means.tolist(), strict=True)
         if not math.isnan(mean)
     }

@@ -69,8 +69,8 @@ class WithAnnotators(Annotated):
     """Agreement with each annotator and with their mean, overall, and by dimension for judges that score dimensions.
 
     `dimensions` are what was rated beside the whole, `overall` is the aspect that holds the overall ratings (a judge
-    that does not rate it is compared by SC), `raters` how many annotators there are; a sample has NaN for one who gave
-    none.
+    that does not rate it is compared by SC), `annotator_count` how many annotators there are; a sample has NaN for one
+    who gave none.
     """
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:

@@ -73,7 +73,7 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
     """
     rankings = []
     for part in dict.fromkeys(part for run in runs for part in run.records):
-        by_people: list[ContestRanking] = []
+        by_annotators: list[ContestRanking] = []
         by_judges: list[ContestRanking] = []
         for run in (run for run in runs if part in run.records):
             voted = [judged for judged in run.records[part] if judged[0].votes is not None]
@@ -82,13 +82,13 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
             if not len(pairs.contest):
                 continue
             if (pairs.human != NONE).any():
-                by_people.append(_ranked(run.benchmark, part, PEOPLE, VOTES, pairs, options, pairs.human))
+                by_annotators.append(_ranked(run.benchmark, part, PEOPLE, VOTES, pairs, options, pairs.human))
             by_judges += [
                 _ranked(run.benchmark, part, str(run.name), subject, pairs, options)
                 for subject in subjects_of(observed, run.aspects)
             ]
         # people voted on the same contests whoever judged them; most of them count
-        rankings += [*sorted(by_people, key=lambda ranking: -ranking.answered_pairs)[:1], *by_judges]
+        rankings += [*sorted(by_annotators, key=lambda ranking: -ranking.answered_pairs)[:1], *by_judges]
     return rankings
 
 
@@ -117,9 +117,9 @@ def by_strength(
         return ContestRanking(benchmark, part, voter, subject, alone, (), np.nan, answer_count, pair_count, why)
     seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
     names = [str(number) for number in range(len(won))]
-    draws = resampled_strengths(won, tied, cluster_counts(names, options.draws, seed))
+    resamples = resampled_strengths(won, tied, cluster_counts(names, options.draws, seed))
     ranked = tuple(
-        RankedModel(model, Estimate(float(logs[n]), *_interval(draws[:, n])), float(share), None, int(played[n]))
+        RankedModel(model, Estimate(float(logs[n]), *_interval(resamples[:, n])), float(share), None, int(played[n]))
         for n, (model, share) in enumerate(zip(models, win_shares(fitted), strict=True))
     )
     return ContestRanking(benchmark, part, voter, subject, ranked, (), fitted.tie, answer_count, pair_count)
@@ -167,6 +167,6 @@ def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
     return models, won, tied
 
 
-def _interval(draws: Floats) -> tuple[float, float]:
+def _interval(resamples: Floats) -> tuple[float, float]:
     """The interval of a strength; undefined where its ends may be among draws without a finite one."""
-    return interval(draws) if np.isnan(draws).mean() < _TAIL else (np.nan, np.nan)
+    return interval(resamples) if np.isnan(resamples).mean() < _TAIL else (np.nan, np.nan)

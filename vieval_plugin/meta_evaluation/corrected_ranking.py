@@ -61,7 +61,7 @@ class GeneratorEstimates:
 
     generator: str
     raw: Estimate
-    people: PredictionPoweredMean
+    human: PredictionPoweredMean
     corrected: PredictionPoweredMean
     rated: int
     rated_prompts: int
@@ -147,9 +147,9 @@ def rank_corrected(run: Run, options: StatisticsOptions) -> list[CorrectedRankin
 def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions) -> GeneratorEstimates:
     images = [image for image in generator.all if aspect in image.scores]
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
-    people = np.array([_rating(image, aspect) for image in images], dtype=float)
+    ratings = np.array([_rating(image, aspect) for image in images], dtype=float)
     kinds = [image.kind for image in images]
-    rated, rated_prompts = ~np.isnan(people), _rated_prompts(images, aspect)
+    rated, rated_prompts = ~np.isnan(ratings), _rated_prompts(images, aspect)
     by_ratings, corrected, unweighted = (_powered(images, aspect, weight) for weight in (0.0, None, 1.0))
     selection, selection_p = prediction_powered_difference(by_ratings, unweighted)
     if rated_prompts < LEAST_FOR_A_TEST:
@@ -174,10 +174,10 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
 
 def _powered(images: Sequence[Observation], aspect: str, weight: float | None) -> PredictionPoweredMean:
     """The corrected mean of images; with a weight of 0 by people's ratings alone."""
-    people = np.array([_rating(image, aspect) for image in images], dtype=float)
+    ratings = np.array([_rating(image, aspect) for image in images], dtype=float)
     scores = np.array([image.scores[aspect] for image in images], dtype=float)
     prompts, kinds = [image.group for image in images], [image.kind for image in images]
-    return prediction_powered_mean(people, scores, prompts, strata=kinds, weight=weight)
+    return prediction_powered_mean(ratings, scores, prompts, strata=kinds, weight=weight)
 
 
 def _ranked(

@@ -30,8 +30,8 @@ class _Correlations(NamedTuple):
 
     judge: list[float]
     annotators: list[float]
-    judge_draws: list[Floats]
-    annotator_draws: list[Floats]
+    judge_resamples: list[Floats]
+    annotator_resamples: list[Floats]
 
 
 def compared_with_annotators(
@@ -67,7 +67,7 @@ def compared_with_annotators(
     )
     resamples = [
         fisher_mean_over([fisher_mean_over(values) for values in side])
-        for side in ([part.judge_draws for part in parts], [part.annotator_draws for part in parts])
+        for side in ([part.judge_resamples for part in parts], [part.annotator_resamples for part in parts])
     ]
     value, difference = judge - annotators, resamples[0] - resamples[1]
     ends = bias_corrected_interval(difference, value)
@@ -101,8 +101,8 @@ def _add(correlations: _Correlations, ratings: Floats, scores: Floats, counts: I
         if why_no_value(mean_of_others):
             continue
         for values, side, side_resamples in (
-            (scores, correlations.judge, correlations.judge_draws),
-            (annotator_ratings, correlations.annotators, correlations.annotator_draws),
+            (scores, correlations.judge, correlations.judge_resamples),
+            (annotator_ratings, correlations.annotators, correlations.annotator_resamples),
         ):
             value = correlation(mean_of_others, values)
             side.append(0.0 if math.isnan(value) else value)

@@ -264,8 +264,8 @@ def _headline(
     aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[StatisticsOptions], Scored]
 ) -> Headline:
     by_kind = {part: _estimates(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
-    people = _estimates(ALL_PARTS, aspect, [HUMAN], numbers)
-    ceiling = {"human ceiling: each rater with the others": people[HUMAN]} if people else {}
+    human = _estimates(ALL_PARTS, aspect, [HUMAN], numbers)
+    ceiling = {"human ceiling: each rater with the others": human[HUMAN]} if human else {}
     return Headline(
         aspect,
         f"Spearman's correlation with the ratings on {aspect}, averaged over image models and kinds (Fisher)",

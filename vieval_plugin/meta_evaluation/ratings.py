@@ -32,7 +32,7 @@ class HumanRatings:
     where: Mapping[SampleId, str]
 
     @property
-    def raters(self) -> tuple[str, ...]:
+    def annotators(self) -> tuple[str, ...]:
         """The annotators that rated or voted, by name."""
         rating = {rater for aspects in self.scores.values() for by_rater in aspects.values() for rater in by_rater}
         return tuple(sorted(rating | {rater for by_rater in self.votes.values() for rater in by_rater}))
@@ -81,7 +81,7 @@ def annotator_table(ratings: HumanRatings) -> Table:
     Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of names.
     """
     rows = []
-    annotators = ratings.raters
+    annotators = ratings.annotators
     aspects = dict.fromkeys(aspect for of_sample in ratings.scores.values() for aspect in of_sample)
     for aspect in aspects:
         table = [
@@ -113,28 +113,28 @@ def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
 
 def _by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, ...]]]:
     """The ratings of each sample by aspect: one a rater, or their mean where some rater left some out."""
-    ratings_by_sample = {identity: _with_overall(aspects) for identity, aspects in ratings.scores.items()}
-    raters = {rater for aspects in ratings_by_sample.values() for by_rater in aspects.values() for rater in by_rater}
-    complete = all(set(by_rater) == raters for aspects in ratings_by_sample.values() for by_rater in aspects.values())
+    by_sample = {identity: _with_overall(aspects) for identity, aspects in ratings.scores.items()}
+    annotators = {annotator for aspects in by_sample.values() for scores in aspects.values() for annotator in scores}
+    complete = all(set(scores) == annotators for aspects in by_sample.values() for scores in aspects.values())
     return {
         identity: {
-            aspect: tuple(by_rater[rater] for rater in sorted(by_rater))
+            aspect: tuple(by_annotator[annotator] for annotator in sorted(by_annotator))
             if complete
-            else (float(mean_of_known([[value] for value in by_rater.values()])[0]),)
-            for aspect, by_rater in aspects.items()
+            else (float(mean_of_known([[value] for value in by_annotator.values()])[0]),)
+            for aspect, by_annotator in aspects.items()
         }
-        for identity, aspects in ratings_by_sample.items()
+        for identity, aspects in by_sample.items()
     }
 
 
 def _with_overall(aspects: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
-    sc_and_pq_by_rater = {
-        rater: (sc, aspects["PQ"][rater])
-        for rater, sc in aspects.get("SC", {}).items()
-        if rater in aspects.get("PQ", {})
+    sc_and_pq = {
+        annotator: (sc, aspects["PQ"][annotator])
+        for annotator, sc in aspects.get("SC", {}).items()
+        if annotator in aspects.get("PQ", {})
     }
-    derived = {rater: math.sqrt(sc * pq) for rater, (sc, pq) in sc_and_pq_by_rater.items()}
+    derived = {annotator: math.sqrt(sc * pq) for annotator, (sc, pq) in sc_and_pq.items()}
     overall = {**derived, **aspects.get("O", {})}
     return {**aspects, "O": overall} if overall else dict(aspects)
 

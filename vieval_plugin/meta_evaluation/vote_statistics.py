@@ -285,13 +285,13 @@ def entrants_of(
         ]
     _require_one_vote(part, observed)
     # contests that no judge applies to, because something is wrong with their votes, are in no constant either
-    people = {
+    voted_on = {
         o.uid: replace(o, status=Status.OK)
         for rows in observed.values()
         for o in rows
         if o.contest is None or not _fault_of_votes(o.contest, scheme)
     }
-    return [*_constants(list(people.values()), scheme, bootstrap), *judges]
+    return [*_constants(list(voted_on.values()), scheme, bootstrap), *judges]
 
 
 def _require_sound(part: str, judge: str, observations: Sequence[Observation], scheme: str) -> None:

@@ -76,7 +76,7 @@ class RankReport:
     """Rankings of some results: of generators by scores and win rates, corrected where people rated some, by strengths.
 
     `by_ratings` is there where ratings were given, and makes corrected rankings the answer. `bias` is the position bias
-    of a judge, by benchmark and name. `raters` says how far people agree; `totals` are of all verdicts of folders of
+    of a judge, by benchmark and name. `annotators` says how far people agree; `totals` are of all verdicts of folders of
     shards; `notes` are lines to be read beside rankings.
     """
 
@@ -85,7 +85,7 @@ class RankReport:
     corrected: tuple[CorrectedRanking, ...]
     contests: tuple[ContestRanking, ...]
     bias: Mapping[tuple[str, JudgeName], PositionBias | None]
-    raters: Table | None = None
+    annotators: Table | None = None
     totals: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -108,7 +108,7 @@ class RankReport:
     def corrected_answers(self) -> Mapping[tuple[str, JudgeName], CorrectedRanking]:
         """The corrected ranking of each judge by its default aspect, where ratings were given."""
         answers = {}
-        for key in dict.fromkeys((c.ranking.benchmark, c.ranking.judge) for c in self.corrected if self.raters):
+        for key in dict.fromkeys((c.ranking.benchmark, c.ranking.judge) for c in self.corrected if self.annotators):
             rankings = [c for c in self.corrected if (c.ranking.benchmark, c.ranking.judge) == key]
             default = default_aspect([c.ranking for c in rankings])
             answers[key] = next(c for c in rankings if c.ranking.aspect == default)
@@ -179,7 +179,7 @@ def answers(report: RankReport) -> list[str]:
         text.append(prefix + (corrected_answer(corrected) if corrected else answer(ranking, report.bias[key])))
         text += filter(None, [bias_sentence(report.bias[key])])
         text += corrected_sentences(corrected) if corrected else []
-        text += [_UNCORRECTED] if report.raters and ranking.statistic == WIN_RATE else []
+        text += [_UNCORRECTED] if report.annotators and ranking.statistic == WIN_RATE else []
         text += filter(None, [_unmatched_prompts(report, ranking)])
         text += limits(ranking)
     return [*text, *_first_failures(report.runs)]
@@ -231,7 +231,7 @@ def tables_of(report: RankReport) -> list[Table]:
     ]
     # of two image models a strength says what a win rate does
     tables += contest_tables([ranking for ranking in report.shown_contests if len(ranking.models) > 2])
-    return [*tables, *report.totals, *([report.raters] if report.raters else [])]
+    return [*tables, *report.totals, *([report.annotators] if report.annotators else [])]
 
 
 def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = ()) -> list[str]:
@@ -273,13 +273,13 @@ def write_ranking(report: RankReport, folder: Path, options: StatisticsOptions) 
         *ranking_tables(report.shown_generators, {(c.ranking.benchmark, c.ranking.judge) for c in report.corrected}),
         *contest_tables(report.shown_contests),
         *report.totals,
-        *([report.raters] if report.raters else []),
+        *([report.annotators] if report.annotators else []),
     ]
     sentences = (escaping.markdown(line) for line in (*answers(report), *cautions(report), protocol(options)))
     page = ["# Ranking of generators\n", *(f"{sentence}\n" for sentence in sentences)]
     long = [
         *long_tables(report.shown_generators, report.corrected, report.shown_contests),
-        report.raters or annotator_table(_NOBODY),
+        report.annotators or annotator_table(_NOBODY),
     ]
     document = {
         "failures": options.policy,
@@ -306,7 +306,7 @@ def cautions(report: RankReport) -> list[str]:
     """Lines on what a judge's mean is worth, with people's ratings and without."""
     if report.corrected_answers:
         return [_CORRECTED]
-    return [CAUTION] if not report.raters and any(r.statistic != WIN_RATE for r in report.main) else []
+    return [CAUTION] if not report.annotators and any(r.statistic != WIN_RATE for r in report.main) else []
 
 
 def _by_name(header: Sequence[str], row: Sequence[str]) -> dict[str, object]:

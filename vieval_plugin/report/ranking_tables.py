@@ -174,7 +174,7 @@ def _corrected_means(corrected: CorrectedRanking) -> Table:
             *(ranks[mean.generator], mean.generator),
             with_interval(mean.corrected.mean, 3),
             with_interval(mean.raw, 3),
-            with_interval(mean.people.mean, 3),
+            with_interval(mean.human.mean, 3),
             f"{mean.rated} of {mean.images}",
             decimals(mean.corrected.weight, ".2f"),
             ", ".join(mean.unrated_kinds),
@@ -281,7 +281,7 @@ def _corrected_rows(corrected: CorrectedRanking) -> list[tuple[str, ...]]:
         (
             *(*_ranking_key(ranking)[:5],),
             *(*_rank_ends(standing.ranks), mean.generator),
-            *map(_cell, (end for e in (mean.raw, mean.people.mean, mean.corrected.mean) for end in _value_and_ends(e))),
+            *map(_cell, (end for e in (mean.raw, mean.human.mean, mean.corrected.mean) for end in _value_and_ends(e))),
             *(_cell(mean.corrected.weight), str(mean.rated), str(mean.images), ", ".join(mean.unrated_kinds)),
         )
         for mean, standing in zip(corrected.estimates, ranking.comparison.standings, strict=True)

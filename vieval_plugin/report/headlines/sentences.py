@@ -12,7 +12,7 @@ from vieval_plugin.records import YOUR_IMAGES
 from vieval_plugin.report.headlines.costs import statuses_text
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
 from vieval_plugin.report.headlines.words import (
-    heading_words,
+    breakdown_words,
     reason_words,
     short_decimal,
     short_number,
@@ -307,7 +307,7 @@ def _breakdown_sentences(board: Leaderboard, first: LeaderboardRow) -> list[str]
         if len(numbers) > 1 and max(numbers)[0] - min(numbers)[0] >= _NOTABLE:
             (low, lowest, n), (high, highest, m) = min(numbers), max(numbers)
             text.append(
-                f"By {heading_words(breakdown)}, {first.label} is lowest on {task_type(lowest)} ({short_decimal(low)}, n {n}) "
+                f"By {breakdown_words(breakdown)}, {first.label} is lowest on {task_type(lowest)} ({short_decimal(low)}, n {n}) "
                 f"and highest on {task_type(highest)} ({short_decimal(high)}, n {m})."
             )
     return text

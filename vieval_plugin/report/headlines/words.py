@@ -29,13 +29,13 @@ def task_type(code: str) -> str:
     return TASK_TYPES.get(code, code)
 
 
-def heading_words(heading: str) -> str:
-    """A breakdown's heading in words: what code and files call a kind is a task type.
+def breakdown_words(breakdown: str) -> str:
+    """The name of a breakdown in words: what code and files call a kind is a task type.
 
-    >>> heading_words("kind"), heading_words("category")
+    >>> breakdown_words("kind"), breakdown_words("category")
     ('task type', 'category')
     """
-    return "task type" if heading == "kind" else heading
+    return "task type" if breakdown == "kind" else breakdown
 
 
 def statistic_words(name: str) -> str:

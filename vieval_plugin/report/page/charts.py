@@ -112,21 +112,21 @@ def _ticks(low: float, high: float) -> list[float]:
 class Point:
     """Sample in a scatter: people's mean rating and the judge's score."""
 
-    people: float
+    rating: float
     judge: float
 
 
-def scatter(points: Sequence[Point], people: tuple[float, float], title: str, colour: int) -> Markup:
+def scatter(points: Sequence[Point], scale: tuple[float, float], title: str, colour: int) -> Markup:
     """A judge's scores against ratings, a circle for all samples that have both alike, larger for more of them.
 
     Args:
         points: of one task type; the judge's in [0, 1].
-        people: the ends of the ratings' scale.
+        scale: the ends of the ratings' scale.
         title: what the chart shows, for those who do not see it.
         colour: the number of a colour of the page.
     """
-    side, low, high = _PANEL, *people
-    point_counts = Counter((_bin(point.people, low, high), _bin(point.judge, 0.0, 1.0)) for point in points)
+    side, low, high = _PANEL, *scale
+    point_counts = Counter((_bin(point.rating, low, high), _bin(point.judge, 0.0, 1.0)) for point in points)
     largest = max(point_counts.values(), default=1)
     parts = [
         f'<rect class="panel" x="{_EDGE}" y="8" width="{side}" height="{side}"/>',
@@ -186,7 +186,7 @@ def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
     headline, by_label = board.headline, {run.label: run for run in runs}
     judges = [row.label for row in board.rows if row.label in by_label][:MOST_JUDGES]
     points_by_judge = {label: _points(by_label[label], headline.aspect) for label in judges}
-    rated = [point.people for points in points_by_judge.values() for of_kind in points.values() for point in of_kind]
+    rated = [point.rating for points in points_by_judge.values() for of_kind in points.values() for point in of_kind]
     if not rated:
         return []
     ends = (min(0.0, *rated), max(1.0, *rated))
@@ -218,8 +218,8 @@ def _points(run: Run, aspect: str) -> dict[str, list[Point]]:
 
 def _point(record: Record, aspect: str, against_all: bool) -> Point | None:
     """People's mean rating and the judge's score of the aspect; of `overall`, by whichever name either has it."""
-    people = record.ratings.get(aspect, record.ratings.get("O", ()) if aspect == "overall" else ())
-    ratings = [value for value in people if not math.isnan(value)]
+    given = record.ratings.get(aspect, record.ratings.get("O", ()) if aspect == "overall" else ())
+    ratings = [value for value in given if not math.isnan(value)]
     scores = record.verdict.scores
     scores_by_name_priority = [
         scores[name] for name in (aspect, *(("O", "SC") if aspect == "overall" else ())) if name in scores

@@ -25,7 +25,7 @@ class Judgement:
     """A judge's verdict on one sample or contest.
 
     `aspect` is the score that is compared, `quantile` the share of the judge's samples of that part that it puts below
-    this one, `people` the same of people. `disagreement` is how far the two are from each other, in [0, 1]; NaN where
+    this one, `human_quantile` the same of people. `disagreement` is how far the two are from each other, in [0, 1]; NaN where
     either is not known.
     """
 
@@ -33,7 +33,7 @@ class Judgement:
     record: Record
     aspect: str = ""
     quantile: float = math.nan
-    people: float = math.nan
+    human_quantile: float = math.nan
     disagreement: float = math.nan
 
 
@@ -91,13 +91,13 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
         for aspect in (rated or scored)[:1]:
             compared_scores[number] = aspect, record.verdict.scores[aspect]
     quantiles = _quantiles({number: value for number, (_, value) in compared_scores.items()})
-    by_people = _quantiles(
+    by_annotators = _quantiles(
         {number: value for number, (aspect, _) in compared_scores.items() if (value := _rated(records[number], aspect))}
     )
     for number, record in enumerate(records):
-        quantile, people_quantile = quantiles.get(number, math.nan), by_people.get(number, math.nan)
+        quantile, human_quantile = quantiles.get(number, math.nan), by_annotators.get(number, math.nan)
         aspect, _ = compared_scores.get(number, ("", 0.0))
-        judgements.append(Judgement(label, record, aspect, quantile, people_quantile, abs(quantile - people_quantile)))
+        judgements.append(Judgement(label, record, aspect, quantile, human_quantile, abs(quantile - human_quantile)))
     return judgements
 
 
@@ -129,10 +129,10 @@ def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
     if judge_vote == vote:
         return 0.0
     number = len(record.candidates)
-    judged, people = ranks(judge_vote, number), ranks(vote, number)
-    if judged and people:
+    judged, human = ranks(judge_vote, number), ranks(vote, number)
+    if judged and human:
         pairs = [(i, j) for i in range(number) for j in range(i)]
-        discordant = sum(_sign(judged[i] - judged[j]) != _sign(people[i] - people[j]) for i, j in pairs)
+        discordant = sum(_sign(judged[i] - judged[j]) != _sign(human[i] - human[j]) for i, j in pairs)
         return discordant / len(pairs)
     return 1.0 if {judge_vote, vote} == {FIRST, SECOND} else 0.5
 

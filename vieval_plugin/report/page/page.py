@@ -25,7 +25,7 @@ from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.report.headlines.sentences import sentences
 from vieval_plugin.report.headlines.tables import headline_table
-from vieval_plugin.report.headlines.words import ASPECTS, heading_words, task_type
+from vieval_plugin.report.headlines.words import ASPECTS, breakdown_words, task_type
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
@@ -87,7 +87,7 @@ class _Row:
     """A sample without a tile."""
 
     id: str
-    people: str
+    annotators: str
     judges: str
     disagreement: str
 
@@ -158,7 +158,7 @@ def page(
         columns=headline_columns,
         aspect_words=ASPECTS,
         task_type=task_type,
-        heading_words=heading_words,
+        breakdown_words=breakdown_words,
         annotators=_annotators,
         chart=_chart,
         labels=_labels,
@@ -269,13 +269,13 @@ def _row(item: GalleryItem) -> _Row:
     record = item.record
     vote = record.votes.vote if record.votes else ""
     ratings = {a: [v for v in values if not math.isnan(v)] for a, values in record.ratings.items()}
-    people = [vote] if vote else [f"{a} {math.fsum(v) / len(v):.2f}" for a, v in ratings.items() if v]
+    annotators = [vote] if vote else [f"{a} {math.fsum(v) / len(v):.2f}" for a, v in ratings.items() if v]
     judges = []
     for judgement in item.judgements:
         verdict = judgement.record.verdict
         scores = ", ".join(f"{aspect} {value:.2f}" for aspect, value in verdict.scores.items())
         judges.append(f"{judgement.label}: {scores or answer(judgement.record) or verdict.status}")
-    return _Row(str(item.id), ", ".join(people), "; ".join(judges), f"{item.disagreement:.2f}")
+    return _Row(str(item.id), ", ".join(annotators), "; ".join(judges), f"{item.disagreement:.2f}")
 
 
 class _Filters:
@@ -300,7 +300,7 @@ class _Filters:
         """The name, the heading and the words of each filter that has several values, and of the judge always."""
         headings = {"model": "image model"}
         return [
-            (name, headings.get(name, heading_words(name)), list(values))
+            (name, headings.get(name, breakdown_words(name)), list(values))
             for name, values in self._indices.items()
             if len(values) > 1 or name == "judge"
         ]

@@ -73,7 +73,7 @@ class GalleryTile:
     texts: tuple[tuple[str, str], ...]
     pictures: tuple[Picture, ...]
     note: str
-    people: tuple[tuple[str, str], ...]
+    ratings: tuple[tuple[str, str], ...]
     vote: str
     verdicts: tuple[GalleryVerdict, ...]
     file: str
@@ -270,7 +270,8 @@ def _disagreement_text(judgement: Judgement) -> str:
         return "" if math.isnan(judgement.disagreement) else texts.get(judgement.disagreement, "not as it was voted")
     if math.isnan(judgement.disagreement):
         return ""
-    return f"{judgement.aspect}: rated above {judgement.people:.0%} of all, judged above {judgement.quantile:.0%}"
+    human, judge = judgement.human_quantile, judgement.quantile
+    return f"{judgement.aspect}: rated above {human:.0%} of all, judged above {judge:.0%}"
 
 
 def _values(values: Sequence[float]) -> str:
