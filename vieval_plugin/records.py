@@ -140,8 +140,8 @@ class JudgeName:
     details: str = ""
 
     def __str__(self) -> str:
-        named = ", ".join(filter(None, ["" if self.model == self.judge else self.model, self.details]))
-        return " ".join(filter(None, [self.judge, self.setting, f"({named})" if named else ""]))
+        further = ", ".join(filter(None, ["" if self.model == self.judge else self.model, self.details]))
+        return " ".join(filter(None, [self.judge, self.setting, f"({further})" if further else ""]))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from vieval_plugin.judges.protocol import Sample, Verdict
 from vieval_plugin.run.prepare import PreparedJudge, setting_of
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.run.session import Counted, Session
+from vieval_plugin.run.session import QuestionCounts, Session
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.estimate import Estimate
 
@@ -95,7 +95,7 @@ async def audit(
             return [outcomes[number].verdict for number in range(len(batch))]
 
         # images are made again for each use: those of all changes together may be larger than memory
-        counts, modified = Counted(), 0
+        counts, modified = QuestionCounts(), 0
         await session.count(judged, prepared, counts)
         for change in used:
             samples = [sample for sample in _versions(change, judged, partners) if sample is not None]

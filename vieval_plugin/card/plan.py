@@ -24,7 +24,7 @@ from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_o
 from vieval_plugin.records import fingerprint, target_json
 from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
-from vieval_plugin.run.session import Counted, Session
+from vieval_plugin.run.session import QuestionCounts, Session
 from vieval_plugin.tasks import tasks
 from vieval_plugin.text.wording import plural
 
@@ -271,7 +271,7 @@ async def _call_counts(
     session: Session, stores: bool, judged: Sequence[Judged], prepared: PreparedJudge
 ) -> tuple[int, int]:
     """The calls and answers of some samples; what is answered once is stored, and not asked again."""
-    counts = Counted()
+    counts = QuestionCounts()
     await session.count(judged, prepared, counts)
     calls = len(counts.to_ask) if stores else counts.to_ask.total()
     return calls, counts.to_ask.total() + counts.stored.total()

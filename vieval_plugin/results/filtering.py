@@ -79,7 +79,9 @@ def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: 
             passing = _passing(opened, arrow().concat_tables(tables), where)
             verdicts, passed = verdicts + sum(table.num_rows for table in tables), passed + passing.num_rows
             if passing.num_rows:
-                _write(opened, file, passing.rename_columns(_named(passing.column_names, prefix)), unfinished, prefix)
+                _write(
+                    opened, file, passing.rename_columns(_with_prefix(passing.column_names, prefix)), unfinished, prefix
+                )
                 files += 1
         if not passed:
             raise VievalError(f"none of {verdicts:,} verdicts passes --where {where!r}; nothing was written")
@@ -100,11 +102,11 @@ def _require_empty(out: Path) -> None:
 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
     """The columns of verdicts that are read: what is written, and what a condition names."""
-    named = {name.lower() for name in re.findall(r"\w+", where)}
+    identifiers = {name.lower() for name in re.findall(r"\w+", where)}
     always = {*_KEY, "uid", "status", *(["scores"] if opened.plan.schema.scores else [])}
     if not opened.plan.schema.scores:
-        named.discard("scores")
-    return [name for name in opened.plan.schema.arrow().names if name in always or name in named]
+        identifiers.discard("scores")
+    return [name for name in opened.plan.schema.arrow().names if name in always or name in identifiers]
 
 
 def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
@@ -121,27 +123,27 @@ def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
         try:
             passing = connection.from_arrow(table).filter(where).to_arrow_table()
         except duckdb.Error as error:
-            known = [*scores, *opened.plan.schema.arrow().names]
-            raise VievalError(f"--where {where!r}: {_problem(str(error), known)}") from None
+            names = [*scores, *opened.plan.schema.arrow().names]
+            raise VievalError(f"--where {where!r}: {_problem(str(error), names)}") from None
         except RuntimeError:  # DuckDB's word for Ctrl-C
             raise KeyboardInterrupt from None
     added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by([(name, "ascending") for name in _KEY])
     return added.rename_columns([*_KEY, *scores, "status", UID])
 
 
-def _problem(error: str, known: Sequence[str]) -> str:
-    """The message of DuckDB on a condition in a sentence; `known` are the columns."""
-    if lacking := _NO_COLUMN.search(error):
-        hint = did_you_mean(lacking[1], known, 0.6) or ";"
+def _problem(error: str, columns: Sequence[str]) -> str:
+    """The message of DuckDB on a condition in a sentence; `columns` are the columns."""
+    if missing := _NO_COLUMN.search(error):
+        hint = did_you_mean(missing[1], columns, 0.6) or ";"
         return (
-            f"verdicts have no column {lacking[1]!r}{hint} the columns are {abbreviated(known)}, none is the data set's own, and "
+            f"verdicts have no column {missing[1]!r}{hint} the columns are {abbreviated(columns)}, none is the data set's own, and "
             "a text stands in single quotes"
         )
     reason = error.splitlines()[0].partition(" Error: ")[2][:200]
     return f"no condition that can be used ({reason}); write one such as \"SC > .7 and status = 'ok'\""
 
 
-def _named(columns: Sequence[str], prefix: str) -> list[str]:
+def _with_prefix(columns: Sequence[str], prefix: str) -> list[str]:
     return [name if name in _KEY else f"{prefix}{name}" for name in columns]
 
 
@@ -156,7 +158,7 @@ def _write(opened: VerdictFolder, file: InputFile, passing: Any, out: Path, pref
     verdicts: dict[int, list[Any]] = {}
     for row in passing.to_pylist():
         verdicts.setdefault(row["row"], []).append({name: row[name] for name in row if name not in _KEY})
-    members = {n: json.dumps(several if several[1:] else several[0]).encode() for n, several in verdicts.items()}
+    members = {n: json.dumps(of_row if of_row[1:] else of_row[0]).encode() for n, of_row in verdicts.items()}
     copy_samples(Path(opened.plan.root) / file.path, out / file.path, members, f"{prefix}vieval.json")
 
 
@@ -165,8 +167,8 @@ def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -
     with reading_table(source):
         schema = parquet_file(source).schema_arrow
     added = passing.drop_columns(list(_KEY))
-    if taken := sorted({*added.column_names} & {*schema.names}):
-        raise VievalError(f"{source}: it has a column {taken[0]!r}; name the columns that are added with --prefix")
+    if shared := sorted({*added.column_names} & {*schema.names}):
+        raise VievalError(f"{source}: it has a column {shared[0]!r}; name the columns that are added with --prefix")
     for field in added.schema:
         schema = schema.append(field)
     numbers = passing["row"].to_numpy()
@@ -181,7 +183,10 @@ def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -
                     rows = rows.append_column(name, added[name].slice(first, last - first))
                 group.append(rows)
                 written += rows.num_rows
-            if sum(of.nbytes for of in group) > _MOST_BYTES or sum(of.num_rows for of in group) > _MOST_ROWS:
+            if (
+                sum(table.nbytes for table in group) > _MOST_BYTES
+                or sum(table.num_rows for table in group) > _MOST_ROWS
+            ):
                 writer.write_table(pyarrow.concat_tables(group).cast(schema))
                 group.clear()
         if group:

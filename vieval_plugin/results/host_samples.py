@@ -126,7 +126,7 @@ def _tokens(row: Mapping[str, Any]) -> list[int | None]:
         [count[name] for name in ("input_tokens", "output_tokens") if isinstance(count.get(name), int)]
         for count in counts
     ]
-    return [sum(several) if several else None for several in tokens]
+    return [sum(parts) if parts else None for parts in tokens]
 
 
 def responses_of(sample: Mapping[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ from vieval_plugin.run.router import recorded_reply
 from vieval_plugin.run.scheduler import BROKEN
 from vieval_plugin.text.untrusted import exists
 
-_NAMED = 5
+_MOST_EXAMPLES = 5
 _prepared: dict[str, PreparedJudge] = {}
 
 
@@ -49,7 +49,7 @@ class Lookup:
         if len(matches) == 1:
             return matches[0]
         like = [str(record.id) for record in matches or self.records]
-        examples = ", ".join(like[:_NAMED]) + (", ..." if len(like) > _NAMED else "")
+        examples = ", ".join(like[:_MOST_EXAMPLES]) + (", ..." if len(like) > _MOST_EXAMPLES else "")
         if len({record.id for record in matches}) == 1:
             judges = ", ".join(dict.fromkeys(record.provenance.judge for record in matches))
             raise VievalError(
@@ -88,8 +88,8 @@ class Lookup:
 
 def require_as_judged(record: Record, judged: Judged) -> None:
     """VievalError where the texts or images of a record's sample or contest are not those that were judged."""
-    if changed := next(filter(is_changed, images_of(judged)), None):
-        raise VievalError(f"{record.id}: {name_of(changed)} is not what was judged; restore it, or judge again")
+    if image := next(filter(is_changed, images_of(judged)), None):
+        raise VievalError(f"{record.id}: {name_of(image)} is not what was judged; restore it, or judge again")
     if record.fingerprint not in ("", fingerprint(judged)):
         raise VievalError(
             f"{record.id}: its texts or images are not those that were judged; restore them, or judge again"

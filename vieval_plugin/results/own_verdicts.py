@@ -50,18 +50,18 @@ def records_of(path: Path) -> Iterator[Record]:
 
 def _runs(path: Path, header: Mapping[str, Any] | None) -> Mapping[str, Provenance]:
     """The origins of a file's verdicts by their hash: in its own first line, or in the file beside it."""
-    beside = run_file(path)
+    document_file = run_file(path)
     try:
-        document = read_json(beside.read_text(encoding="utf-8")) if header is None else header
+        document = read_json(document_file.read_text(encoding="utf-8")) if header is None else header
         json.dumps(document, ensure_ascii=False).encode()  # half a character could be written nowhere
         return {run: read_provenance(entry["provenance"]) for run, entry in document["runs"].items()}
     except FileNotFoundError:
         raise VievalError(
-            f"{path}: {beside.name}, which says who judged, is not beside it; copy it there too, or judge again"
+            f"{path}: {document_file.name}, which says who judged, is not beside it; copy it there too, or judge again"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise VievalError(f"{beside}: cannot be read ({reason}); restore it, or judge again") from None
+        raise VievalError(f"{document_file}: cannot be read ({reason}); restore it, or judge again") from None
 
 
 def record_of_line(line: str, folder: Path, runs: Mapping[str, Provenance]) -> Record:
@@ -100,12 +100,17 @@ def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
     if "candidates" in row:
         samples = [
             _sample(
-                replace(identity, image_model=str(of["image_model"]), uid=str(of["uid"]), draw=int(of["draw"])),
+                replace(
+                    identity,
+                    image_model=str(candidate["image_model"]),
+                    uid=str(candidate["uid"]),
+                    draw=int(candidate["draw"]),
+                ),
                 kind,
-                of,
+                candidate,
                 folder,
             )
-            for of in row["candidates"]
+            for candidate in row["candidates"]
         ]
         return Contest(identity, tuple(samples), Votes(), group=str(row["group"]), tags=tags)
     return replace(_sample(identity, kind, row, folder), tags=tags, category=str(row.get("category", "")))

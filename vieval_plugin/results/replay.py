@@ -54,7 +54,7 @@ class Recording:
         recorded_by_folded_id: dict[SampleId, list[tuple[Recorded, ...]]] = {}
         for identity, recorded in self.verdicts.items():
             recorded_by_folded_id.setdefault(_folded(identity), []).append(recorded)
-        return {identity: several[0] for identity, several in recorded_by_folded_id.items() if len(several) == 1}
+        return {identity: matches[0] for identity, matches in recorded_by_folded_id.items() if len(matches) == 1}
 
     def of(self, judged: SampleId | Judged) -> tuple[Recorded, ...]:
         """Recorded verdicts of a sample or contest, whatever the case of its image model's name."""
@@ -114,7 +114,9 @@ class Recording:
             what = "contests" if any(isinstance(sample, Contest) for sample in of_part.values()) else "samples"
             is_sibling_part_covered = part not in self.covered and self.covers(part.partition("/")[0])
             if missing_count == len(recordings) and not is_sibling_part_covered:
-                recorded_ids = [known for known in self.verdicts if f"{known.benchmark}/{known.part}" == part]
+                recorded_ids = [
+                    identity for identity in self.verdicts if f"{identity.benchmark}/{identity.part}" == part
+                ]
                 raise VievalError(
                     f"{self.source}: none of the {missing_count} {what} of {part} is recorded there for {self.judge}: of "
                     f"{len(recorded_ids)} recorded ids 0 fit (the first asked is {next(iter(of_part))}; recorded is, for instance, "
@@ -175,7 +177,9 @@ def load(source: Path, judge: str, name: str = "") -> Recording:
         by_judge, unread_lines = _read_samples(stamps)
         return Recording(source, judge, by_judge.get(judge, {}), unread_lines)
     folders = {
-        source / folder: known for folder, known in benchmark_registry.folders().items() if _holds(source, folder)
+        source / folder: known_part
+        for folder, known_part in benchmark_registry.folders().items()
+        if _holds(source, folder)
     }
     if not folders:
         raise VievalError(

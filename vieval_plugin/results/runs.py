@@ -74,13 +74,13 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: b
             source = source_of(judged[0].provenance, label)
             key = judged[0].id, source
             row = judged[0].row
-            place = f"{row.file}:{row.row}" if row else f"line {number}"
+            where = f"{row.file}:{row.row}" if row else f"line {number}"
             if key in records_by_source:
                 raise VievalError(
-                    f"{path}: {place}: {judged[0].id} by {source.name} {source.judge} is in {origin[key]} as well; "
+                    f"{path}: {where}: {judged[0].id} by {source.name} {source.judge} is in {origin[key]} as well; "
                     "pass one of the two, or tell two runs apart with --label"
                 )
-            records_by_source[key], origin[key] = judged, f"{place} of {path}"
+            records_by_source[key], origin[key] = judged, f"{where} of {path}"
     if unreadable and not records_by_source:
         raise VievalError(unreadable[0])
     return Results(tuple(_runs(records_by_source)), tuple(unreadable), tuple(notes), tuple(totals))
@@ -93,8 +93,8 @@ def results_of(records: Iterable[Record]) -> Results:
 
 def _files(results: Sequence[Path], labels: Sequence[str]) -> Mapping[Path, str]:
     """The files of each result, with its label."""
-    named = zip(results, labels or [""] * len(results), strict=True)
-    return {file: label for result, label in named for file in samples_files(result)}
+    results_and_labels = zip(results, labels or [""] * len(results), strict=True)
+    return {file: label for result, label in results_and_labels for file in samples_files(result)}
 
 
 def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iterable[Run]:
@@ -106,19 +106,19 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
     judges = judge_registry.judges()
     judges_with_setting_labels = [name for name, spec in judges.items() if spec.training_benchmarks]
     titles = {name: spec.title for name, spec in judges.items()}
-    sources = {name: [source for of, source in recorded if of == name] for name, _ in recorded}
-    labels = {name: labels_of(several, judges_with_setting_labels, titles) for name, several in sources.items()}
+    sources = {name: [source for benchmark, source in recorded if benchmark == name] for name, _ in recorded}
+    labels = {name: labels_of(group, judges_with_setting_labels, titles) for name, group in sources.items()}
     runs = []
     for (benchmark, source), by_part in recorded.items():
         recorded_by = next(iter(by_part.values()))[0][0].provenance
-        known = judge_registry.judge_of_results(source.judge, recorded_by.options)
-        against_all, table = (known.against_all, known.table) if known else (False, "")
+        spec = judge_registry.judge_of_results(source.judge, recorded_by.options)
+        against_all, table = (spec.against_all, spec.table) if spec else (False, "")
         label = labels[benchmark][source]
         setting, details = " ".join(source.settings), differing_details(source, sources[benchmark])
         if source.judge in judges_with_setting_labels:  # no setting to choose, but a remark that stands in brackets
             setting, details = "", ", ".join(filter(None, [setting, details]))
-        words = (setting, source.name, details)
-        runs.append(Run(label, benchmark, source.judge, recorded_by.aspects, dict(by_part), against_all, table, *words))
+        names = (setting, source.name, details)
+        runs.append(Run(label, benchmark, source.judge, recorded_by.aspects, dict(by_part), against_all, table, *names))
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
 
 

@@ -23,7 +23,7 @@ MOST_PROMPTS = 200_000
 BINS = 10
 """Equal bins of a histogram, from 0 to 1."""
 _MOST_MODELS = 1000
-OTHERS = "(others)"
+OTHER_MODELS = "(others)"
 """Image models together beyond the first thousand of a folder."""
 
 
@@ -75,7 +75,7 @@ class ShardSample:
     notes: tuple[str, ...]
 
 
-def sample_shards(path: Path, partial: bool = False, most: int = MOST_PROMPTS) -> ShardSample:
+def sample_shards(path: Path, partial: bool = False, max_prompts: int = MOST_PROMPTS) -> ShardSample:
     """Count all verdicts of a folder of shards, and read those on a random sample of its prompts.
 
     Prompts are drawn by a hash of their uid and the seed of the options, so that all images of a prompt are in the sample
@@ -84,35 +84,35 @@ def sample_shards(path: Path, partial: bool = False, most: int = MOST_PROMPTS) -
     Args:
         path: the folder.
         partial: read also what a run has judged that is not complete.
-        most: prompts of the sample.
+        max_prompts: prompts of the sample.
 
     Raises:
         VievalError: a file cannot be read, or the run is not complete, unless `partial` is given.
     """
     opened, seed = open_shards(path, partial), config.current().statistics.options().seed
-    totals, draw = FolderTotals(path, {}), _Draw(most)
+    totals, draw = FolderTotals(path, {}), _Draw(max_prompts)
     names = opened.plan.schema.scores
     for _, table in verdict_tables(opened, ["uid", "image_model", "status", *(["scores"] if names else [])]):
         _count(totals, table, names)
-        draw.add(_places(table, seed))
-    records, repeated = _distinct(_drawn(opened, seed, draw.last))
+        draw.add(_random_keys(table, seed))
+    records, repeated = _distinct(_sampled_records(opened, seed, draw.last))
     return ShardSample(tuple(records), totals, tuple(_notes(opened, totals, draw, seed, repeated)))
 
 
 class _Draw:
     """The lowest of the places that are drawn: those of the sample's prompts."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_prompts: int) -> None:
+        self._max_prompts = max_prompts
         self._lowest = np.empty(0, np.uint64)
         self.is_all = True
         self.last = np.uint64(2**64 - 1)
 
-    def add(self, places: NDArray[np.uint64]) -> None:
-        lowest = np.union1d(self._lowest, places[places <= self.last])
-        if len(lowest) > self._most:
+    def add(self, keys: NDArray[np.uint64]) -> None:
+        lowest = np.union1d(self._lowest, keys[keys <= self.last])
+        if len(lowest) > self._max_prompts:
             self.is_all = False
-            lowest = lowest[: self._most]
+            lowest = lowest[: self._max_prompts]
             self.last = lowest[-1]
         self._lowest = lowest
 
@@ -121,7 +121,7 @@ class _Draw:
         return len(self._lowest)
 
 
-def _places(table: Any, seed: int) -> NDArray[np.uint64]:
+def _random_keys(table: Any, seed: int) -> NDArray[np.uint64]:
     """A random place for each row of a table, the same for the same uid."""
     key = str(seed).encode()
     digests = (hashlib.blake2b(uid.encode(), digest_size=8, key=key).digest() for uid in table["uid"].to_pylist())
@@ -133,18 +133,21 @@ def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
 
     columns = table.column("scores").combine_chunks().flatten() if names else []
     for model in compute.unique(table["image_model"]).to_pylist():
-        known = model if model in totals.by_model or len(totals.by_model) < _MOST_MODELS else OTHERS
-        own, counted = compute.equal(table["image_model"], model), totals.by_model.setdefault(known, ModelTotals())
-        counted.statuses.update(table["status"].filter(own).to_pylist())
+        label = model if model in totals.by_model or len(totals.by_model) < _MOST_MODELS else OTHER_MODELS
+        is_model, model_totals = (
+            compute.equal(table["image_model"], model),
+            totals.by_model.setdefault(label, ModelTotals()),
+        )
+        model_totals.statuses.update(table["status"].filter(is_model).to_pylist())
         for name, column in zip(names, columns, strict=True):
-            scores = column.filter(own.combine_chunks()).to_numpy(zero_copy_only=False).astype(float)
-            counted.scores.setdefault(name, ScoreTotals()).add(scores)
+            scores = column.filter(is_model.combine_chunks()).to_numpy(zero_copy_only=False).astype(float)
+            model_totals.scores.setdefault(name, ScoreTotals()).add(scores)
 
 
-def _drawn(opened: VerdictFolder, seed: int, last: np.uint64) -> Iterator[Record]:
+def _sampled_records(opened: VerdictFolder, seed: int, last: np.uint64) -> Iterator[Record]:
     for _, table in verdict_tables(opened):
-        drawn = np.nonzero(_places(table, seed) <= last)[0]
-        yield from (_with_candidates(record_of_row(row, opened)) for row in table.take(drawn).to_pylist())
+        rows = np.nonzero(_random_keys(table, seed) <= last)[0]
+        yield from (_with_candidates(record_of_row(row, opened)) for row in table.take(rows).to_pylist())
 
 
 def _with_candidates(record: Record) -> Record:
@@ -157,13 +160,13 @@ def _with_candidates(record: Record) -> Record:
 
 def _distinct(records: Iterator[Record]) -> tuple[list[Record], int]:
     """Records with ids of their own, and how many are called as one before them; these get their row as well."""
-    seen, distinct, repeated = set[SampleId](), list[Record](), 0
+    ids, distinct, repeated = set[SampleId](), list[Record](), 0
     for record in records:
         identity = record.id
-        if identity in seen and record.row:
+        if identity in ids and record.row:
             repeated += 1
             identity = replace(identity, uid=f"{identity.uid} ({record.row.file}:{record.row.row})")
-        seen.add(identity)
+        ids.add(identity)
         distinct.append(replace(record, id=identity))
     return distinct, repeated
 

@@ -25,7 +25,7 @@ from vieval_plugin.run.shards.schema import arrow
 from vieval_plugin.text.untrusted import isfile
 
 _STEPS = TypeAdapter(tuple[Step, ...])
-_NAMED = 5
+_MOST_EXAMPLES = 5
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class VerdictFolder:
 
     folder: ShardFolder
     plan: Plan
-    places: Mapping[str, tuple[str, int]]
+    entries: Mapping[str, tuple[str, int]]
 
     @property
     def note(self) -> str:
         """A line on a run that is not complete; empty where each row has its verdict."""
-        rows = sum(shard.rows for shard in self.plan.shards() if shard.name in self.places)
+        rows = sum(shard.rows for shard in self.plan.shards() if shard.name in self.entries)
         if rows == self.plan.rows:
             return ""
         return f"{self.folder.name} is of a run that is not complete: {rows:,} of {self.plan.rows:,} rows have verdicts"
@@ -64,10 +64,10 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
     if isfile(path):
         raise VievalError(f"{path}: a file, where a folder of shards is needed; judge the data set into one with --out")
     folder = open_folder(path)
-    opened = VerdictFolder(folder, _plan_of(folder), folder.places())
+    opened = VerdictFolder(folder, _plan_of(folder), folder.entries())
     if (note := opened.note) and not partial:
         raise VievalError(f"{note}; the command that began it goes on, or read it as it is with --partial")
-    if not opened.places:
+    if not opened.entries:
         raise VievalError(f"{path}: no verdicts in it; judge again")
     return opened
 
@@ -89,8 +89,8 @@ def verdict_tables(
     """
     read = opened.folder.reader()
     for shard in opened.plan.shards(files):
-        if shard.name in opened.places:
-            file, number = opened.places[shard.name]
+        if shard.name in opened.entries:
+            file, number = opened.entries[shard.name]
             table = read(file, number, columns)
             opened.folder.require_own(file, table)
             yield shard, table
@@ -142,8 +142,8 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
         )
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         reason = " ".join(str(error).split())[:200]
-        place = f"{row.get('file')}:{row.get('row')}"
-        raise VievalError(f"{opened.folder.name}: the verdict on {place} cannot be read ({reason})") from None
+        where = f"{row.get('file')}:{row.get('row')}"
+        raise VievalError(f"{opened.folder.name}: the verdict on {where} cannot be read ({reason})") from None
     return plain(record)
 
 
@@ -181,18 +181,22 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
         column, values, files = "row", [int(number)], [opened.plan.by_path[file]]
     records: list[Record] = []
     for shard, table in verdict_tables(opened, [column], files):
-        found = compute.indices_nonzero(compute.is_in(table[column], arrow().array(values)))
-        if len(found):
-            whole = opened.folder.reader()(*opened.places[shard.name], None)
-            records += [record_of_row(row, opened) for row in whole.take(found).to_pylist()]
-        if len(records) > _NAMED:
+        indexes = compute.indices_nonzero(compute.is_in(table[column], arrow().array(values)))
+        if len(indexes):
+            table_of_shard = opened.folder.reader()(*opened.entries[shard.name], None)
+            records += [record_of_row(row, opened) for row in table_of_shard.take(indexes).to_pylist()]
+        if len(records) > _MOST_EXAMPLES:
             break
     if column == "uid":
         records = [record for record in records if record.id.uid == name or f"/{record.id}".endswith(f"/{name}")]
     if not records:
         raise VievalError(f"{opened.folder.name}: no verdict on {name!r}; name a uid, or FILE:ROW with rows from 0")
     if len(records) > 1:
-        like = ", ".join(f"{of.id.uid} at {of.row.file}:{of.row.row}" for of in records[:_NAMED] if of.row)
+        like = ", ".join(
+            f"{record.id.uid} at {record.row.file}:{record.row.row}"
+            for record in records[:_MOST_EXAMPLES]
+            if record.row
+        )
         raise VievalError(f"{opened.folder.name}: several verdicts are on {name!r}; name one ({like})")
     return records[0]
 
@@ -223,19 +227,19 @@ class _InputRows:
         self._rows: Iterator[ShardRow] = iter(())
         self._last = ("", -1, -1, -1)
 
-    def sample(self, wanted: InputRow) -> Judged:
-        file = self._plan.by_path[wanted.file]
-        group, end = _group_of(file, wanted.row)
-        place = (wanted.file, group, wanted.row, wanted.prompt)
-        if place[:2] != self._last[:2] or place <= self._last:
+    def sample(self, input_row: InputRow) -> Judged:
+        file = self._plan.by_path[input_row.file]
+        group, end = _group_of(file, input_row.row)
+        key = (input_row.file, group, input_row.row, input_row.prompt)
+        if key[:2] != self._last[:2] or key <= self._last:
             require_same(file, self._root)
-            shard = Shard("", wanted.file, group, wanted.row, end - wanted.row)
+            shard = Shard("", input_row.file, group, input_row.row, end - input_row.row)
             self._rows = rows_of_shards(self._plan, self._root, self._folder.indexes, [shard])
-        self._last = place
+        self._last = key
         for row in self._rows:
-            if (row.number, row.prompt) == (wanted.row, wanted.prompt):
-                return _with_digest(row.row.sample, wanted.digest)
-        raise VievalError(f"{wanted.file}: no row {wanted.row} in it; restore the file")
+            if (row.number, row.prompt) == (input_row.row, input_row.prompt):
+                return _with_digest(row.row.sample, input_row.digest)
+        raise VievalError(f"{input_row.file}: no row {input_row.row} in it; restore the file")
 
 
 _input_rows = cache(_InputRows)

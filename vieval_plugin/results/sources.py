@@ -56,15 +56,17 @@ def labels_of(
     """
     labels = {}
     for source in sources:
-        namesakes = [other for other in sources if other.name == source.name]
-        words = [titles.get(source.judge, source.judge)] if len({other.judge for other in namesakes}) > 1 else []
-        alike = [other for other in namesakes if other.judge == source.judge]
-        if len({other.settings for other in alike}) > 1:
-            words.append(f"setting {' '.join(source.settings) or 'none'}")
+        namesakes = [namesake for namesake in sources if namesake.name == source.name]
+        differences = (
+            [titles.get(source.judge, source.judge)] if len({namesake.judge for namesake in namesakes}) > 1 else []
+        )
+        alike = [namesake for namesake in namesakes if namesake.judge == source.judge]
+        if len({namesake.settings for namesake in alike}) > 1:
+            differences.append(f"setting {' '.join(source.settings) or 'none'}")
         elif source.judge in judges_with_setting_labels:
-            words += source.settings
-        words += filter(None, [differing_details(source, sources)])
-        labels[source] = f"{source.name} ({', '.join(words)})" if words else source.name
+            differences += source.settings
+        differences += filter(None, [differing_details(source, sources)])
+        labels[source] = f"{source.name} ({', '.join(differences)})" if differences else source.name
     return labels
 
 
@@ -75,15 +77,17 @@ def differing_details(source: Source, sources: Collection[Source]) -> str:
     >>> [differing_details(run, runs) for run in runs]
     ['pack=v1 abc', 'pack=v1 def', 'pack=mine']
     """
-    options = [dict(other.details) for other in sources if other[:3] == source[:3]]
+    options = [dict(option.details) for option in sources if option[:3] == source[:3]]
     texts = []
     for key, value in source.details:
-        others = [other.get(key, "") for other in options]
-        if any(other != value for other in others):
+        values = [option.get(key, "") for option in options]
+        if any(option != value for option in values):
             name, _, _ = value.partition(" ")
             # the digest of a pack is said only where packs of one name differ
-            named = key == "pack" and all(other == value or other.partition(" ")[0] != name for other in others)
-            texts.append(f"{key.rpartition('.')[2]}={(name if named else value)[:_LONGEST]}")
+            is_name_enough = key == "pack" and all(
+                option == value or option.partition(" ")[0] != name for option in values
+            )
+            texts.append(f"{key.rpartition('.')[2]}={(name if is_name_enough else value)[:_LONGEST]}")
     return ", ".join(texts)
 
 

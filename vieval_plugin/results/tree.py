@@ -33,8 +33,8 @@ class Node:
 def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     """The tree of a record, by the paths of its steps; with questions and images where its exchanges are known."""
     verdict, source = record.verdict, record.provenance
-    known = judge_registry.judge_of_results(source.judge, source.options)
-    titles = _titles(record, known) if known else {}
+    spec = judge_registry.judge_of_results(source.judge, source.options)
+    titles = _titles(record, spec) if spec else {}
     lines = [f"{' '.join([source.judge, *source.settings])} by {source.backbone or 'nobody'}"]
     lines += _voted(record) if record.votes else []
     lines += [f"human {aspect}: {', '.join(f'{v:g}' for v in values)}" for aspect, values in record.ratings.items()]
@@ -42,14 +42,14 @@ def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     file = output_file(record)
     name = f"{record.id} ({file})" if file else str(record.id)
     root = Node(f"{name}: {_answer(record)}", verdict.status, lines=tuple(lines))
-    places: dict[Path, Node] = {(): root}
+    nodes: dict[Path, Node] = {(): root}
     by_step = {(exchange.step.path, exchange.step.attempt): exchange for exchange in exchanges}
     for step in verdict.trace:
-        parent = _place(places, step.path[:-1], titles)
+        parent = _node_at(nodes, step.path[:-1], titles)
         name = step.path[-1] + (f" (reminder {step.attempt})" if step.attempt else "")
         node = _leaf(step, name, by_step.get((step.path, step.attempt)))
         parent.children.append(node)
-        places.setdefault(step.path, node)
+        nodes.setdefault(step.path, node)
     return root
 
 
@@ -57,12 +57,12 @@ def _answer(record: Record) -> str:
     """The scores of a sample; of a contest the judge's votes, or the scores of its candidates."""
     choice = record.verdict.choice
     if choice is None:
-        return _listed(record.verdict.scores)
+        return _scores_text(record.verdict.scores)
     votes = " and ".join(dict.fromkeys(filter(None, choice.votes.values())))
-    return f"vote {votes}" if votes else " against ".join(map(_listed, choice.scores)) or "no vote"
+    return f"vote {votes}" if votes else " against ".join(map(_scores_text, choice.scores)) or "no vote"
 
 
-def _listed(scores: Mapping[str, float]) -> str:
+def _scores_text(scores: Mapping[str, float]) -> str:
     return ", ".join(f"{aspect} {value:.3f}" for aspect, value in scores.items()) or "no scores"
 
 
@@ -71,7 +71,7 @@ def _voted(record: Record) -> Iterator[str]:
     choice, votes = record.verdict.choice or Choice(), record.votes or Votes("")
     models = [candidate.image_model for candidate in record.candidates]
     yield f"between {', '.join(f'{n} {model}' for n, model in enumerate(models, start=1))}"
-    yield from (f"{number}: {_listed(scores)}" for number, scores in enumerate(choice.scores, start=1))
+    yield from (f"{number}: {_scores_text(scores)}" for number, scores in enumerate(choice.scores, start=1))
     yield from (f"vote, {order}: {vote}" for order, vote in choice.votes.items() if vote)
     yield from (f"preference for 1, {order}: {value:.4g}" for order, value in choice.preferences.items())
     if not (choice.scores or choice.votes or choice.preferences):
@@ -95,12 +95,12 @@ def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
     return titles
 
 
-def _place(places: dict[Path, Node], path: Path, titles: Mapping[Path, str]) -> Node:
-    if path not in places:
+def _node_at(nodes: dict[Path, Node], path: Path, titles: Mapping[Path, str]) -> Node:
+    if path not in nodes:
         title = f"{path[-1]} {titles[path]}" if path in titles else path[-1]
-        places[path] = Node(title)
-        _place(places, path[:-1], titles).children.append(places[path])
-    return places[path]
+        nodes[path] = Node(title)
+        _node_at(nodes, path[:-1], titles).children.append(nodes[path])
+    return nodes[path]
 
 
 def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:

@@ -88,8 +88,8 @@ def load_unjudged(path: Path, options: Config, kind: str | None = None) -> Unjud
     if not rows:
         raise VievalError(f"{path}: no images in it; run generate_* tasks with --predict_only first")
     if len(judges) > 1:
-        named = ", ".join(" ".join(filter(None, judge_and_setting)) or "none" for judge_and_setting in judges)
-        raise VievalError(f"{path}: tasks of several judges ({named}); pass the samples file of one of them")
+        names = ", ".join(" ".join(filter(None, judge_and_setting)) or "none" for judge_and_setting in judges)
+        raise VievalError(f"{path}: tasks of several judges ({names}); pass the samples file of one of them")
     [(judge, setting)] = judges
     source = SampleSource(
         str(path),
@@ -108,13 +108,13 @@ def _lines(file: Path) -> list[str]:
 
 
 def _rows_of(
-    row: Mapping[str, Any], place: str, file: Path, kind: str | None, trusted: Sequence[Path]
+    row: Mapping[str, Any], line_name: str, file: Path, kind: str | None, trusted: Sequence[Path]
 ) -> Iterator[tuple[tuple[str, str], SampleRow]]:
     """The images of a host's row, each with the judge and setting that it was made for."""
     if is_foreign(row):
         for generated in made_of_row(row, file, kind, trusted):
             verdict = missing_image_verdict(generated)
-            yield ("", ""), SampleRow(generated.sample, place, verdict, generated.findings)
+            yield ("", ""), SampleRow(generated.sample, line_name, verdict, generated.findings)
         return
     for response in responses_of(row):
         document = read_json(response)
@@ -123,11 +123,11 @@ def _rows_of(
             if not isinstance(record.sample, Sample):
                 raise VievalError("a verdict on an image of a benchmark, which another task of that benchmark judges")
             decided = None if "output" in record.sample.images else record.verdict
-            yield (record.provenance.judge, ""), SampleRow(record.sample, place, decided)
+            yield (record.provenance.judge, ""), SampleRow(record.sample, line_name, decided)
         else:
             image = read_unjudged(response, row["target"])
             decided = unjudged(image.status, image.reason) if image.reason else None
-            yield (image.judge, image.setting), SampleRow(image.sample, place, decided, image.findings)
+            yield (image.judge, image.setting), SampleRow(image.sample, line_name, decided, image.findings)
 
 
 def is_foreign(row: Mapping[str, Any]) -> bool:

@@ -30,7 +30,7 @@ ANY = "*"
 Hosts: TypeAlias = Set[tuple[str, int | None]]
 
 
-def fetched(source: SampleSource, hosts: Sequence[str], anew: bool = False) -> SampleSource:
+def with_fetched_images(source: SampleSource, hosts: Sequence[str], anew: bool = False) -> SampleSource:
     """Fetch the images of rows that are decided because they are addresses; the same source, in which these are judged.
 
     A sample whose image cannot be had keeps a verdict, with the reason. Files are kept in the user's cache, by address.
@@ -90,19 +90,19 @@ def _with_files(row: SampleRow, allowed: Hosts, folder: Path, reasons: Mapping[P
     return replace(row, sample=sample, verdict=unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample))
 
 
-def allowed_hosts(named: Sequence[str]) -> Hosts:
+def allowed_hosts(names: Sequence[str]) -> Hosts:
     """The hosts that the user allows, each with its port where that is not the usual one; VievalError for what is none."""
-    return frozenset(_host(host) for host in named)
+    return frozenset(_host(host) for host in names)
 
 
-def _host(named: str) -> tuple[str, int | None]:
+def _host(name: str) -> tuple[str, int | None]:
     """A host's name and port as the user gives them; `*` is any host with a public address."""
-    if named == ANY:
+    if name == ANY:
         return ANY, None
-    address = address_of(f"//{named}")
-    if address is None or not _HOST.fullmatch(named):
+    address = address_of(f"//{name}")
+    if address is None or not _HOST.fullmatch(name):
         raise VievalError(
-            f"--allow-urls {redacted(named)[:_MOST_CHARACTERS]!r} is no host; name one such as images.example.com or 127.0.0.1:8000"
+            f"--allow-urls {redacted(name)[:_MOST_CHARACTERS]!r} is no host; name one such as images.example.com or 127.0.0.1:8000"
         )
     return address.host, address.port
 

@@ -79,10 +79,10 @@ class ServerAnswerer:
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge by the server and the options' other backbones, on an event loop of this run; see `Answerer.judge`."""
-        named, live = {**options.backbones, JUDGE: self._backbone}, self._backbone.num_concurrent
+        by_name, live = {**options.backbones, JUDGE: self._backbone}, self._backbone.num_concurrent
 
         async def ask_server() -> None:
-            async with Backbones(named, store, progress.usage, options.statistics.seed) as backbones:
+            async with Backbones(by_name, store, progress.usage, options.statistics.seed) as backbones:
                 await judge_each(jobs, backbones.answer, progress, on_outcome, live=live, store=store, bar=bar)
 
         with opened_store(options) as store:
@@ -131,7 +131,7 @@ class InProcessBackend(Protocol):
     store: Store | None
     sampling: Sampling
 
-    def answer(self, asked: list[tuple[int, Question]], repeats: Sequence[int]) -> list[Reply]:
+    def answer(self, questions: list[tuple[int, Question]], repeats: Sequence[int]) -> list[Reply]:
         """Replies to questions, in order; each comes with its program's number, an index into `repeats`."""
 
 
@@ -164,7 +164,7 @@ class EngineAnswerer:
 
     def _make_answer(self, jobs: Sequence[Job], store: Store | None, usage: Usage) -> AnswerBatch:
         backend, repeats = self._loaded(usage, store), [job.repeat for job in jobs]
-        return lambda asked: backend.answer(asked, repeats)
+        return lambda questions: backend.answer(questions, repeats)
 
     def _loaded(self, usage: Usage, store: Store | None) -> InProcessBackend:
         if self._backend is None:

@@ -20,8 +20,8 @@ JUDGE = "judge"
 class Backbones:
     """Answers questions by the backbone that each names; use as `async with`."""
 
-    def __init__(self, named: Mapping[str, Backbone], store: Store | None, usage: Usage, seed: int = 0) -> None:
-        self._named, self._store, self._usage, self._seed = named, store, usage, seed
+    def __init__(self, by_name: Mapping[str, Backbone], store: Store | None, usage: Usage, seed: int = 0) -> None:
+        self._by_name, self._store, self._usage, self._seed = by_name, store, usage, seed
         self._stack = AsyncExitStack()
         self._opened: dict[str, OpenAIBackend] = {}
         self._opening = asyncio.Lock()
@@ -41,8 +41,8 @@ class Backbones:
         return await (await self._open(ask)).look_up(ask)
 
     async def _open(self, ask: Question) -> OpenAIBackend:
-        name = ask.backbone if ask.backbone in self._named else JUDGE
-        if name not in self._named:
+        name = ask.backbone if ask.backbone in self._by_name else JUDGE
+        if name not in self._by_name:
             raise VievalError(
                 f"the judge asks a model and no backbone {ask.backbone!r} is configured; name one with --model and --base-url "
                 "(vieval score), model= and base_url= (Judge), or under backbones in the options"
@@ -54,7 +54,7 @@ class Backbones:
         return self._opened[name]
 
     def _backend(self, name: str) -> OpenAIBackend:
-        backbone = self._named[name]
+        backbone = self._by_name[name]
         return OpenAIBackend(
             backbone.model,
             server_options(name, backbone),

@@ -75,13 +75,13 @@ async def evaluate_async(
 ) -> list[Verdict]:
     """`evaluate` for a running event loop."""
     options = resolved(options)
-    listed = require_all(samples, (Sample, Contest), "samples", "a list of Sample or Contest")
+    checked_samples = require_all(samples, (Sample, Contest), "samples", "a list of Sample or Contest")
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     require(setting, (str, type(None)), "setting", "a text")
     require(backbone, (Backbone, type(None)), "backbone", "Backbone(model=..., base_url=...)")
     require(progress, (Progress, type(None)), "progress", "Progress(), which counts")
     prepared = prepare(judge, setting, options, backbone)
-    return await judge_samples(listed, prepared, options, backbone, progress or Progress(), bar)
+    return await judge_samples(checked_samples, prepared, options, backbone, progress or Progress(), bar)
 
 
 def resolved(options: Config | Mapping[str, Any] | None) -> Config:

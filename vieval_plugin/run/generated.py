@@ -33,20 +33,20 @@ def trusted_folders(options: Config, *folders: Path) -> tuple[Path, ...]:
     return (_LOGS, *options.generate.trusted, *folders)
 
 
-def output_file(named: Path, conditions: Sample, trusted: Sequence[Path]) -> tuple[Path | None, str]:
+def output_file(path_in_answer: Path, conditions: Sample, trusted: Sequence[Path]) -> tuple[Path | None, str]:
     """Return the file that an answer names, with links followed, or None and the reason why it is no output.
 
     Args:
-        named: the path as the answer has it.
+        path_in_answer: the path as the answer has it.
         conditions: what the generator was given, none of whose files is its output.
         trusted: folders below which the file must lie once links are followed.
     """
-    name = repr(str(named)[:200])
+    name = repr(str(path_in_answer)[:200])
     try:
         # first of all, because a path too long to be one costs `realpath` a call of the system for each of its parts
-        if not named.is_file():
+        if not path_in_answer.is_file():
             return None, f"the image that the generator names is not there: {name}"
-        path = real(named)
+        path = real(path_in_answer)
         if not any(is_below(path, folder) for folder in trusted):
             return None, (
                 "the generator names a file outside its output folders (if it saves there, add the folder to "
@@ -117,12 +117,12 @@ def read_answer(text: str, number: int) -> Answer:
     try:
         if stripped and path.is_dir():
             return Answer(tuple(_of_folder(path, number)), "")
-        named = (
+        is_path = (
             bool(stripped) and "\n" not in stripped and (path.is_file() or (bool(path.suffix) and path.is_absolute()))
         )
     except (OSError, ValueError):  # words too long for a path, or with what no path has
-        named = False
-    return Answer((path,), "") if named else Answer((), stripped)
+        is_path = False
+    return Answer((path,), "") if is_path else Answer((), stripped)
 
 
 def _from_json(text: str) -> Answer:
@@ -176,28 +176,28 @@ def generated_images(
     for turn, answer in enumerate(answers):
         spent = tokens[turn] if turn < len(tokens) else None
         cost = {**(answer.cost or {}), **_cost({_TOKENS: spent})}
-        for place in range(expected):
-            identity = replace(conditions.id, image_model=image_model, draw=turn * expected + place)
-            path, reason = _output(answer, place, conditions, trusted)
+        for index in range(expected):
+            identity = replace(conditions.id, image_model=image_model, draw=turn * expected + index)
+            path, reason = _output(answer, index, conditions, trusted)
             images = {**conditions.images, **({"output": Image(path)} if path else {})}
-            more = len(answer.images) > expected and place == 0
+            more = len(answer.images) > expected and index == 0
             cost_of_image = {name: value / expected for name, value in cost.items()}
             sample = replace(conditions, id=identity, images=images)
-            status = Status.NO_IMAGE if place < len(answer.images) else answer.status
+            status = Status.NO_IMAGE if index < len(answer.images) else answer.status
             origin = Generation(str(path) if path else "", cost_of_image)
             generated.append(GeneratedImage(sample, origin, reason, (MORE_IMAGES,) if more else (), status))
     return generated
 
 
-def _output(answer: Answer, place: int, conditions: Sample, trusted: Sequence[Path]) -> tuple[Path | None, str]:
+def _output(answer: Answer, index: int, conditions: Sample, trusted: Sequence[Path]) -> tuple[Path | None, str]:
     """The file of an answer's image, or None and the reason why there is none."""
-    if place < len(answer.images):
-        return output_file(answer.images[place], conditions, trusted)
+    if index < len(answer.images):
+        return output_file(answer.images[index], conditions, trusted)
     text = " ".join(answer.text.split())[:160]
     if answer.status is not Status.NO_IMAGE:
         return None, text or f"the generator answered with nothing but {answer.status}"
     if answer.images:
-        return None, f"the generator answered with {len(answer.images)} images, and this is number {place + 1}"
+        return None, f"the generator answered with {len(answer.images)} images, and this is number {index + 1}"
     return None, f"the generator answered with text only: {text!r}" if text else "the generator answered with nothing"
 
 

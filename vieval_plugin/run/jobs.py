@@ -40,31 +40,31 @@ class JobsSplitByCandidate:
         self._parts: list[tuple[int, ...]] = []
         self._jobs_of_part: defaultdict[int, list[int]] = defaultdict(list)  # by part, the jobs that it belongs to
         self._outcomes: dict[int, Outcome] = {}
-        self._left: list[int] = []
+        self._parts_to_come: list[int] = []
         self._uses: Counter[int] = Counter()
-        known: dict[Hashable, int] = {}
+        part_by_key: dict[Hashable, int] = {}
         for number, job in enumerate(jobs):
-            parts = tuple(self._part(known, number, job, candidate) for candidate in _taken_apart(job))
+            parts = tuple(self._part(part_by_key, number, job, candidate) for candidate in _taken_apart(job))
             self._parts.append(parts)
-            self._left.append(len(set(parts)))
+            self._parts_to_come.append(len(set(parts)))
             for part in dict.fromkeys(parts):
                 self._jobs_of_part[part].append(number)
                 self._uses[part] += 1
 
-    def _part(self, known: dict[Hashable, int], number: int, job: Job, judged: Judged) -> int:
+    def _part(self, part_by_key: dict[Hashable, int], number: int, job: Job, judged: Judged) -> int:
         key = _key(job, judged) if judged is not job.judged else number
-        if key not in known:
-            known[key] = len(self.jobs)
+        if key not in part_by_key:
+            part_by_key[key] = len(self.jobs)
             self.jobs.append(Job(judged, job.judge, job.repeat))
             self.owners.append(number)
-        return known[key]
+        return part_by_key[key]
 
     def assemble(self, part: int, outcome: Outcome) -> Iterator[tuple[int, Outcome]]:
         """Take note of the outcome of one of `jobs`; the numbers and outcomes of the jobs that are whole now."""
         self._outcomes[part] = outcome
         for number in self._jobs_of_part.pop(part):
-            self._left[number] -= 1
-            if not self._left[number]:
+            self._parts_to_come[number] -= 1
+            if not self._parts_to_come[number]:
                 yield number, self._assembled(number)
                 self._forget(number)
 
@@ -133,8 +133,8 @@ def announced(jobs: Sequence[Job]) -> str:
 
 
 def _of_judge(name: str, setting: str, number: int, applicable_count: int, calls: str) -> str:
-    named = f"{number:,} by {name}{f' ({setting})' if setting else ''}"
-    return named if calls == "0" else f"{named}, {times(applicable_count, calls)} calls"
+    samples = f"{number:,} by {name}{f' ({setting})' if setting else ''}"
+    return samples if calls == "0" else f"{samples}, {times(applicable_count, calls)} calls"
 
 
 def times(number: int, calls: str) -> str:

@@ -83,10 +83,10 @@ class LoopThread:
 
     async def _end(self) -> None:
         await asyncio.sleep(0)  # what has just begun is to know that it is cancelled
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in left:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._at_end is not None:
             await self._at_end()
 

@@ -50,7 +50,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Pilot:
-    """The costs of a few of `asked` samples, drawn by `seed`: the first, which also opens connections, and the others.
+    """The costs of a few of `samples`, drawn by `seed`: the first, which also opens connections, and the others.
 
     `wall` is how long the others took together, in seconds; `statuses` are those of all verdicts, `reason` is the first
     failure's.
@@ -58,9 +58,9 @@ class Pilot:
 
     judge: str
     seed: int
-    asked: int
+    samples: int
     first: Spent
-    others: tuple[Spent, ...]
+    further: tuple[Spent, ...]
     wall: float
     statuses: Counter[Status]
     reason: str = ""
@@ -68,7 +68,7 @@ class Pilot:
     @property
     def costs(self) -> tuple[Spent, ...]:
         """The costs of all samples of the pilot."""
-        return (self.first, *self.others)
+        return (self.first, *self.further)
 
     @property
     def cached(self) -> int:
@@ -97,7 +97,7 @@ async def pilot(
     if not samples:
         raise VievalError(f"{prepared.spec.name} can judge none of these samples, so there is nothing to plan")
     seed = options.statistics.seed
-    first, *further = [samples[number] for number in drawn(len(samples), seed)]
+    first, *further = [samples[number] for number in pilot_numbers(len(samples), seed)]
     statuses, reasons = Counter[Status](), list[str]()
     with (
         _with_store(options) as options_with_store,
@@ -131,7 +131,7 @@ async def pilot(
     return Pilot(prepared.spec.name, seed, len(samples), opening, tuple(costs), wall, statuses, next(iter(reasons), ""))
 
 
-def drawn(population: int, seed: int) -> list[int]:
+def pilot_numbers(population: int, seed: int) -> list[int]:
     """The numbers of the samples of a pilot."""
     return [int(number) for number in np.random.default_rng(seed).permutation(population)[:PILOT]]
 
@@ -168,7 +168,7 @@ def plan(trial: Pilot, backbone: Backbone | None) -> list[str]:
     by = f" by {backbone.model}" if backbone else ""
     calls = f"about {_calls(trial).value:,.0f} calls" if any(cost.questions for cost in trial.costs) else "no calls"
     lines = [
-        f"plan: {trial.judge}{by}, {trial.asked} samples: {calls}",
+        f"plan: {trial.judge}{by}, {trial.samples} samples: {calls}",
         f"a pilot of {n} (seed {trial.seed}): {statuses}",
     ]
     if any(not status.usable for status in trial.statuses):
@@ -176,8 +176,8 @@ def plan(trial: Pilot, backbone: Backbone | None) -> list[str]:
     if any(cost.questions for cost in trial.costs):
         lines += [
             f"calls: {_rounded_total(_calls(trial))}",
-            f"tokens in: {_tokens(_of_known([cost.input_tokens for cost in trial.costs], trial.asked))}",
-            f"tokens out: {_tokens(_of_known([cost.output_tokens for cost in trial.costs], trial.asked))}",
+            f"tokens in: {_tokens(_total_of_finite([cost.input_tokens for cost in trial.costs], trial.samples))}",
+            f"tokens out: {_tokens(_total_of_finite([cost.output_tokens for cost in trial.costs], trial.samples))}",
         ]
     else:
         lines.append("calls: 0, tokens: 0, price: 0")
@@ -193,49 +193,49 @@ def plan(trial: Pilot, backbone: Backbone | None) -> list[str]:
 
 def _calls(trial: Pilot) -> Estimate:
     """The calls for all samples; those of the first, which also find out what the server can, are added as they are."""
-    if not trial.others:
+    if not trial.further:
         return total([trial.first.questions], 1)
-    further = total([cost.questions for cost in trial.others], trial.asked - 1)
+    further = total([cost.questions for cost in trial.further], trial.samples - 1)
     first = trial.first.questions
     return Estimate(first + further.value, first + further.low, first + further.high)
 
 
-def _of_known(values: Sequence[float], population: int) -> Estimate:
+def _total_of_finite(values: Sequence[float], population: int) -> Estimate:
     """The total over a population from those values that are known; NaN where none is."""
-    known = [value for value in values if not math.isnan(value)]
-    return total(known, population) if known else Estimate(math.nan)
+    finite = [value for value in values if not math.isnan(value)]
+    return total(finite, population) if finite else Estimate(math.nan)
 
 
 def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
     """The seconds of a run: between a server that answers as many at once as quickly, and one that does no more at once."""
     fresh_costs = [cost for cost in trial.costs if not cost.cached]
-    further = sum(trial.statuses.values()) - 1 - sum(1 for cost in trial.others if cost.cached)
-    if not fresh_costs or (trial.asked > 1 and not further):
+    further = sum(trial.statuses.values()) - 1 - sum(1 for cost in trial.further if cost.cached)
+    if not fresh_costs or (trial.samples > 1 and not further):
         return (
             "not known, as answers of the pilot were in the store; --fresh (or store: {refresh: true}) asks them anew"
         )
-    slowest = trial.wall / further * (trial.asked - 1) if further else 0.0
+    slowest = trial.wall / further * (trial.samples - 1) if further else 0.0
     if backbone is None:
         return f"about {_short(slowest)}"
     at_once = backbone.num_concurrent
     longest = max(cost.seconds / max(cost.questions, 1) for cost in fresh_costs)
-    fastest = max(total([cost.seconds for cost in fresh_costs], trial.asked).value / at_once, longest)
+    fastest = max(total([cost.seconds for cost in fresh_costs], trial.samples).value / at_once, longest)
     return (
         f"{_short(fastest)} if the server answers {at_once} requests at once as quickly as those of the pilot, "
         f"{_short(max(slowest, fastest))} if it gets no further than in the pilot"
     )
 
 
-def _price(trial: Pilot, named: Backbone) -> str:
-    if named.price_input is None or named.price_output is None:
+def _price(trial: Pilot, backbone: Backbone) -> str:
+    if backbone.price_input is None or backbone.price_output is None:
         return "not known; give --price-input and --price-output (price_input and price_output of a backbone), per million tokens"
     sample_prices = [
-        (c.input_tokens * named.price_input + c.output_tokens * named.price_output) / 1e6 for c in trial.costs
+        (c.input_tokens * backbone.price_input + c.output_tokens * backbone.price_output) / 1e6 for c in trial.costs
     ]
-    priced = _of_known(sample_prices, trial.asked)
+    priced = _total_of_finite(sample_prices, trial.samples)
     if not priced.defined:
         return "not known, as the tokens are not"
-    at = f"at {named.price_input:g} in and {named.price_output:g} out per million tokens"
+    at = f"at {backbone.price_input:g} in and {backbone.price_output:g} out per million tokens"
     return f"{priced.value:.4g} ({priced.low:.4g} to {priced.high:.4g}), {at}"
 
 

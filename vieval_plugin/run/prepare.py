@@ -63,8 +63,8 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
     spec = judge_registry.judge(name, options.judge_files)
     name, setting = spec.name, setting or spec.plain
     if setting and setting not in spec.settings:
-        known = f"known: {', '.join(spec.settings)}" if spec.settings else "it has no settings"
-        raise VievalError(f"{name} has no setting {setting!r}; {known}")
+        settings = f"known: {', '.join(spec.settings)}" if spec.settings else "it has no settings"
+        raise VievalError(f"{name} has no setting {setting!r}; {settings}")
     judge_options = options.judges.options_of(spec)
     pack: Pack | None = None
     if spec.file:
@@ -75,14 +75,14 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
             raise VievalError(
                 f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)"
             )
-    named = (pack.name, pack.hash) if pack else ("", "")
+    pack_fields = (pack.name, pack.hash) if pack else ("", "")
     resolved = options.resolved(spec, backbone)
     provenance = Provenance(
         name,
         tuple(spec.setting_labels(judge_options, setting)),
         spec.aspects,
         "",
-        *named,
+        *pack_fields,
         options.hash,
         options=resolved,
     )

@@ -64,9 +64,9 @@ class Progress:
     def lines(self) -> list[str]:
         """The last lines of a run: what it cost, and what failed."""
         u = self.usage
-        same = f", not asked as another question was the same: {u.repeated}" if u.repeated else ""
+        repeated = f", not asked as another question was the same: {u.repeated}" if u.repeated else ""
         cost = (
-            f"calls: {u.calls}, answered from the store: {u.cached}{same}, "
+            f"calls: {u.calls}, answered from the store: {u.cached}{repeated}, "
             f"tokens in: {u.input_tokens}, out: {u.output_tokens}"
         )
         verdicts, *noted = self.verdict_lines()
@@ -96,12 +96,12 @@ class Progress:
             lines.append(f"findings: {_listing(self.findings)}")
         for judge, wordings in self.wordings.items():
             total = wordings.total()
-            for words, times in wordings.most_common(1):
+            for wording, times in wordings.most_common(1):
                 if total >= _LEAST_UNREAD_REPLIES and times > total / 2:
                     of_judge = f" of {judge}" if judge else ""
                     lines.append(
                         f"ONE WORDING: {times} of {total} replies{of_judge} that could not be read say the same: "
-                        f"{words[:_MOST_CHARACTERS]!r}"
+                        f"{wording[:_MOST_CHARACTERS]!r}"
                     )
         return lines
 

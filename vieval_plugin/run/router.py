@@ -69,20 +69,20 @@ class Router:
         questions: list[tuple[int, tuple[int, Question]]] = []
         measures: list[tuple[int, Measure]] = []
         running: dict[int, Future[Reply]] = {}
-        for place, (number, ask) in enumerate(asks):
+        for index, (number, ask) in enumerate(asks):
             if isinstance(ask, Measure):
-                measures.append((place, ask))
+                measures.append((index, ask))
             elif isinstance(ask, UseTool):
-                running[place] = self._threads.start(ask)
+                running[index] = self._threads.start(ask)
             else:
-                questions.append((place, (number, ask)))
+                questions.append((index, (number, ask)))
         measured = self._batcher.measure([ask for _, ask in measures])
-        replies |= zip([place for place, _ in measures], measured, strict=True)
+        replies |= zip([index for index, _ in measures], measured, strict=True)
         if questions:
             answers = answer([question for _, question in questions])
-            replies |= zip([place for place, _ in questions], answers, strict=True)
-        replies |= {place: tool.result() for place, tool in running.items()}
-        return [replies[place] for place in range(len(asks))]
+            replies |= zip([index for index, _ in questions], answers, strict=True)
+        replies |= {index: tool.result() for index, tool in running.items()}
+        return [replies[index] for index in range(len(asks))]
 
     async def look(self, question: Question) -> None:
         """Decode the images of a question whose judge's tools may want them too: once for them and for the model."""

@@ -91,9 +91,9 @@ async def judge_with(
     warn_of_untrained_images(all_jobs)
 
     def hand_on(number: int, outcome: Outcome) -> None:
-        for place, assembled in split_contests.assemble(number, outcome):
-            progress.count([assembled], split_contests.original[place].judge.spec.name)
-            on_outcome(place, assembled)
+        for job_number, assembled in split_contests.assemble(number, outcome):
+            progress.count([assembled], split_contests.original[job_number].judge.spec.name)
+            on_outcome(job_number, assembled)
         update()
 
     total = len(split_contests.jobs)
@@ -139,10 +139,10 @@ def _examined(job: Job, outcome: Outcome) -> Outcome:
 
 
 @contextmanager
-def judging_bar(progress: Progress, total: int | None, shown: bool) -> Iterator[Callable[[], None]]:
+def judging_bar(progress: Progress, total: int | None, is_shown: bool) -> Iterator[Callable[[], None]]:
     """A progress bar with the failures so far, and how long no answer came; what it yields counts one more."""
-    ended = threading.Event()
-    with tqdm(total=total, desc="Judging", unit="sample", disable=not shown or total == 0) as bar:
+    has_ended = threading.Event()
+    with tqdm(total=total, desc="Judging", unit="sample", disable=not is_shown or total == 0) as bar:
 
         def update() -> None:
             bar.set_postfix(progress.failures(), refresh=False)
@@ -150,18 +150,18 @@ def judging_bar(progress: Progress, total: int | None, shown: bool) -> Iterator[
 
         def report_silence() -> None:
             answers, since = progress.answers, time.monotonic()
-            while not ended.wait(_LOOKS_EVERY):
+            while not has_ended.wait(_LOOKS_EVERY):
                 if progress.answers != answers:
                     answers, since = progress.answers, time.monotonic()
                 elif (silence := time.monotonic() - since) >= SILENCE:
                     bar.set_postfix_str(f"no answer for {silence:.0f} s")
 
         watcher = threading.Thread(target=report_silence, daemon=True)
-        if shown:
+        if is_shown:
             watcher.start()
         try:
             yield update
         finally:
-            ended.set()
-            if shown:
+            has_ended.set()
+            if is_shown:
                 watcher.join()

@@ -111,19 +111,19 @@ def run_in_batches(
     in `answer` ends the run.
     """
     outcomes: dict[int, Outcome] = {}
-    live = {place: _Live(program) for place, program in enumerate(programs)}
+    live = {number: _Live(program) for number, program in enumerate(programs)}
     replies: dict[int, list[Reply]] | None = None
     while live:
-        for place in list(live):
-            if (outcome := live[place].advance(None if replies is None else replies[place])) is not None:
-                outcomes[place] = outcome
-                del live[place]
-        asks = [(place, ask) for place, running in live.items() for ask in running.asks]
+        for number in list(live):
+            if (outcome := live[number].advance(None if replies is None else replies[number])) is not None:
+                outcomes[number] = outcome
+                del live[number]
+        asks = [(number, ask) for number, running in live.items() for ask in running.asks]
         answers = answer(asks) if asks else []
-        replies = {place: [] for place in live}
-        for (place, _), reply in zip(asks, answers, strict=True):
-            replies[place].append(reply)
-    return [outcomes[place] for place in range(len(programs))]
+        replies = {number: [] for number in live}
+        for (number, _), reply in zip(asks, answers, strict=True):
+            replies[number].append(reply)
+    return [outcomes[number] for number in range(len(programs))]
 
 
 async def run_concurrently(
@@ -144,10 +144,10 @@ async def run_concurrently(
     async def work() -> None:
         while True:
             async with taking:
-                program, place = await anext(waiting, None), next(numbers)
+                program, number = await anext(waiting, None), next(numbers)
             if program is None:
                 return
-            on_outcome(place, await _drive(place, program, answer))
+            on_outcome(number, await _drive(number, program, answer))
 
     await gather_or_cancel(work() for _ in range(live))
 
@@ -162,12 +162,12 @@ async def one_by_one(iterable: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
             yield item
 
 
-async def _drive(place: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]) -> Outcome:
+async def _drive(number: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]) -> Outcome:
     running, started = _Live(program), time.monotonic()
     replies: list[Reply] | None = None
     while (outcome := running.advance(replies)) is None:
         if len(running.asks) == 1:
-            replies = [await answer(place, running.asks[0])]
+            replies = [await answer(number, running.asks[0])]
         else:
-            replies = await gather_or_cancel(answer(place, ask) for ask in running.asks)
+            replies = await gather_or_cancel(answer(number, ask) for ask in running.asks)
     return replace(outcome, seconds=time.monotonic() - started)

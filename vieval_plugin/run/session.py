@@ -27,7 +27,7 @@ from vieval_plugin.run.scheduler import Outcome, one_by_one
 
 
 @dataclass
-class Counted:
+class QuestionCounts:
     """The number of times that each question of a model comes, by key: those to be asked, and those that the store answers."""
 
     to_ask: Counter[str] = field(default_factory=Counter)
@@ -35,7 +35,7 @@ class Counted:
 
 
 async def count_of(
-    program: Program, look_up: Callable[[Question], Awaitable[tuple[str, Reply | None] | None]], totals: Counted
+    program: Program, look_up: Callable[[Question], Awaitable[tuple[str, Reply | None] | None]], totals: QuestionCounts
 ) -> None:
     """Follow a judge's program as far as stored replies lead, and count what it asks up to there.
 
@@ -48,17 +48,17 @@ async def count_of(
             asks = next(program) if replies is None else program.send(replies)
         except StopIteration:
             return
-        known: list[Reply] = []
+        stored: list[Reply] = []
         for ask in asks:
             question = question_of(ask)
             if question is None or (lookup := await look_up(question)) is None:
                 continue
             key, reply = lookup
             (totals.to_ask if reply is None else totals.stored)[key] += 1
-            known += [] if reply is None else [reply]
-        if len(known) < len(asks):
+            stored += [] if reply is None else [reply]
+        if len(stored) < len(asks):
             return
-        replies = known
+        replies = stored
 
 
 _ASKED_AGAIN = (Status.PARSE_FAILURE, Status.REFUSAL, Status.API_ERROR)
@@ -87,7 +87,7 @@ class Session:
         self, options: Config, backbone: Backbone | None, progress: Progress, asks_a_model: bool = True
     ) -> None:
         self._options, self._progress, self._asks_a_model = options, progress, asks_a_model
-        self._named = dict(options.backbones) if backbone is None else {**options.backbones, JUDGE: backbone}
+        self._by_name = dict(options.backbones) if backbone is None else {**options.backbones, JUDGE: backbone}
         self._stack = AsyncExitStack()
         self._store: Store | None = None
 
@@ -95,7 +95,7 @@ class Session:
         async with AsyncExitStack() as stack:
             self._store = stack.enter_context(opened_store(self._options, self._asks_a_model))
             usage, seed = self._progress.usage, self._options.statistics.seed
-            self._backbones = await stack.enter_async_context(Backbones(self._named, self._store, usage, seed))
+            self._backbones = await stack.enter_async_context(Backbones(self._by_name, self._store, usage, seed))
             scorers = Scorers(self._options.scorers)
             self._router = stack.enter_context(Router(usage, self._store, scorers=scorers))
             self._stack = stack.pop_all()
@@ -109,7 +109,7 @@ class Session:
         if self._store is not None:
             self._store.ask_anew()
 
-    async def count(self, judged: Iterable[Judged], prepared: PreparedJudge, totals: Counted) -> None:
+    async def count(self, judged: Iterable[Judged], prepared: PreparedJudge, totals: QuestionCounts) -> None:
         """Count the questions that judging these begins with, and those that the store answers; nothing is asked."""
         for sample in judged:
             if prepared.asks_a_model and not absence(sample):
@@ -129,16 +129,16 @@ class Session:
         `decided` has the verdicts that are known before, by number; `attempts` is as for `outcome`. A sample with an
         image file that is not there is not asked about.
         """
-        known = {number: Outcome(verdict) for number, verdict in (decided or {}).items()}
+        early = {number: Outcome(verdict) for number, verdict in (decided or {}).items()}
         for number, sample in enumerate(samples):
-            if number not in known and (verdict := absence(sample)):
-                known[number] = Outcome(verdict)
-        self._progress.count(known.values())
-        outcomes |= known
-        unjudged_numbers = [number for number in range(len(samples)) if number not in known]
+            if number not in early and (verdict := absence(sample)):
+                early[number] = Outcome(verdict)
+        self._progress.count(early.values())
+        outcomes |= early
+        unjudged_numbers = [number for number in range(len(samples)) if number not in early]
 
-        def keep_outcome(place: int, outcome: Outcome) -> None:
-            outcomes[unjudged_numbers[place]] = outcome
+        def keep_outcome(index: int, outcome: Outcome) -> None:
+            outcomes[unjudged_numbers[index]] = outcome
 
         await judge_with(
             self._router,
@@ -195,21 +195,21 @@ class Session:
         under_way: dict[int, tuple[int, SampleRow]] = {}
 
         async def jobs() -> AsyncIterator[Job]:
-            places = count()
+            indexes = count()
             async for number, row in one_by_one(rows):
-                under_way[place := next(places)] = number, row
+                under_way[index := next(indexes)] = number, row
                 job = Job(row.sample, prepared)
-                if not place:
+                if not index:
                     warn_of_untrained_images([job])
                 yield job
 
-        def hand_on(place: int, outcome: Outcome) -> None:
+        def hand_on(index: int, outcome: Outcome) -> None:
             self._progress.count([outcome], prepared.spec.name)
-            on_outcome(*under_way.pop(place), outcome)
+            on_outcome(*under_way.pop(index), outcome)
 
         await run_jobs(self._router, jobs(), self._backbones.answer, hand_on, live=self.live(prepared))
 
     def live(self, prepared: PreparedJudge) -> int:
         """The number of samples under way at once."""
-        asks_server = JUDGE in self._named and not prepared.spec.scored
-        return self._named[JUDGE].num_concurrent if asks_server else MEASURED_AT_ONCE
+        asks_server = JUDGE in self._by_name and not prepared.spec.scored
+        return self._by_name[JUDGE].num_concurrent if asks_server else MEASURED_AT_ONCE

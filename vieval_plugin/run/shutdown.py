@@ -56,8 +56,8 @@ def stopped_like_ctrl_c() -> Iterator[Stop]:
 
     handled = []
     if threading.current_thread() is threading.main_thread():
-        named = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-        handled = [signum for signum in named if signum is not None and signal.getsignal(signum) is signal.SIG_DFL]
+        numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+        handled = [signum for signum in numbers if signum is not None and signal.getsignal(signum) is signal.SIG_DFL]
     for signal_number in handled:
         signal.signal(signal_number, stopped)
     try:

@@ -63,8 +63,8 @@ def _misreading(row: SampleRow, specs: Sequence[JudgeSpec], allowed: Hosts) -> s
             reason = address_among({role: address})
             return f"{reason}; --allow-urls HOST fetches it, --columns {role}= leaves the column out"
     outputs = (sample.images.get("output") for sample in candidates_of(row.sample))
-    lacking = (image for image in outputs if image and not is_there(image))
-    if row.addresses or any(str(image.source).lower().endswith(SUFFIXES) for image in lacking):
+    absent_images = (image for image in outputs if image and not is_there(image))
+    if row.addresses or any(str(image.source).lower().endswith(SUFFIXES) for image in absent_images):
         return ""
     return row.verdict.trace[0].reason
 

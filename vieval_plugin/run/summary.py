@@ -14,7 +14,7 @@ from vieval_plugin.text.tables import text_table
 NOT_APPLICABLE = "not applicable"
 CHOICE = "choice"
 """What contests that were decided are counted under."""
-_NAMED = 5
+_MOST_MODELS = 5
 """How many image models an answer names."""
 
 
@@ -28,7 +28,7 @@ class _Counts:
     scored: Counter[str] = field(default_factory=Counter)
 
     @property
-    def asked(self) -> int:
+    def applicable(self) -> int:
         """The number of samples that the judge applies to."""
         return self.samples - self.failures[Status.NOT_APPLICABLE]
 
@@ -47,7 +47,9 @@ class ScoreSummary:
         counts = self.by_group.setdefault((identity.image_model, identity.part), _Counts())
         counts.samples += 1
         choice = verdict.choice
-        for aspect, score in chain.from_iterable(of.items() for of in (choice.scores if choice else (verdict.scores,))):
+        for aspect, score in chain.from_iterable(
+            scores.items() for scores in (choice.scores if choice else (verdict.scores,))
+        ):
             counts.sums[aspect] += score  # type: ignore[assignment]  # a counter adds floats as well
             counts.scored[aspect] += 1
         if choice and verdict.status.usable:
@@ -74,9 +76,9 @@ class ScoreSummary:
         if not means:
             decided = sum(counts.scored[CHOICE] for counts in self.by_group.values())
             return f"{judge}: {f'{decided} contests decided' if decided else 'no scores'}"
-        further = [f"{len(means) - _NAMED} more below"] if len(means) > _NAMED else []
-        listed = [f"{model} {mean:.3f}".strip() for mean, model in means[:_NAMED]]
-        return f"{judge}, mean {aspect}: {', '.join([*listed, *further])}"
+        further = [f"{len(means) - _MOST_MODELS} more below"] if len(means) > _MOST_MODELS else []
+        models = [f"{model} {mean:.3f}".strip() for mean, model in means[:_MOST_MODELS]]
+        return f"{judge}, mean {aspect}: {', '.join([*models, *further])}"
 
     def lines(self) -> list[str]:
         """A table line an image model, and where there are several kinds a line a kind of each; below them the failures.
@@ -84,12 +86,12 @@ class ScoreSummary:
         It has the number of samples, the mean of each aspect over those scored, failures by status, and how many
         samples the judge does not apply to, where there are some. What it applies to nowhere has no line.
         """
-        asked = {key: counts for key, counts in self.by_group.items() if counts.asked} or self.by_group
-        by_kind = len({kind for _, kind in asked}) > 1
-        unasked = any(counts.failures[Status.NOT_APPLICABLE] for counts in asked.values())
+        applicable = {key: counts for key, counts in self.by_group.items() if counts.applicable} or self.by_group
+        by_kind = len({kind for _, kind in applicable}) > 1
+        unasked = any(counts.failures[Status.NOT_APPLICABLE] for counts in applicable.values())
         header = ("image model", *(("kind",) if by_kind else ()), "samples", *self.aspects, "failed")
         rows = [(*header, *((NOT_APPLICABLE,) if unasked else ()))]
-        for (model, kind), counts in asked.items():
+        for (model, kind), counts in applicable.items():
             failed = [f"{status} {n}" for status, n in counts.failures.items() if status is not Status.NOT_APPLICABLE]
             cells = (model or "-", *((kind or "-",) if by_kind else ()), str(counts.samples))
             means = (_mean(counts, aspect) for aspect in self.aspects)
@@ -121,5 +123,5 @@ def failures(verdicts: Iterable[tuple[SampleId, Verdict]]) -> list[str]:
 
 def _mean(counts: _Counts, aspect: str) -> str:
     number = counts.scored[aspect]
-    of = f" (n {number})" if number != counts.samples else ""
-    return f"{counts.sums[aspect] / number:.3f}{of}" if number else "-"
+    part = f" (n {number})" if number != counts.samples else ""
+    return f"{counts.sums[aspect] / number:.3f}{part}" if number else "-"

@@ -78,27 +78,27 @@ def differing(
 ) -> str:
     """The first difference between a run that was begun and this one, such as `with a, now b`; empty where there is none."""
     if inputs["fingerprint"] != inputs_now.fingerprint:
-        before, now = (
+        text, text_now = (
             f"{name} ({total} samples)"
             for name, total in ((inputs["name"], inputs["total"]), (inputs_now.name, inputs_now.total))
         )
-        return f"with {before}, now {now}" if before != now else f"with {before}, which has changed since"
+        return f"with {text}, now {text_now}" if text != text_now else f"with {text}, which has changed since"
     if set(runs) == set(runs_now):
         return ""
     judges, judges_now = ([run["judge"] for run in runs.values()], [run.judge for run in runs_now.values()])
     if judges != judges_now:
         return f"with --judge {', '.join(judges)}, now {', '.join(judges_now)}"
     differences = (
-        differing_runs(begun, identity_of(running))
-        for begun, running in zip(runs.values(), runs_now.values(), strict=True)
+        differing_runs(earlier, identity_of(current))
+        for earlier, current in zip(runs.values(), runs_now.values(), strict=True)
     )
     return next(filter(None, differences), "with other options")
 
 
-def differing_runs(begun: Mapping[str, Any], running: Mapping[str, Any]) -> str:
+def differing_runs(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> str:
     """The first difference between two runs by `identity_of` or in its form, in words; empty where there is none."""
-    fields = dict(_flat(begun))
-    for name, value in _flat(running):
+    fields = dict(_flat(earlier))
+    for name, value in _flat(current):
         if fields.get(name) != value:
             begun_with = (
                 f"with {name} {_option_text(fields[name])}" if _option_text(fields.get(name)) else f"without {name}"
@@ -178,7 +178,7 @@ def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Prov
         **_compact(verdict_document(outcome.verdict)),
         **by,
         **({"tokens": tokens} if any(tokens) else {}),
-        **_shown(judged, folder),
+        **_texts_and_images(judged, folder),
         **({} if judged.id.benchmark == OWN else {"target": target_json(judged)}),
     }
     line = json.dumps(document, allow_nan=False)
@@ -187,14 +187,19 @@ def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Prov
     return line
 
 
-def _shown(judged: Judged, folder: Path) -> dict[str, Any]:
+def _texts_and_images(judged: Judged, folder: Path) -> dict[str, Any]:
     """The texts and images of a sample, or of each candidate of a contest."""
     if isinstance(judged, Sample):
         images = {role: image_json(image, folder) for role, image in judged.images.items()}
         return {"texts": dict(judged.texts), "images": images}
     candidates = [
-        {"image_model": of.id.image_model, "uid": of.id.uid, "draw": of.id.draw, **_shown(of, folder)}
-        for of in judged.candidates
+        {
+            "image_model": candidate.id.image_model,
+            "uid": candidate.id.uid,
+            "draw": candidate.id.draw,
+            **_texts_and_images(candidate, folder),
+        }
+        for candidate in judged.candidates
     ]
     return {"group": judged.group, "candidates": candidates}
 

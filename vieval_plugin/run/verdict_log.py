@@ -31,20 +31,20 @@ except ImportError:  # Windows
 
 PARTIAL = ".partial"
 """The ending of a file of verdicts that is not complete."""
-_ABSENT = -1
+_NO_OFFSET = -1
 _USAGE_EVERY = 100  # verdicts: so much of what was spent goes uncounted after kill -9
 
 
-def partial_file(out: Path) -> Path:
+def partial_file(path: Path) -> Path:
     """The file beside another that holds verdicts until all are there."""
-    return out.with_name(out.name + PARTIAL)
+    return path.with_name(path.name + PARTIAL)
 
 
 @contextlib.contextmanager
-def log_file(out: Path | None) -> Iterator[Path]:
+def log_file(path: Path | None) -> Iterator[Path]:
     """The file that verdicts are appended to: beside the one that is asked for, or for a while in a folder of its own."""
-    if out:
-        yield partial_file(out)
+    if path:
+        yield partial_file(path)
         return
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / f"verdicts{PARTIAL}"
@@ -59,7 +59,7 @@ class VerdictLog:
     def __init__(self, path: Path, inputs: Inputs, runs: Mapping[str, Provenance]) -> None:
         self.path, self._inputs, self._runs = path, inputs, runs
         self.complete = False
-        self._offsets = {run: array("q", [_ABSENT]) * (inputs.total or 0) for run in runs}
+        self._offsets = {run: array("q", [_NO_OFFSET]) * (inputs.total or 0) for run in runs}
         self._usage: dict[str, dict[int, Usage]] = {run: {} for run in runs}
         self._attempt = 0
         self._end = 0
@@ -93,16 +93,16 @@ class VerdictLog:
 
     def count(self, run: str) -> int:
         """The number of a run's verdicts."""
-        return len(self._offsets[run]) - self._offsets[run].count(_ABSENT)
+        return len(self._offsets[run]) - self._offsets[run].count(_NO_OFFSET)
 
     def holds(self, run: str, row: int) -> bool:
         """Tell whether a run's verdict on a row is there."""
-        return row < len(self._offsets[run]) and self._offsets[run][row] != _ABSENT
+        return row < len(self._offsets[run]) and self._offsets[run][row] != _NO_OFFSET
 
     def append(self, run: str, row: int, line: str, usage: Usage) -> None:
         """Write a verdict at once; `usage` is what the run has cost in this attempt, which is noted now and then."""
         offsets = self._offsets[run]
-        offsets.extend([_ABSENT] * (row + 1 - len(offsets)))
+        offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
         offsets[row] = self._write(line)
         if row % _USAGE_EVERY == 0:
             self.note_usage(run, usage)
@@ -120,7 +120,7 @@ class VerdictLog:
         """The lines of a run in the samples' order."""
         with self.path.open("rb") as file:
             for offset in self._offsets[run]:
-                if offset != _ABSENT:
+                if offset != _NO_OFFSET:
                     file.seek(offset)
                     yield file.readline().decode()
 
@@ -154,10 +154,10 @@ class VerdictLog:
         header = json.dumps(runs_document(self._inputs, self._runs, {}))
         self._file.seek(0)
         for number, line in enumerate(self._file, start=1):
-            torn = not line.endswith(b"\n")
-            if number == 1 and not (torn and header.encode(errors="replace").startswith(line)):
+            is_torn = not line.endswith(b"\n")
+            if number == 1 and not (is_torn and header.encode(errors="replace").startswith(line)):
                 self._require_same(line)
-            if torn:
+            if is_torn:
                 self._file.truncate(self._end)
                 break
             if number > 1 and line.strip(b"\0 \r\n"):
@@ -167,11 +167,11 @@ class VerdictLog:
             self._write(header)
 
     def _require_same(self, line: bytes) -> None:
-        begun: Any = None
+        header: Any = None
         try:
-            begun = read_json(line.decode())
-            runs = {name: run["provenance"] for name, run in begun["runs"].items()}
-            difference = differing(begun["inputs"], runs, self._inputs, self._runs)
+            header = read_json(line.decode())
+            runs = {name: run["provenance"] for name, run in header["runs"].items()}
+            difference = differing(header["inputs"], runs, self._inputs, self._runs)
         except (ValueError, KeyError, TypeError, AttributeError):
             difference = "with what no vieval score wrote"
         if difference:
@@ -189,8 +189,8 @@ class VerdictLog:
                 return
             row = document["row"]
             offsets = self._offsets[run]
-            offsets.extend([_ABSENT] * (row + 1 - len(offsets)))
-            offsets[row] = _ABSENT if document["status"] in (*FAILED_CALLS, Status.NO_IMAGE) else self._end
+            offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
+            offsets[row] = _NO_OFFSET if document["status"] in (*FAILED_CALLS, Status.NO_IMAGE) else self._end
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             raise VievalError(
                 f"{self.path}: line {number} is no verdict of this run; remove the line, and it is judged again"

@@ -16,7 +16,7 @@ async def test_no_more_than_so_many_bytes_are_read_and_not_taken():
             read.append(number)
             yield number
 
-    ahead, taken = ReadAhead(items(), lambda number: 10, most=40), []
+    ahead, taken = ReadAhead(items(), lambda number: 10, max_bytes=40), []
     async for number in ahead:
         await asyncio.sleep(0.002)
         taken.append(number)
@@ -26,7 +26,7 @@ async def test_no_more_than_so_many_bytes_are_read_and_not_taken():
 
 
 async def test_an_item_larger_than_the_bound_is_read_alone():
-    ahead = ReadAhead(iter([1, 100, 1]), lambda size: size, most=10)
+    ahead = ReadAhead(iter([1, 100, 1]), lambda size: size, max_bytes=10)
     assert [size async for size in ahead] == [1, 100, 1]
 
 
@@ -49,7 +49,7 @@ async def test_nothing_is_read_after_the_end():
             read.append(number)
             yield number
 
-    ahead = ReadAhead(items(), lambda number: 10, most=40)
+    ahead = ReadAhead(items(), lambda number: 10, max_bytes=40)
     async for _ in ahead:
         break
     ahead.close()

@@ -668,9 +668,9 @@ def test_ctrl_c_ends_a_run_in_order(data, tmp_path, more):
 
 
 def test_many_rows_are_stored_only_where_the_options_say_so(tmp_path):
-    assert with_store(Config(), MOST_STORED, own=False).store.use
-    assert not with_store(Config(), MOST_STORED + 1, own=False).store.use
+    assert with_store(Config(), MOST_STORED, is_shared=False).store.use
+    assert not with_store(Config(), MOST_STORED + 1, is_shared=False).store.use
     asked_for = Config(store={"use": True, "path": tmp_path / "replies.sqlite"})
-    kept = with_store(asked_for, MOST_STORED + 1, own=True).store
+    kept = with_store(asked_for, MOST_STORED + 1, is_shared=True).store
     assert kept.use
     assert kept.path == tmp_path / f"replies-{socket.gethostname()}.sqlite"

@@ -152,9 +152,9 @@ def _run(options: argparse.Namespace) -> int:
             require_writable(path, reads=inputs_to_read)
         require_known_format(options.out)
     if options.allow_urls or source.addresses:
-        from vieval_plugin.run.addresses import fetched
+        from vieval_plugin.run.addresses import with_fetched_images
 
-        source = fetched(source, options.allow_urls, options.fresh)
+        source = with_fetched_images(source, options.allow_urls, options.fresh)
     if options.strict:
         from vieval_plugin.run.strict import require_good
 

@@ -31,7 +31,17 @@ from vieval_plugin.records import fingerprint, response_json
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.run.answerers import Answerer
 from vieval_plugin.run.jobs import Job, JobsSplitByCandidate, announced
-from vieval_plugin.run.plan import VARIABLE, Pilot, Spent, drawn, is_planned, pilot, plan, require_answered, to_ask
+from vieval_plugin.run.plan import (
+    VARIABLE,
+    Pilot,
+    Spent,
+    is_planned,
+    pilot,
+    pilot_numbers,
+    plan,
+    require_answered,
+    to_ask,
+)
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
@@ -192,7 +202,7 @@ def _pilot(
     judge: str, judge_all: Callable[[list[Instance]], list[GenerationResult]], population: Sequence[Instance]
 ) -> Pilot:
     seed = config.current().statistics.seed
-    first, *further = [population[number] for number in drawn(len(population), seed)]
+    first, *further = [population[number] for number in pilot_numbers(len(population), seed)]
     asks = judge_registry.judge(judge).pack is not None
     opening = judge_all([first])
     start = time.monotonic()

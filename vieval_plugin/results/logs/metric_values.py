@@ -37,5 +37,5 @@ def _read(
 
 def _verdict(metric: AutoMetric, name: str, row: Any) -> Verdict:
     value = number(row.get(name)) if isinstance(row, dict) else None
-    absent = Failure(Status.PARSE_FAILURE, f"the log has no number under {name} in this row")
-    return verdict_of(metric, absent if value is None else Measurement(value))
+    failure = Failure(Status.PARSE_FAILURE, f"the log has no number under {name} in this row")
+    return verdict_of(metric, failure if value is None else Measurement(value))

@@ -91,12 +91,12 @@ def _judges(folder: Path) -> dict[str, Path]:
 def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
     """Rows by `idx`, or by place where they have none; a reply must not be taken for that to another contest."""
     uids = set()
-    for place, row in enumerate(rows):
-        index = row.get("idx", place) if isinstance(row, dict) else place
+    for number, row in enumerate(rows):
+        index = row.get("idx", number) if isinstance(row, dict) else number
         if isinstance(index, bool) or not isinstance(index, (int, str)):
-            raise VievalError(f"{path}: row {place}: idx is no whole number and no text; correct the file")
+            raise VievalError(f"{path}: row {number}: idx is no whole number and no text; correct the file")
         if (uid := str(index)) in uids:
-            raise VievalError(f"{path}: row {place} repeats idx {excerpt(uid)}; correct the file")
+            raise VievalError(f"{path}: row {number} repeats idx {excerpt(uid)}; correct the file")
         uids.add(uid)
         yield uid, row
 

@@ -16,7 +16,7 @@ from vieval_plugin.run.shards.under_way import open_shards
 MOST_BYTES = 256 << 20
 
 
-def compact(folder: ShardFolder, plan: Plan, most: int = MOST_BYTES) -> tuple[int, int]:
+def compact(folder: ShardFolder, plan: Plan, max_bytes: int = MOST_BYTES) -> tuple[int, int]:
     """Join the files of single shards into files of about so many bytes; how many were joined, and into how many.
 
     A file is removed when the one that it was joined into is there, so that whatever ends this loses nothing.
@@ -30,7 +30,7 @@ def compact(folder: ShardFolder, plan: Plan, most: int = MOST_BYTES) -> tuple[in
     single = {file for file, _ in folder.counted() if not file.startswith(JOINED)}
     order = {shard.name: number for number, shard in enumerate(plan.shards())}
     sizes = {file: size for file, size in folder.sizes().items() if file in single and file in order}
-    batches = [batch for batch in _batches(sorted(sizes, key=order.__getitem__), sizes, most) if len(batch) > 1]
+    batches = [batch for batch in _batches(sorted(sizes, key=order.__getitem__), sizes, max_bytes) if len(batch) > 1]
     for batch in batches:
         _join(folder, [pair for file in batch for pair in folder.tables(file)], batch)
     # those whose removal an earlier compaction did not come to
@@ -38,12 +38,12 @@ def compact(folder: ShardFolder, plan: Plan, most: int = MOST_BYTES) -> tuple[in
     return sum(map(len, batches)), len(batches)
 
 
-def _batches(files: Sequence[str], sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
+def _batches(files: Sequence[str], sizes: Mapping[str, int], max_bytes: int) -> Iterator[list[str]]:
     """Files one after another, of so many bytes together."""
     batch: list[str] = []
     size = 0
     for file in files:
-        if batch and size + sizes[file] > most:
+        if batch and size + sizes[file] > max_bytes:
             yield batch
             batch, size = [], 0
         batch.append(file)
@@ -54,11 +54,11 @@ def _batches(files: Sequence[str], sizes: Mapping[str, int], most: int) -> Itera
 
 def drop_outdated(folder: ShardFolder) -> None:
     """Write joined files anew, less the shards that count elsewhere: those that were judged again."""
-    for file, counted in list(folder.counted()):
-        if file.startswith(JOINED) and counted != folder.joined(file):
-            left = [pair for pair in folder.tables(file) if pair[0]["shard"]["name"] in counted]
-            if left:
-                _join(folder, left, [file])
+    for file, valid_names in list(folder.counted()):
+        if file.startswith(JOINED) and valid_names != folder.joined(file):
+            valid_shards = [pair for pair in folder.tables(file) if pair[0]["shard"]["name"] in valid_names]
+            if valid_shards:
+                _join(folder, valid_shards, [file])
             else:
                 folder.remove([file])
 

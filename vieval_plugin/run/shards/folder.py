@@ -23,14 +23,14 @@ JOINED = "joined-"
 
 @dataclass(frozen=True)
 class ShardFolder:
-    """A folder of shards; `beside` is the folder of notes and of indexes of tar files, which is its own on a disk.
+    """A folder of shards; `local_folder` is the folder of notes and of indexes of tar files, which is its own on a disk.
 
     Files of verdicts go by their names without the suffix: that of a shard, or one that begins with `joined-`.
     """
 
     location: str
     storage: Storage
-    beside: Path
+    local_folder: Path
 
     @property
     def name(self) -> str:
@@ -40,19 +40,21 @@ class ShardFolder:
     @property
     def indexes(self) -> Path:
         """The folder of the indexes of tar files."""
-        return self.beside / INDEXES
+        return self.local_folder / INDEXES
 
     @property
     def under_way(self) -> Path:
         """The folder of notes on rows under way."""
-        return self.beside / UNDER_WAY
+        return self.local_folder / UNDER_WAY
 
     def prepare(self) -> None:
         """Make the folder of notes; VievalError where it cannot be made."""
         try:
             self.under_way.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise VievalError(f"{self.beside}: cannot be written ({error.strerror}); choose another --out") from None
+            raise VievalError(
+                f"{self.local_folder}: cannot be written ({error.strerror}); choose another --out"
+            ) from None
 
     def plan(self) -> Plan | None:
         """The plan; None where there is none yet, VievalError where it cannot be read."""
@@ -62,9 +64,9 @@ class ShardFolder:
     def create_plan(self, plan: Plan) -> Plan:
         """Keep a plan where there is none; the plan that is there then, as another driver may have been first."""
         self.storage.create(PLAN, to_json(plan))
-        kept = self.plan()
-        assert kept is not None
-        return kept
+        plan_there = self.plan()
+        assert plan_there is not None
+        return plan_there
 
     def replace_plan(self, plan: Plan) -> None:
         """Keep an extended plan."""
@@ -85,8 +87,8 @@ class ShardFolder:
 
     def sizes(self) -> Mapping[str, int]:
         """The files of verdicts in the order of their names, with their sizes in bytes."""
-        found = self.storage.sizes(VERDICTS)
-        return {name.removesuffix(SUFFIX): found[name] for name in sorted(found) if name.endswith(SUFFIX)}
+        sizes = self.storage.sizes(VERDICTS)
+        return {name.removesuffix(SUFFIX): sizes[name] for name in sorted(sizes) if name.endswith(SUFFIX)}
 
     def names(self) -> set[str]:
         """The names of all shards that are done, those in joined files too."""
@@ -149,7 +151,7 @@ class ShardFolder:
 
         return read
 
-    def places(self) -> dict[str, tuple[str, int]]:
+    def entries(self) -> dict[str, tuple[str, int]]:
         """The file of each shard that is done, and the shard's number in that file."""
         return {
             name: (file, number)
@@ -165,26 +167,26 @@ class ShardFolder:
         where a compaction was ended between the two, in the second where it was judged again.
         """
         files = self.sizes()
-        own = {file for file in files if not file.startswith(JOINED)}
+        single = {file for file in files if not file.startswith(JOINED)}
         joined: set[str] = set()
         for file in files:
             if file.startswith(JOINED):
                 names = set()
                 for document in self.metadata(file):
                     name = document["shard"]["name"]
-                    is_outdated = name in own and self.metadata(name)[0]["ended"] > document["ended"]
+                    is_outdated = name in single and self.metadata(name)[0]["ended"] > document["ended"]
                     if name not in joined and not is_outdated:
                         names.add(name)
-                        own.discard(name)
+                        single.discard(name)
                 joined |= names
                 yield file, names
-        for file in sorted(own):
+        for file in sorted(single):
             yield file, {file}
 
 
-def open_folder(named: str | Path) -> ShardFolder:
+def open_folder(path_or_address: str | Path) -> ShardFolder:
     """The folder at a path, or at an address of object storage; VievalError for an address that leads nowhere."""
-    location = location_of(named)
+    location = location_of(path_or_address)
     return ShardFolder(location, *storage_at(location))
 
 

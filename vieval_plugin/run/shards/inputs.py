@@ -37,7 +37,7 @@ from vieval_plugin.text.untrusted import exists, isdir, path_of
 PARQUET = (".parquet",)
 _TARS = (*PLAIN, *COMPRESSED)
 # images and tables, of which a file of verdicts is made too
-_OTHERS = (*SUFFIXES, *PARQUET, ".csv", ".jsonl", ".arrow")
+_NO_TAR_MEMBERS = (*SUFFIXES, *PARQUET, ".csv", ".jsonl", ".arrow")
 _AT_ONCE = 8
 _OTHER_FILE = "{}: another file than when the plan was made; restore it, or judge it again into another folder"
 _PATTERN = re.compile(r"[*[]")
@@ -67,33 +67,33 @@ class InputFile:
         return self.path.lower().endswith(COMPRESSED)
 
 
-def input_places(named: Sequence[str]) -> list[Place]:
+def input_places(names: Sequence[str]) -> list[Place]:
     """The parquet and tar files that a user names: files, folders with such below them, and patterns such as `a/*.tar`.
 
     Raises:
         VievalError: there is none, or one is another kind of file.
     """
-    places: dict[Place, None] = {}
-    for name in named:
+    sources: dict[Place, None] = {}
+    for name in names:
         files = _in_object_storage(name) if is_object_storage(name) else _on_disk(name)
         if not files:
-            shown = name.partition("?")[0] if is_object_storage(name) else name
+            label = name.partition("?")[0] if is_object_storage(name) else name
             raise VievalError(
-                f"{shown}: no parquet or tar file there, of which a folder of shards is made; name such "
+                f"{label}: no parquet or tar file there, of which a folder of shards is made; name such "
                 "files, folders or patterns such as 'data/*.parquet', or end the name of --out in .jsonl, .csv or .parquet"
             )
-        places |= dict.fromkeys(files)
-    if unknown := [place for place in places if not _is_known(place.path)]:
+        sources |= dict.fromkeys(files)
+    if unknown := [source for source in sources if not _is_known(source.path)]:
         raise VievalError(
             f"{unknown[0]}: neither parquet nor tar, of which a folder of shards is made; end the name of --out in .jsonl, "
             ".csv or .parquet"
         )
-    if tars := [place for place in places if place.scheme and not place.path.lower().endswith(PARQUET)]:
+    if tars := [source for source in sources if source.scheme and not source.path.lower().endswith(PARQUET)]:
         raise VievalError(
             f"{tars[0]}: tar files are read from a file system alone; mount the bucket, copy them, or name parquet files "
             "by a pattern"
         )
-    return list(places)
+    return list(sources)
 
 
 def _on_disk(name: str) -> list[Place]:
@@ -112,17 +112,17 @@ def _in_object_storage(name: str) -> list[Place]:
     if sign := _PATTERN.search(address):
         folder = address[: sign.start()].rpartition("/")[0]
         pattern = address[len(folder) + 1 :]
-    place = place_at(f"{folder}?{query}" if query else folder)
+    source = place_at(f"{folder}?{query}" if query else folder)
     from pyarrow import fs
 
-    with reading(place):
-        if not pattern and place.system.get_file_info(place.path).is_file:
-            return [place]
+    with reading(source):
+        if not pattern and source.system.get_file_info(source.path).is_file:
+            return [source]
         everywhere = not pattern or "/" in pattern or "**" in pattern
-        selected = fs.FileSelector(place.path, recursive=everywhere, allow_not_found=True)
-        names = [of.path[len(place.path) + 1 :] for of in place.system.get_file_info(selected) if of.is_file]
+        selected = fs.FileSelector(source.path, recursive=everywhere, allow_not_found=True)
+        names = [entry.path[len(source.path) + 1 :] for entry in source.system.get_file_info(selected) if entry.is_file]
     matches = partial(_matches, pattern.split("/")) if pattern else _is_known
-    return [place.below(path) for path in sorted(filter(matches, names), key=natural)]
+    return [source.below(path) for path in sorted(filter(matches, names), key=natural)]
 
 
 def _matches(pattern: Sequence[str], name: str) -> bool:
@@ -162,30 +162,30 @@ def is_for_shards_alone(name: str) -> bool:
         return not exists(path) and bool(_PATTERN.search(name)) and _is_known(str(path))
     has_tar = False
     for name_below in (file.name.lower() for file in path.rglob("*")):
-        if name_below.endswith(_OTHERS):
+        if name_below.endswith(_NO_TAR_MEMBERS):
             return False
         has_tar = has_tar or name_below.endswith(_TARS)
     return has_tar
 
 
-def root_of(places: Sequence[Place]) -> Place:
+def root_of(sources: Sequence[Place]) -> Place:
     """The folder that all files lie in; VievalError where there is none."""
-    services = {(place.scheme, place.query) for place in places}
-    path = os.path.commonpath([posixpath.dirname(place.path) for place in places]) if len(services) == 1 else ""
+    services = {(source.scheme, source.query) for source in sources}
+    path = os.path.commonpath([posixpath.dirname(source.path) for source in sources]) if len(services) == 1 else ""
     if not path:
         raise VievalError(
-            f"{places[0]} and {places[-1]}: they lie in no folder or bucket together; judge each into an --out of its own"
+            f"{sources[0]} and {sources[-1]}: they lie in no folder or bucket together; judge each into an --out of its own"
         )
-    return replace(places[0], path=path)
+    return replace(sources[0], path=path)
 
 
 def input_files(
-    places: Sequence[Place], root: Place, indexes: Path, planned: Mapping[str, InputFile]
+    sources: Sequence[Place], root: Place, indexes: Path, planned: Mapping[str, InputFile]
 ) -> list[InputFile]:
     """Files with their sizes, digests and rows; a tar is read through once, and its index kept in the folder `indexes`.
 
     Args:
-        places: the files.
+        sources: the files.
         root: the folder that they lie in.
         indexes: the folder of the indexes of tar files.
         planned: files of a plan by their paths; one that is as the plan has it is not read again.
@@ -194,7 +194,7 @@ def input_files(
         VievalError: one cannot be read.
     """
     arrow()
-    return in_threads(partial(_input_file, root=root, indexes=indexes, planned=planned), places)
+    return in_threads(partial(_input_file, root=root, indexes=indexes, planned=planned), sources)
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -203,68 +203,68 @@ def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         return list(pool.map(function, items))
 
 
-def _input_file(place: Place, root: Place, indexes: Path, planned: Mapping[str, InputFile]) -> InputFile:
-    name = Path(os.path.relpath(str(place), str(root))).as_posix()
+def _input_file(source: Place, root: Place, indexes: Path, planned: Mapping[str, InputFile]) -> InputFile:
+    name = Path(os.path.relpath(str(source), str(root))).as_posix()
     if name.startswith("../"):
         raise VievalError(
-            f"{place}: it does not lie below {root}, as the files of the plan do; judge it into another --out"
+            f"{source}: it does not lie below {root}, as the files of the plan do; judge it into another --out"
         )
-    size = size_of(place)
-    if name in planned and _is_same(place, size, planned[name]):
+    size = size_of(source)
+    if name in planned and _is_same(source, size, planned[name]):
         return planned[name]
-    if place.path.lower().endswith(PARQUET):
-        with reading_table(place):
-            metadata = parquet_file(place).metadata
+    if source.path.lower().endswith(PARQUET):
+        with reading_table(source):
+            metadata = parquet_file(source).metadata
             groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-        return InputFile(name, size, footer_digest(place), groups)
-    digest, members = _index_tar(place, indexes)
+        return InputFile(name, size, footer_digest(source), groups)
+    digest, members = _index_tar(source, indexes)
     return InputFile(name, size, digest, (members[-1].sample + 1 if members else 0,))
 
 
-def _is_same(place: Place, size: int, file: InputFile) -> bool:
+def _is_same(source: Place, size: int, file: InputFile) -> bool:
     """Return whether a file is as the plan has it: of a tar, whose headers are looked at when it is read, by its size."""
-    return size == file.size and (file.is_tar or footer_digest(place) == file.digest)
+    return size == file.size and (file.is_tar or footer_digest(source) == file.digest)
 
 
-def footer_digest(place: Place) -> str:
+def footer_digest(source: Place) -> str:
     """SHA-256 of a parquet file's footer, shortened; VievalError where the file cannot be read."""
-    return hashlib.sha256(parquet_footer(place)).hexdigest()[:32]
+    return hashlib.sha256(parquet_footer(source)).hexdigest()[:32]
 
 
 def require_same(file: InputFile, root: Place) -> None:
     """VievalError where a planned file is not there any more, or is another."""
-    place = root.below(file.path)
+    source = root.below(file.path)
     try:
-        same = _is_same(place, size_of(place), file)
+        is_same = _is_same(source, size_of(source), file)
     except VievalError as error:
         raise VievalError(f"{error}; it is in the plan, and no shard of it can be judged without it") from None
-    if not same:
-        raise VievalError(_OTHER_FILE.format(place))
+    if not is_same:
+        raise VievalError(_OTHER_FILE.format(source))
 
 
 def table_of(file: InputFile, root: Place, indexes: Path) -> InputTable:
     """All rows of a file, for its columns; VievalError where it cannot be read."""
-    place = root.below(file.path)
+    source = root.below(file.path)
     if not file.is_tar:
-        return parquet_table(place)
-    return webdataset_table(Path(place.path), _members(file, place, indexes))
+        return parquet_table(source)
+    return webdataset_table(Path(source.path), _members(file, source, indexes))
 
 
-def rows_in_group(file: InputFile, root: Place, indexes: Path, group: int, wanted: Sequence[range]) -> InputTable:
+def rows_in_group(file: InputFile, root: Place, indexes: Path, group: int, ranges: Sequence[range]) -> InputTable:
     """Some rows of a row group, or samples of a tar, in one pass; VievalError where it cannot be read."""
-    place = root.below(file.path)
+    source = root.below(file.path)
     if not file.is_tar:
-        return row_group_table(place, group, wanted)
-    return webdataset_table(Path(place.path), _members(file, place, indexes), wanted)
+        return row_group_table(source, group, ranges)
+    return webdataset_table(Path(source.path), _members(file, source, indexes), ranges)
 
 
 def _index_file(indexes: Path, digest: str) -> Path:
     return indexes / f"{digest}.parquet"
 
 
-def _index_tar(place: Place, indexes: Path) -> tuple[str, list[TarMember]]:
+def _index_tar(source: Place, indexes: Path) -> tuple[str, list[TarMember]]:
     """The digest of a tar's index, which is kept in the folder `indexes`, and the index."""
-    members = list(tar_index(Path(place.path)))
+    members = list(tar_index(Path(source.path)))
     # of the members, not of the file: another pyarrow writes other bytes
     digest = hashlib.sha256("\n".join(map(str, members)).encode()).hexdigest()[:32]
     write_whole(_index_file(indexes, digest), _encoded(members), synced=True)
@@ -279,12 +279,12 @@ def _encoded(members: Sequence[TarMember]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _members(file: InputFile, place: Place, indexes: Path) -> list[TarMember]:
+def _members(file: InputFile, source: Place, indexes: Path) -> list[TarMember]:
     index = _index_file(indexes, file.digest)
     if not index.exists():  # a run whose verdicts lie in object storage keeps its indexes on each machine
-        digest, members = _index_tar(place, indexes)
+        digest, members = _index_tar(source, indexes)
         if digest != file.digest:
-            raise VievalError(_OTHER_FILE.format(place))
+            raise VievalError(_OTHER_FILE.format(source))
         return members
     try:
         columns = arrow().parquet.read_table(index).to_pydict()
@@ -306,14 +306,14 @@ def rows_of_files(files: Iterable[InputFile]) -> int:
     return sum(sum(file.groups) for file in files)
 
 
-def with_limit(files: Sequence[InputFile], most: int) -> Iterator[InputFile]:
-    """Files up to the row `most`; what comes after it is left out."""
+def with_limit(files: Sequence[InputFile], limit: int) -> Iterator[InputFile]:
+    """Files up to the row `limit`; what comes after it is left out."""
     for file in files:
-        kept: list[int] = []
+        groups: list[int] = []
         for rows in file.groups:
-            if not most:
+            if not limit:
                 break
-            kept.append(min(rows, most))
-            most -= kept[-1]
-        if kept:
-            yield replace(file, groups=tuple(kept))
+            groups.append(min(rows, limit))
+            limit -= groups[-1]
+        if groups:
+            yield replace(file, groups=tuple(groups))

@@ -85,8 +85,8 @@ class Plan:
                 step = rows if file.is_compressed else self.rows_per_shard
                 for first in range(start, start + rows, max(step, 1)):
                     length = min(step, start + rows - first)
-                    place = [file.path, file.size, file.digest, group, first, length]
-                    yield Shard(_short([self.run, place], 24), file.path, group, first, length)
+                    key = [file.path, file.size, file.digest, group, first, length]
+                    yield Shard(_short([self.run, key], 24), file.path, group, first, length)
                 start += rows
 
 
@@ -128,8 +128,8 @@ def _is_sound(plan: Plan) -> bool:
     """Return whether a plan, which may have been changed by hand, leads nowhere but below its root, and ends."""
     paths = [PurePosixPath(file.path) for file in plan.files]
     inside = not any(path.is_absolute() or ".." in path.parts or "\0" in str(path) for path in paths)
-    counted = plan.rows_per_shard > 0 and all(rows >= 0 for file in plan.files for rows in file.groups)
-    return inside and counted and plan.rows / plan.rows_per_shard < _MOST_SHARDS
+    is_finite = plan.rows_per_shard > 0 and all(rows >= 0 for file in plan.files for rows in file.groups)
+    return inside and is_finite and plan.rows / plan.rows_per_shard < _MOST_SHARDS
 
 
 def require_same_run(earlier: Plan, now: Plan, where: str) -> None:
@@ -138,9 +138,9 @@ def require_same_run(earlier: Plan, now: Plan, where: str) -> None:
     if not difference and earlier.limit != now.limit:
         difference = f"{_limit_in_words(earlier)}, now {_limit_in_words(now)}"
     for name in ("columns", "kind", "rows_per_shard", "schema"):
-        before, after = getattr(earlier, name), getattr(now, name)
-        if not difference and before != after:
-            difference = f"with {name} {_in_words(before)}, now {_in_words(after)}"
+        planned, asked_for = getattr(earlier, name), getattr(now, name)
+        if not difference and planned != asked_for:
+            difference = f"with {name} {_in_words(planned)}, now {_in_words(asked_for)}"
     if not difference and earlier.version != now.version and earlier.readers != now.readers:
         difference = f"by VIEval {earlier.version}, whose judges read replies otherwise than those of {now.version}"
     if difference:
@@ -156,21 +156,21 @@ def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
         VievalError: in one line that begins with `where`: files are new and it may not, or a planned one is another or
             not there.
     """
-    given = now.by_path
+    named_files = now.by_path
     for file in earlier.files:
-        if file.path not in given:
+        if file.path not in named_files:
             raise VievalError(f"{where}: the plan has {file.path}, which is not named now; name all files of the plan")
-        if _known_by(given[file.path]) != _known_by(file):
+        if _known_by(named_files[file.path]) != _known_by(file):
             raise VievalError(
                 f"{where}: {file.path} is another file than when the plan was made; restore it, or name another --out"
             )
-    new = [file for file in now.files if file.path not in earlier.by_path]
-    if new and not extend:
+    new_files = [file for file in now.files if file.path not in earlier.by_path]
+    if new_files and not extend:
         raise VievalError(
-            f"{where}: the plan has {len(earlier.files)} files, now {len(now.files)} are named, such as {new[0].path}; "
+            f"{where}: the plan has {len(earlier.files)} files, now {len(now.files)} are named, such as {new_files[0].path}; "
             "--extend adds new files"
         )
-    return replace(earlier, files=(*earlier.files, *new))
+    return replace(earlier, files=(*earlier.files, *new_files))
 
 
 def readers_hash() -> str:

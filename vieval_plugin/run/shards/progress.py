@@ -13,7 +13,7 @@ from vieval_plugin.run.shards.plan import Plan
 from vieval_plugin.run.shards.under_way import open_shards
 
 _RECENT = 600.0  # seconds before the last shard ended, whose shards tell how fast it goes
-_NAMED = 5
+_MOST_REASONS = 5
 
 
 @dataclass
@@ -27,7 +27,7 @@ class FolderProgress:
     shards: int
     rows: int
     limit: int | None = None
-    done: int = 0
+    shards_done: int = 0
     rows_done: int = 0
     running: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
@@ -42,7 +42,7 @@ class FolderProgress:
     @property
     def is_complete(self) -> bool:
         """Return whether every shard of the plan has its verdicts."""
-        return self.done == self.shards
+        return self.shards_done == self.shards
 
     @property
     def unscored(self) -> str:
@@ -54,12 +54,12 @@ class FolderProgress:
 
     def lines(self) -> list[str]:
         """The counts in lines."""
-        left = self.shards - self.done
+        shards_left = self.shards - self.shards_done
         limited = "" if self.limit is None else f", limited to the first {self.limit:,} rows"
         running = f", {self.running} running" if self.running else ""
-        counting = " (a row counts when its shard is done)" if left else ""
+        counting = " (a row counts when its shard is done)" if shards_left else ""
         lines = [
-            f"shards: {self.done:,} of {self.shards:,} done{running}, {left:,} left; "
+            f"shards: {self.shards_done:,} of {self.shards:,} done{running}, {shards_left:,} left; "
             f"rows: {self.rows_done:,} of {self.rows:,}{limited}{counting}"
         ]
         if self.statuses:
@@ -67,9 +67,9 @@ class FolderProgress:
         if self.calls:
             tokens = f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
             lines.append(f"answers of a model: {self.calls:,}{self._unasked()}, {tokens}")
-        lines += [f"{status} {n:,}: {reason}" for (status, reason), n in self.reasons.most_common(_NAMED)]
+        lines += [f"{status} {n:,}: {reason}" for (status, reason), n in self.reasons.most_common(_MOST_REASONS)]
         if self.rate:
-            remaining = f"; left: {_span((self.rows - self.rows_done) / self.rate)}" if left else ""
+            remaining = f"; left: {_span((self.rows - self.rows_done) / self.rate)}" if shards_left else ""
             calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
             stored = f"; {self.from_store:,} results came from the store, which is faster: --fresh judges anew"
             note = stored if self.from_store else ""
@@ -79,38 +79,38 @@ class FolderProgress:
     def _unasked(self) -> str:
         """The answers that the model was not asked for, in parentheses."""
         counts = {"from the store": self.from_store, "the same as another and asked once": self.repeated}
-        listed = ", ".join(f"{origin}: {number:,}" for origin, number in counts.items() if number)
-        return f" ({listed})" if listed else ""
+        origins = ", ".join(f"{origin}: {number:,}" for origin, number in counts.items() if number)
+        return f" ({origins})" if origins else ""
 
 
 def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
     """Counts over the shards of a plan; VievalError for a file that is no file of verdicts."""
     planned = {shard.name: shard.rows for shard in plan.shards()}
-    counted = FolderProgress(len(planned), plan.rows, plan.limit)
-    ended: list[tuple[float, float, int, int]] = []
+    progress = FolderProgress(len(planned), plan.rows, plan.limit)
+    spans: list[tuple[float, float, int, int]] = []
     for file, names in folder.counted():
         for document in folder.metadata(file):
             name = document["shard"]["name"]
             if name in planned and name in names:
-                _add(counted, document, planned[name])
+                _add(progress, document, planned[name])
                 calls = document["calls"] - sum(_unasked_in(document))
-                ended.append((document["ended"], document["began"], planned[name], calls))
-    counted.running = len({name for name in open_shards(folder.under_way) if name in planned})
-    counted.rate, counted.call_rate = _rates(ended)
-    return counted
+                spans.append((document["ended"], document["began"], planned[name], calls))
+    progress.running = len({name for name in open_shards(folder.under_way) if name in planned})
+    progress.rate, progress.call_rate = _rates(spans)
+    return progress
 
 
-def _add(counted: FolderProgress, document: dict[str, Any], rows: int) -> None:
-    counted.done += 1
-    counted.rows_done += rows
-    counted.statuses.update(document["statuses"])
+def _add(progress: FolderProgress, document: dict[str, Any], rows: int) -> None:
+    progress.shards_done += 1
+    progress.rows_done += rows
+    progress.statuses.update(document["statuses"])
     for status, reasons in document["reasons"].items():
-        counted.reasons.update({(status, reason): times for reason, times in reasons.items()})
-    counted.calls += document["calls"]
+        progress.reasons.update({(status, reason): times for reason, times in reasons.items()})
+    progress.calls += document["calls"]
     from_store, repeated = _unasked_in(document)
-    counted.from_store += from_store
-    counted.repeated += repeated
-    counted.tokens.update(document["tokens"])
+    progress.from_store += from_store
+    progress.repeated += repeated
+    progress.tokens.update(document["tokens"])
 
 
 def _unasked_in(document: dict[str, Any]) -> tuple[int, int]:
@@ -118,9 +118,9 @@ def _unasked_in(document: dict[str, Any]) -> tuple[int, int]:
     return document["from_store"], document["repeated"]
 
 
-def _rates(ended: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:
+def _rates(spans: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:
     """Rows, and answers that the model was asked for, a second over the last minutes in which shards ended."""
-    ordered = sorted(ended)
+    ordered = sorted(spans)
     recent = [shard for shard in ordered if shard[0] > ordered[-1][0] - _RECENT]
     span = max((end for end, *_ in recent), default=0.0) - min((began for _, began, *_ in recent), default=0.0)
     if span <= 0:

@@ -18,14 +18,14 @@ class ReadAhead(Generic[T]):
     Args:
         items: iterated in a thread of its own; an exception in it is raised to whoever waits for the next item.
         size: the bytes of an item.
-        most: as many bytes may be read and not yet taken, or one item that is larger.
+        max_bytes: as many bytes may be read and not yet taken, or one item that is larger.
     """
 
-    def __init__(self, items: Iterator[T], size: Callable[[T], int], most: int = MOST_BYTES) -> None:
-        self._items, self._size, self._most = items, size, most
+    def __init__(self, items: Iterator[T], size: Callable[[T], int], max_bytes: int = MOST_BYTES) -> None:
+        self._items, self._size, self._max_bytes = items, size, max_bytes
         self._loop = asyncio.get_running_loop()
         self._read: asyncio.Queue[tuple[T, int] | BaseException | None] = asyncio.Queue()
-        self._waiting, self._closed, self._change = 0, False, threading.Condition()
+        self._waiting, self._is_closed, self._change = 0, False, threading.Condition()
         self._thread = threading.Thread(target=self._run, name="read", daemon=True)
         self._thread.start()
 
@@ -41,7 +41,7 @@ class ReadAhead(Generic[T]):
     def close(self) -> None:
         """Read no further, and wait a little for the thread: one that is in pyarrow when Python ends aborts the process."""
         with self._change:
-            self._closed = True
+            self._is_closed = True
             self._change.notify()
         self._thread.join(_CLOSING)
 
@@ -50,10 +50,10 @@ class ReadAhead(Generic[T]):
             for item in self._items:
                 size = self._size(item)
                 with self._change:
-                    while self._waiting and self._waiting + size > self._most and not self._closed:
+                    while self._waiting and self._waiting + size > self._max_bytes and not self._is_closed:
                         self._change.wait()
                     self._waiting += size
-                if self._closed:
+                if self._is_closed:
                     return
                 self._hand_on((item, size))
             self._hand_on(None)

@@ -79,8 +79,8 @@ def with_fetched(rows: Iterator[ShardRow], hosts: Sequence[str]) -> Iterator[Sha
     for _, shard_rows in groupby(rows, key=attrgetter("shard")):
         read_rows = list(shard_rows)
         with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
-            fetched = fetched_rows([row.row for row in read_rows], allowed, Path(folder))
-            for row, sample in zip(read_rows, fetched, strict=True):
+            samples = fetched_rows([row.row for row in read_rows], allowed, Path(folder))
+            for row, sample in zip(read_rows, samples, strict=True):
                 yield replace(row, row=_in_memory(sample))
 
 

@@ -124,7 +124,7 @@ class Tally:
 
     def document(self) -> dict[str, Any]:
         """The counts as JSON values; of the reasons those that are there most often."""
-        reasons = {status: dict(of.most_common(_MOST_REASONS)) for status, of in self.reasons.items()}
+        reasons = {status: dict(counts.most_common(_MOST_REASONS)) for status, counts in self.reasons.items()}
         return {**asdict(self), "statuses": dict(self.statuses), "reasons": reasons, "tokens": dict(self.tokens)}
 
 
@@ -177,7 +177,7 @@ def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
 
 
 def shard_metadata(
-    shard: Mapping[str, Any], run: str, provenance: Provenance, tally: Tally, began: float, ended: float
+    shard: Mapping[str, Any], run: str, provenance: Provenance, tally: Tally, began: float, end: float
 ) -> dict[str, Any]:
     """The metadata of a shard's file."""
     return {
@@ -187,7 +187,7 @@ def shard_metadata(
         "shard": dict(shard),
         **tally.document(),
         "began": began,
-        "ended": ended,
+        "ended": end,
     }
 
 
@@ -198,19 +198,19 @@ def metadata_in(footer: bytes) -> dict[str, Any] | None:
     thousand footers, and reading one whole takes twenty times as long.
     """
     field = b"\x18"
-    place = footer.rfind(field + bytes([len(METADATA)]) + METADATA + field)
-    if place < 0:
+    position = footer.rfind(field + bytes([len(METADATA)]) + METADATA + field)
+    if position < 0:
         return None
-    place += len(METADATA) + 3
+    position += len(METADATA) + 3
     length = shift = 0
     while True:
-        byte = footer[place]
+        byte = footer[position]
         length |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
+        position, shift = position + 1, shift + 7
         if byte < 0x80:
             break
     try:
-        document = read_json(footer[place : place + length])
+        document = read_json(footer[position : position + length])
     except ValueError:
         return None
     return document if isinstance(document, dict) else None

@@ -49,7 +49,7 @@ class ShardRequest:
     `rows_per_shard` is None for that of the plan, or the default. `hosts` are those whose images are fetched.
     """
 
-    named: Sequence[str]
+    inputs: Sequence[str]
     folder: Path
     judge: str
     setting: str | None
@@ -102,14 +102,16 @@ def _planned(
     request: ShardRequest, folder: ShardFolder, prepared: PreparedJudge
 ) -> tuple[Plan, Place, tuple[str, ...]]:
     """The plan that is kept in a folder now, where its paths start on this machine, and lines on columns for the user."""
-    places = [place for place in input_places(request.named) if not Path(str(place)).is_relative_to(folder.name)]
-    if not places:
+    locations = [
+        location for location in input_places(request.inputs) if not Path(str(location)).is_relative_to(folder.name)
+    ]
+    if not locations:
         raise VievalError(f"{folder.name}: all that is to be judged lies in it; choose another --out")
     folder.storage.prepare(PLAN)
     earlier = folder.plan()
-    root = _root(earlier, places)
+    root = _root(earlier, locations)
     planned = earlier.by_path if earlier else {}
-    files = input_files(places, root, folder.indexes, planned)
+    files = input_files(locations, root, folder.indexes, planned)
     fields = _fields(request, files, [file for file in files if file.path not in planned], root, folder.indexes)
     now = new_plan(
         root,
@@ -134,7 +136,7 @@ def _planned(
 @contextmanager
 def _leaving_no_folder_without_a_plan(folder: ShardFolder) -> Iterator[None]:
     """Remove the indexes of tar files, and the folders that were not there, where an error comes before the plan."""
-    created = [path for path in (folder.beside, *folder.beside.parents) if not path.exists()]
+    created = [path for path in (folder.local_folder, *folder.local_folder.parents) if not path.exists()]
     try:
         yield
     except VievalError:
@@ -151,49 +153,49 @@ def passes_left(started: StartedRun, part: tuple[int, int] = (0, 1)) -> tuple[Pa
 
     `part` is its number from 0 and how many there are. Which part a row group belongs to does not depend on what is done.
     """
-    number, of = part
+    number, parts = part
     folder = open_folder(started.run.folder)
-    done = folder.names()
-    forget_deaths(folder.under_way, done)  # of a worker that was killed when its file had its name
-    every = list(passes_over(started.plan.shards(), ()))[number::of]
-    left = [work for mine in every for work in passes_over(mine.shards, done)]
-    return PassQueue(left), sum(shard.rows for work in left for shard in work.shards)
+    written = folder.names()
+    forget_deaths(folder.under_way, written)  # of a worker that was killed when its file had its name
+    all_passes = list(passes_over(started.plan.shards(), ()))[number::parts]
+    passes = [work for mine in all_passes for work in passes_over(mine.shards, written)]
+    return PassQueue(passes), sum(shard.rows for work in passes for shard in work.shards)
 
 
-def with_store(options: Config, rows: int, own: bool) -> Config:
+def with_store(options: Config, rows: int, is_shared: bool) -> Config:
     """The options with the store that suits a run: none for very many rows, and one a host where there may be several.
 
     Args:
         options: those in force, whose own word on the store holds.
         rows: of the whole run.
-        own: whether other hosts may work beside this one, with whom no file of SQLite can be shared.
+        is_shared: whether other hosts may work beside this one, with whom no file of SQLite can be shared.
     """
     store = options.store
     if rows > MOST_STORED and "use" not in store.model_fields_set:
         store = store.model_copy(update={"use": False})
-    if own and store.use:
+    if is_shared and store.use:
         path = store.path or Path(platformdirs.user_cache_dir("vieval")) / "replies.sqlite"
         store = store.model_copy(update={"path": path.with_stem(f"{path.stem}-{socket.gethostname()}")})
     return options.model_copy(update={"store": store})
 
 
-def _root(earlier: Plan | None, places: Sequence[Place]) -> Place:
+def _root(earlier: Plan | None, locations: Sequence[Place]) -> Place:
     """The folder that paths of the plan start at: that of the plan, unless its files lie elsewhere now."""
     if earlier:
         root = place_at(earlier.root)
         with suppress(VievalError):
             size_of(root.below(earlier.files[0].path))
             return root
-    return root_of(places)
+    return root_of(locations)
 
 
 def _fields(
-    request: ShardRequest, files: Sequence[InputFile], new: Sequence[InputFile], root: Place, indexes: Path
+    request: ShardRequest, files: Sequence[InputFile], new_files: Sequence[InputFile], root: Place, indexes: Path
 ) -> ColumnMap:
     """What the columns are, by the first file; VievalError where one that is new lacks one of them."""
     table = table_of(files[0], root, indexes)
     fields = fields_of(table, request.columns or {})
-    in_threads(lambda file: require_columns(table_of(file, root, indexes), fields.columns.values()), new)
+    in_threads(lambda file: require_columns(table_of(file, root, indexes), fields.columns.values()), new_files)
     return fields
 
 

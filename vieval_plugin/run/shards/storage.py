@@ -97,27 +97,28 @@ class Disk:
 class ObjectStorage:
     """A folder in a bucket, with the same functions; VievalError where the service refuses."""
 
-    place: Place
+    folder: Place
+    """The folder."""
 
     @property
     def name(self) -> str:
-        return str(self.place)
+        return str(self.folder)
 
     def prepare(self, name: str) -> None:
         self.write(_TRIAL, b"")
         self.remove(_TRIAL)
 
     def read(self, name: str) -> bytes | None:
-        place = self.place.below(name)
-        with reading(place):
+        file = self.folder.below(name)
+        with reading(file):
             try:
-                with place.system.open_input_file(place.path) as file:
-                    return bytes(file.read())
+                with file.system.open_input_file(file.path) as stream:
+                    return bytes(stream.read())
             except FileNotFoundError:
                 return None
 
     def footer(self, name: str) -> bytes:
-        return parquet_footer(self.place.below(name))
+        return parquet_footer(self.folder.below(name))
 
     def create(self, name: str, content: bytes) -> bool:
         if self.holds(name):
@@ -126,29 +127,29 @@ class ObjectStorage:
         return True
 
     def write(self, name: str, content: bytes) -> None:
-        place = self.place.below(name)
+        file = self.folder.below(name)
         try:
-            stream = place.system.open_output_stream(place.path)
+            stream = file.system.open_output_stream(file.path)
             stream.write(content)
             stream.close()  # not by `with`, which would put half of it there where writing fails
         except OSError as error:
-            raise VievalError(f"{place}: cannot be written ({reason_of(error)})") from None
+            raise VievalError(f"{file}: cannot be written ({reason_of(error)})") from None
 
     def remove(self, name: str) -> None:
         with contextlib.suppress(OSError):
-            self.place.system.delete_file(self.place.below(name).path)
+            self.folder.system.delete_file(self.folder.below(name).path)
 
     def holds(self, name: str) -> bool:
-        place = self.place.below(name)
-        with reading(place):
-            return bool(place.system.get_file_info(place.path).is_file)
+        file = self.folder.below(name)
+        with reading(file):
+            return bool(file.system.get_file_info(file.path).is_file)
 
     def sizes(self, folder: str) -> Mapping[str, int]:
         from pyarrow import fs
 
-        place = self.place.below(folder)
-        with reading(place):
-            entries = place.system.get_file_info(fs.FileSelector(place.path, allow_not_found=True))
+        location = self.folder.below(folder)
+        with reading(location):
+            entries = location.system.get_file_info(fs.FileSelector(location.path, allow_not_found=True))
         return {info.base_name: info.size for info in entries if info.is_file}
 
 
@@ -161,14 +162,14 @@ def storage_at(location: str) -> tuple[Storage, Path]:
         return Disk(Path(location)), Path(location)
     from pyarrow import fs
 
-    place = place_at(location)
-    if place.scheme == "s3://" and "allow_delayed_open" in fs.S3FileSystem.__doc__:
-        place = place_at(location, _ONE_REQUEST)  # what is small enough is put in one request then, and not in parts
-    if place.system.type_name.startswith("py::"):
+    folder = place_at(location)
+    if folder.scheme == "s3://" and "allow_delayed_open" in fs.S3FileSystem.__doc__:
+        folder = place_at(location, _ONE_REQUEST)  # what is small enough is put in one request then, and not in parts
+    if folder.system.type_name.startswith("py::"):
         raise VievalError(
-            f"{place}: files are put there by pyarrow alone, which was built without it; choose another --out"
+            f"{folder}: files are put there by pyarrow alone, which was built without it; choose another --out"
         )
-    beside = (
-        Path(platformdirs.user_cache_dir("vieval")) / "shards" / hashlib.sha256(str(place).encode()).hexdigest()[:16]
+    local_folder = (
+        Path(platformdirs.user_cache_dir("vieval")) / "shards" / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     )
-    return ObjectStorage(place), beside
+    return ObjectStorage(folder), local_folder

@@ -95,10 +95,10 @@ def open_shards(folder: Path) -> set[str]:
     return {note.name.partition(".")[0] for note in _notes(folder) if _is_held(note)}
 
 
-def forget_deaths(folder: Path, done: Container[str], shard: str = "") -> None:
+def forget_deaths(folder: Path, written: Container[str], shard: str = "") -> None:
     """Remove the notes that dead workers left on shards that are done: on all of those, or on one."""
     for note in _notes(folder, shard):
-        if note.name.partition(".")[0] in done and not _is_held(note):
+        if note.name.partition(".")[0] in written and not _is_held(note):
             with contextlib.suppress(OSError):
                 note.unlink()
 

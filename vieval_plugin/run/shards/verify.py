@@ -46,22 +46,24 @@ def verify(folder: ShardFolder, plan: Plan, seed: int = 0) -> Verified:
     verified, planned = Verified(), {shard.name: shard for shard in plan.shards()}
     draw = random.Random(seed)
     looked_at = set(draw.sample(sorted(planned), min(_DIGESTS, len(planned))))
-    changed = set(_changed_files(verified, plan))
-    done: set[str] = set()
+    changed_files = set(_changed_files(verified, plan))
+    verified_names: set[str] = set()
     for file, names in folder.counted():
         for document, table in folder.tables(file, ["row", "prompt", "digest", *_IDENTITY]):
             name = document["shard"]["name"]
             if name not in planned:
                 verified.problems.append(f"{file}: the plan has no such shard; remove it")
             elif name in names:
-                done.add(name)
+                verified_names.add(name)
                 _check_rows(verified, file, planned[name], table)
-                if name in looked_at and planned[name].path not in changed:
+                if name in looked_at and planned[name].path not in changed_files:
                     _check_digest(verified, folder, plan, planned[name], table, draw)
-    if lacking := [shard for name, shard in planned.items() if name not in done]:
-        first = lacking[0]
-        place = f"{first.path}, rows {first.first} to {first.first + first.rows - 1}"
-        verified.problems.append(f"{len(lacking):,} of {len(planned):,} shards have no verdicts, the first: {place}")
+    if missing_shards := [shard for name, shard in planned.items() if name not in verified_names]:
+        first = missing_shards[0]
+        rows = f"{first.path}, rows {first.first} to {first.first + first.rows - 1}"
+        verified.problems.append(
+            f"{len(missing_shards):,} of {len(planned):,} shards have no verdicts, the first: {rows}"
+        )
     _note_duplicates(verified)
     return verified
 

@@ -79,14 +79,14 @@ class ShardRun:
 class OpenShard:
     """A shard under way: its verdicts so far, how many are awaited, and whether all its rows were read.
 
-    `kept` are verdicts of an earlier run that stay, by row and prompt. `problem` says why its rows end too early.
+    `earlier_verdicts` are verdicts of an earlier run that stay, by row and prompt. `problem` says why its rows end too early.
     """
 
     shard: Shard
     note: RowsUnderWay
     suspects: set[int]
     fatal: set[int]
-    kept: Mapping[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
+    earlier_verdicts: Mapping[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     pending: int = 0
     is_read: bool = False
@@ -95,19 +95,19 @@ class OpenShard:
 
 
 @dataclass(frozen=True)
-class _Unread:
+class _EndEvent:
     """The end of an open shard's rows."""
 
-    of: OpenShard
+    opened: OpenShard
 
 
 @dataclass(frozen=True)
-class _Row:
-    of: OpenShard
+class _RowEvent:
+    opened: OpenShard
     row: ShardRow
 
 
-_Event: TypeAlias = _Row | _Unread | ShardReport
+_Event: TypeAlias = _RowEvent | _EndEvent | ShardReport
 
 
 class CallBudget:
@@ -185,29 +185,29 @@ class ShardWorker:
                 opened.note.close()
 
     async def _judge(self, ahead: ReadAhead[_Event]) -> None:
-        under_way: dict[int, _Row] = {}
-        idle = asyncio.Event()
-        idle.set()
+        under_way: dict[int, _RowEvent] = {}
+        drained = asyncio.Event()
+        drained.set()
 
         async def rows() -> AsyncIterator[tuple[int, SampleRow]]:
             async for event in ahead:
-                if not (asked := self._take(event)):
+                if not (row_event := self._take(event)):
                     continue
-                alone = asked.row.number in asked.of.suspects
+                alone = row_event.row.number in row_event.opened.suspects
                 if alone:
-                    await idle.wait()
-                asked.of.note.begin(asked.row.number, alone)
-                under_way[id(asked)] = asked
-                idle.clear()
-                yield id(asked), asked.row.row
+                    await drained.wait()
+                row_event.opened.note.begin(row_event.row.number, alone)
+                under_way[id(row_event)] = row_event
+                drained.clear()
+                yield id(row_event), row_event.row.row
                 if alone:
-                    await idle.wait()
+                    await drained.wait()
 
         def settle(number: int, _: SampleRow, outcome: Outcome) -> None:
             judged = under_way.pop(number)
-            judged.of.note.end(judged.row.number)
+            judged.opened.note.end(judged.row.number)
             if not under_way:
-                idle.set()
+                drained.set()
             self._settle(judged, outcome)
 
         run, asks_a_model = self._run, self._prepared.asks_a_model
@@ -237,7 +237,7 @@ class ShardWorker:
                 break
             if waiting and row.shard is waiting[0]:
                 if current:
-                    yield _Unread(current)
+                    yield _EndEvent(current)
                 opened = self._opened(waiting.pop(0), work.is_last)
                 if self._stopped:
                     return
@@ -245,9 +245,9 @@ class ShardWorker:
                 if isinstance(opened, (Written, NotWritten)):
                     yield opened
             if current:
-                yield _Row(current, replace(row, digest=output_digest(row.row)))
+                yield _RowEvent(current, replace(row, digest=output_digest(row.row)))
         if current:
-            yield _Unread(current)
+            yield _EndEvent(current)
         for shard in waiting:
             yield NotWritten(shard, problem)
 
@@ -277,26 +277,26 @@ class ShardWorker:
         else:
             suspects, fatal = suspect_and_fatal_rows(self._folder.under_way, shard)
             note = RowsUnderWay(self._folder.under_way, shard)
-            kept = kept_verdicts(self._folder, shard.name, self._run.rejudge) if self._run.rejudge else {}
-            self._open[shard.name] = opened = OpenShard(shard, note, suspects, fatal, kept)
+            verdicts = kept_verdicts(self._folder, shard.name, self._run.rejudge) if self._run.rejudge else {}
+            self._open[shard.name] = opened = OpenShard(shard, note, suspects, fatal, verdicts)
             self._budget.rows_opened += shard.rows
             return opened
         self._slots.release()
         return opened
 
-    def _take(self, event: _Event) -> _Row | None:
+    def _take(self, event: _Event) -> _RowEvent | None:
         """Take note of what was read; a row that the judge is to be asked about."""
         if isinstance(event, (Written, NotWritten)):
             self._report(event)
             return None
-        opened = event.of
-        if isinstance(event, _Unread):
+        opened = event.opened
+        if isinstance(event, _EndEvent):
             opened.is_read = True
             self._end_if_whole(opened)
             return None
         opened.pending += 1
-        if kept := opened.kept.get((event.row.number, event.row.prompt)):
-            self._keep(opened, kept)
+        if verdict := opened.earlier_verdicts.get((event.row.number, event.row.prompt)):
+            self._keep(opened, verdict)
             return None
         decided = _FATAL if event.row.number in opened.fatal else event.row.row.verdict
         if decided is None:
@@ -305,9 +305,11 @@ class ShardWorker:
         self._settle(event, Outcome(decided))
         return None
 
-    def _settle(self, event: _Row, outcome: Outcome) -> None:
+    def _settle(self, event: _RowEvent, outcome: Outcome) -> None:
         row, schema = event.row, self._plan.schema
-        self._keep(event.of, verdict_row(row.shard.path, row.number, row.prompt, row.row, row.digest, outcome, schema))
+        self._keep(
+            event.opened, verdict_row(row.shard.path, row.number, row.prompt, row.row, row.digest, outcome, schema)
+        )
 
     def _keep(self, opened: OpenShard, verdict: dict[str, Any]) -> None:
         opened.verdicts.append(verdict)
@@ -355,27 +357,27 @@ class ShardWorker:
     def _write(self, opened: OpenShard, tally: Tally) -> None:
         """Write the file of a shard; in a thread."""
         plan = self._plan
-        opened.verdicts.sort(key=_place)
+        opened.verdicts.sort(key=_row_and_prompt)
         described: Mapping[str, Any] = asdict(opened.shard)
         metadata = shard_metadata(described, plan.run, plan.provenance, tally, opened.began, time.time())
         self._folder.write(opened.shard.name, encoded(opened.verdicts, plan.schema, metadata))
 
 
 def _size_of(event: _Event) -> int:
-    return event.row.size if isinstance(event, _Row) else 0
+    return event.row.size if isinstance(event, _RowEvent) else 0
 
 
-def _place(verdict: Mapping[str, Any]) -> tuple[int, int]:
+def _row_and_prompt(verdict: Mapping[str, Any]) -> tuple[int, int]:
     return verdict["row"], verdict["prompt"]
 
 
-def _too_many(tally: Tally, failures: int, most: float) -> str:
+def _too_many(tally: Tally, failures: int, max_share: float) -> str:
     """The line on a shard with too many failures: how many, and the reason of most of them."""
-    counted = Counter(
+    reasons = Counter(
         {(status, reason): n for status in FAILURES for reason, n in tally.reasons.get(status, {}).items()}
     )
-    often = next((f" ({status}: {reason})" for (status, reason), _ in counted.most_common(1)), "")
-    return f"{failures} of {plural(tally.verdicts, 'row')} failed, more than --max-failures {most:g} allows{often}"
+    often = next((f" ({status}: {reason})" for (status, reason), _ in reasons.most_common(1)), "")
+    return f"{failures} of {plural(tally.verdicts, 'row')} failed, more than --max-failures {max_share:g} allows{often}"
 
 
 def work_here(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None]) -> list[str]:

@@ -10,11 +10,11 @@ from vieval_plugin.errors import VievalError
 _VARIABLES = (("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"), ("RANK", "WORLD_SIZE", ""))
 
 
-def part_of(named: str, environment: Mapping[str, str]) -> tuple[int, int]:
+def part_of(option: str, environment: Mapping[str, str]) -> tuple[int, int]:
     """The number of a part from 0, and how many there are.
 
     Args:
-        named: `I/N`, with I from 1; or `auto` for what the variables of a Slurm array or of torchrun say.
+        option: `I/N`, with I from 1; or `auto` for what the variables of a Slurm array or of torchrun say.
         environment: the variables.
 
     Raises:
@@ -23,19 +23,19 @@ def part_of(named: str, environment: Mapping[str, str]) -> tuple[int, int]:
     >>> part_of("2/8", {}), part_of("auto", {"RANK": "0", "WORLD_SIZE": "4"})
     ((1, 8), (0, 4))
     """
-    if named != "auto":
-        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", named)
+    if option != "auto":
+        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", option)
         if not match or not 1 <= int(match[1]) <= int(match[2]):
-            raise VievalError(f"--part {named[:40]!r} is no part of a run; write it as 1/8 ... 8/8, or auto")
+            raise VievalError(f"--part {option[:40]!r} is no part of a run; write it as 1/8 ... 8/8, or auto")
         return int(match[1]) - 1, int(match[2])
     for number, total, first in _VARIABLES:
         texts = [environment.get(number, ""), environment.get(total, ""), environment.get(first, "0")]
         if all(text.isdecimal() for text in texts):
-            part, of = int(texts[0]) - int(texts[2]), int(texts[1])
-            if 0 <= part < of:
-                return part, of
+            part, parts = int(texts[0]) - int(texts[2]), int(texts[1])
+            if 0 <= part < parts:
+                return part, parts
             raise VievalError(
-                f"{number}={texts[0]} is no part of {total}={of}; say --part I/N (arrays in steps of one)"
+                f"{number}={texts[0]} is no part of {total}={parts}; say --part I/N (arrays in steps of one)"
             )
     variables = " nor ".join(f"{number} and {total}" for number, total, _ in _VARIABLES)
     raise VievalError(f"--part auto: neither {variables} are set; say --part I/N")

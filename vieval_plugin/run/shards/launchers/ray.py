@@ -65,11 +65,11 @@ class ShardActor:
         reports = {shard.name: loop.create_future() for shard in work.shards}
         self._waiting |= reports
         self._passes.put(work)
-        every: asyncio.Future[list[ShardReport]] = asyncio.gather(*reports.values())
-        ending: set[asyncio.Future[Any]] = {self._working, every}
+        all_reports: asyncio.Future[list[ShardReport]] = asyncio.gather(*reports.values())
+        ending: set[asyncio.Future[Any]] = {self._working, all_reports}
         await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
-        if every.done():
-            return list(every.result())
+        if all_reports.done():
+            return list(all_reports.result())
         error = self._working.exception()
         if error is None or isinstance(error, VievalError):
             return f"{socket.gethostname()}: {error or 'it was ended'}"
@@ -130,7 +130,7 @@ class _Driver:
     on_rows: Callable[[int], None]
     actors: list[Any] = field(default_factory=list)
     awaited: dict[Any, tuple[int, Pass | None]] = field(default_factory=dict)
-    ready: set[int] = field(default_factory=set)
+    open_actors: set[int] = field(default_factory=set)
     deaths: Counter[int] = field(default_factory=Counter)
     died: int = 0
     stopped: dict[int, str] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class _Driver:
 
     def close(self) -> None:
         """End all actors; those that are open let go of what they have under way."""
-        closing = [self.actors[number].close.remote() for number in self.ready]
+        closing = [self.actors[number].close.remote() for number in self.open_actors]
         if closing:
             self.ray.wait(closing, num_returns=len(closing), timeout=_ENDING)
         for actor in self.actors:
@@ -165,11 +165,11 @@ class _Driver:
         self.awaited[self.actors[number].open.remote()] = number, None
 
     def _hand_out(self) -> None:
-        held = Counter(number for number, work in self.awaited.values() if work)
+        held_passes = Counter(number for number, work in self.awaited.values() if work)
         for _ in range(_PASSES):
-            for number in sorted(self.ready):
-                if held[number] < _PASSES and (work := self.queue.take()):
-                    held[number] += 1
+            for number in sorted(self.open_actors):
+                if held_passes[number] < _PASSES and (work := self.queue.take()):
+                    held_passes[number] += 1
                     self.awaited[self.actors[number].judge.remote(work)] = number, work
 
     def _take(self, call: Any, number: int, work: Pass | None) -> None:
@@ -183,14 +183,14 @@ class _Driver:
             for report in answer:
                 self._note(number, report)
         elif answer is None:
-            if number in self.ready:
-                self.ready.discard(number)
+            if number in self.open_actors:
+                self.open_actors.discard(number)
                 self._open(number)
         elif answer:
             self.stopped[number] = answer
-            self.ready.discard(number)
+            self.open_actors.discard(number)
         else:
-            self.ready.add(number)
+            self.open_actors.add(number)
         if work:
             self.queue.give_back(work)  # what is left of it, where the actor stopped
 
@@ -205,9 +205,9 @@ class _Driver:
         """Have what an actor had not finished judged by another, and the actor opened where Ray starts it again."""
         if work:
             self.queue.give_back(work)
-        if number not in self.ready and work:
+        if number not in self.open_actors and work:
             return  # its other call, whose end told of the same death
-        self.ready.discard(number)
+        self.open_actors.discard(number)
         self.deaths[number] += 1
         self.died += 1
         if self.deaths[number] == MOST_DEATHS:
