@@ -220,12 +220,6 @@ def test_likeness_to_the_source_rewards_an_edit_not_done(metric, task):
     assert np.mean(falls(metric, task, "edit_not_done")) == pytest.approx(-1)
 
 
-@pytest.mark.parametrize("defect", ["noise", "watermark"])
-def test_noise_and_watermarks_count_as_sharp(defect):
-    pairs = [(sample.ratings["PQ"][0], number) for sample, number in measured("sharpness", "mcic", {defect})]
-    assert spearmanr(*zip(*pairs, strict=True)).statistic < 0
-
-
 def falls(metric, task, defect):
     """For some instructions, how steadily the value falls as one defect grows: 1 is always, -1 is rises always."""
     strengths = [0.0, 0.25, 0.5, 0.75, 1.0]
