@@ -293,13 +293,10 @@ def test_a_sum_of_rewards_is_the_sum_of_its_parts(server):
     assert "/sharp/v1/judge" in missing[1]["error"]
 
 
-def test_prompts_and_images_are_in_no_log_unless_asked_for(server, caplog):
+def test_prompts_and_images_are_in_no_log(server, caplog):
     caplog.set_level("INFO", "vieval")
     rows = [row(plain("red"), "a secret prompt"), row(b"none", "a secret prompt")]
     with judged_by(server) as running:
         running.post("/v1/judge", {"samples": rows})
     assert "1 without a reward" in caplog.text
     assert "secret" not in caplog.text
-    with judged_by(server, "--log-prompts") as running:
-        running.post("/v1/judge", {"samples": rows})
-    assert "a secret prompt" in caplog.text

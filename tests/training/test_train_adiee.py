@@ -233,7 +233,6 @@ def test_adapters_train_with_embeddings_and_leave_the_rest_alone(data, tmp_path,
         (("--steps", "0"), "--steps 0"),
         (("--held-out", "1"), "--held-out 1"),
         (("--learning-rate", "nan"), "--learning-rate nan: give a number above 0"),
-        (("--pack", "viescore/v1"), "is for viescore; give one for adiee"),
     ],
 )
 def test_bad_options_are_one_line(data, base, tmp_path, capsys, options, said):

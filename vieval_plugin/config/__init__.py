@@ -98,7 +98,7 @@ class Config(Section):
     @property
     def hash(self) -> str:
         """Hash of the options that can change a result: of files their content, not where they lie; weights by their name."""
-        transport = {"base_url", "api_key_env", "num_concurrent", "timeout", "deadline", "retries", "patience"}
+        transport = {"base_url", "api_key_env", "num_concurrent", "timeout", "retries", "patience"}
         transport |= {"price_input", "price_output"}
         options = self.model_dump(
             exclude={

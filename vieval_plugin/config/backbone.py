@@ -25,9 +25,10 @@ class Backbone(Section):
         description="environment variable that holds the key (default OPENAI_API_KEY)",
     )
     num_concurrent: int = Field(32, ge=1, description="requests in flight at once")
-    timeout: float = Field(600.0, gt=0, description="seconds without a byte after which a call is tried again")
-    deadline: float | None = Field(
-        None, gt=0, description="seconds for one try in all, however it trickles (default: twice the timeout)"
+    timeout: float = Field(
+        600.0,
+        gt=0,
+        description="seconds without a byte, or half those of a try in all, after which a call is tried again",
     )
     retries: int = Field(
         5, ge=0, description="how often a call is tried again while the server answers others (429 counts half)"

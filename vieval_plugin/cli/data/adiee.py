@@ -45,15 +45,6 @@ def add(actions: Commands) -> None:
     outputs.add_argument("--truth", default="", help="the image model whose outputs are right")
     outputs.add_argument("--weak", nargs="*", default=[], help="image models whose outputs fail")
     outputs.add_argument("--strong", nargs="*", default=[], help="image models whose outputs may be right")
-    outputs.add_argument(
-        "--failed", type=float, default=0.0, help="CLIP-D below which a weak output failed (default: %(default)s)"
-    )
-    outputs.add_argument(
-        "--succeeded",
-        type=float,
-        default=0.2,
-        help="CLIP-D above which a strong output is right (default: %(default)s)",
-    )
     parser.set_defaults(run=_run)
 
 
@@ -117,9 +108,7 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
     rows = list(read_samples(options.outputs, "tie", parse_columns(options.columns)))
     if bad := [(row.sample.id, row.verdict) for row in rows if row.verdict]:
         raise VievalError(f"{options.outputs}: {failures(bad)[0]}")
-    editors = Editors(
-        options.truth, frozenset(options.weak), frozenset(options.strong), options.failed, options.succeeded
-    )
+    editors = Editors(options.truth, frozenset(options.weak), frozenset(options.strong))
     pairs = pairs_of([row.sample for row in rows if isinstance(row.sample, Sample)], editors)
     edits = from_outputs(pairs, editors, load_clip(weights.Origin(options.clip)))
     return edits, Terms(str(options.outputs), options.licence, True)

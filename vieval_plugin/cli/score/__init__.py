@@ -93,9 +93,7 @@ def add(commands: Commands) -> None:
     selection.add_argument("--instruction", metavar="TEXT", help="the instruction of the edit")
     selection.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
     add_columns(selection)
-    selection.add_argument(
-        "--kind", "--task", dest="kind", help="the task type of samples that name none, such as tig (text to image)"
-    )
+    selection.add_argument("--kind", help="the task type of samples that name none, such as tig (text to image)")
     selection.add_argument(
         "--benchmark",
         metavar="FOLDER",

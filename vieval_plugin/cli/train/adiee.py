@@ -40,7 +40,6 @@ def add(actions: Commands) -> None:
         default="two",
         help="show source and output as two images, or joined (default: %(default)s)",
     )
-    parser.add_argument("--pack", default="adiee/v1", help="the prompt pack (default: %(default)s)")
     parser.set_defaults(run=_run)
 
 
@@ -56,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     tuning = tuning_of(options)
     edits, manifest = dataset.read(options.data)
     require_writable(options.out / TRAINING_RECORD)
-    recipe = Recipe(tuning, options.answer, options.images, options.pack)
+    recipe = Recipe(tuning, options.answer, options.images)
     learnt, held_out = split(edits, attrgetter("group"), tuning)
     trained, conversations, curves = loop.train(recipe, learnt, held_out, options.out)
     held_out_figures = figures(trained, conversations, held_out, tuning.batch_size)

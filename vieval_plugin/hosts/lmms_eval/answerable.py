@@ -198,10 +198,9 @@ def unprepared(images: bool) -> WhyNot:
     options = config.current()
 
     @cache
-    def samples_or_reason(benchmark: str, part: str, of_subset: Task | None) -> Sequence[Judged] | str:
-        task = of_subset or Task("", benchmark, part, "", "")
+    def samples_or_reason(benchmark: str, part: str) -> Sequence[Judged] | str:
         try:
-            samples = samples_of(task, options)
+            samples = samples_of(Task("", benchmark, part, "", ""), options)
             if images:
                 require_images(samples, f"`vieval tasks {benchmark}` says how to get a benchmark's images")
         except VievalError as error:
@@ -209,7 +208,7 @@ def unprepared(images: bool) -> WhyNot:
         return samples
 
     def why(task: Task) -> Why | None:
-        samples = samples_or_reason(task.benchmark, task.part, task if task.subset else None)
+        samples = samples_or_reason(task.benchmark, task.part)
         reason = samples if isinstance(samples, str) else _unaskable(task, samples) if images else ""
         advice = f"their data is not there: `vieval tasks {task.benchmark}`"
         return Why(advice, f"{task.name}: {reason}") if reason else None
