@@ -205,7 +205,7 @@ class Comparison:
 
     @property
     def separated(self) -> tuple[int, ...]:
-        """Places in `ranked` before which a line is drawn: every system above beats every one below."""
+        """Positions in `ranked` before which a line is drawn: every system above beats every one below."""
         labels = [standing.system.label for standing in self.ranked]
         return tuple(
             position
