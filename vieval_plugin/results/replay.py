@@ -32,16 +32,19 @@ Verdicts: TypeAlias = dict[SampleId, tuple[Recorded, ...]]
 
 @dataclass(frozen=True)
 class Recording:
-    """A judge's verdicts by sample or contest, one for each time it was judged; without provenance for authors' logs.
+    """A judge's recorded verdicts.
 
     A contest of which nothing is recorded is answered by what is recorded of its candidates, put together.
-    `unread_lines` says of which lines nothing could be read.
     """
 
     source: Path
+    """File or folder."""
     judge: str
+    """Name of the judge."""
     verdicts: Mapping[SampleId, tuple[Recorded, ...]]
+    """Verdicts by sample or contest, one for each time it was judged; without provenance for authors' logs."""
     unread_lines: tuple[str, ...] = ()
+    """Lines of which nothing could be read, with the reason."""
 
     @cached_property
     def covered(self) -> frozenset[str]:

@@ -34,14 +34,14 @@ _EDITS = ("tie", "mie")
 
 @dataclass(frozen=True)
 class UnjudgedRun:
-    """The images of a run, those that there are not decided already, and the judge and setting that its tasks name.
-
-    Both are empty for tasks that name none.
-    """
+    """The images of a run that are to be judged."""
 
     source: SampleSource
+    """The images, those that there are not decided already."""
     judge: str
+    """Judge that its tasks name; empty where they name none."""
     setting: str
+    """Its setting."""
 
 
 def is_run(path: Path) -> bool:
