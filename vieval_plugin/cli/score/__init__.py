@@ -39,16 +39,18 @@ DEFAULT_JUDGE = "viescore"
 
 @dataclass(frozen=True)
 class _Request:
-    """Samples, and who judges them by what: a backbone that flags name, or those of the options.
-
-    `unable` has the judges of several that cannot run, with the reason of each.
-    """
+    """Samples, and who judges them."""
 
     source: SampleSource
+    """Samples."""
     judges: Sequence[PreparedJudge]
+    """Judges that are ready."""
     current: Config
+    """Options in force."""
     backbone: Backbone | None
+    """Backbone that flags name; None for those of the options."""
     unable: tuple[tuple[str, str], ...] = ()
+    """Judges of several that cannot run, with the reason of each."""
 
 
 def add(commands: Commands) -> None:

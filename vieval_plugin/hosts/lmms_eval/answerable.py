@@ -42,14 +42,14 @@ _why_not_by_model_path: dict[str, WhyNot] = {}
 
 @dataclass(frozen=True)
 class Why:
-    """The reason that a task cannot be answered: `all` of several such tasks, `line` in a line of its own.
-
-    `as_missing` says that it can be run where it is named: a replay of other parts, in which all its samples are `missing`.
-    """
+    """Reason that a task cannot be answered."""
 
     all: str
+    """Reason in words, for several such tasks."""
     line: str
+    """Reason in a line of its own."""
     as_missing: bool = False
+    """True where it can be run by name: a replay of other parts, in which all its samples are `missing`."""
 
 
 def answering(model: Any, why_not: WhyNot) -> None:
