@@ -229,8 +229,9 @@ def _read_samples(stamps: tuple[tuple[Path, int, int], ...]) -> tuple[dict[str, 
             try:
                 parsed = [read_response(response) for response in responses_of(read_json(line))]
                 identity, _, provenance = parsed[0]
-            except (ValueError, KeyError, TypeError, IndexError, VievalError) as error:
-                unread_lines.append(f"{path}: line {number} holds no recorded verdict ({error})")
+            except (ValueError, KeyError, TypeError, AttributeError, IndexError, VievalError) as error:
+                reason = " ".join(str(error).split())[:200]
+                unread_lines.append(f"{path}: line {number} holds no recorded verdict ({reason})")
                 continue
             recorded = tuple((verdict, provenance_of_verdict) for _, verdict, provenance_of_verdict in parsed)
             verdicts.setdefault(provenance.judge, {})[identity] = recorded
