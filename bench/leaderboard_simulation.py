@@ -35,7 +35,7 @@ import numpy as np
 from tqdm import tqdm
 
 from bench.common import conditions, table
-from vieval_plugin.benchmarks.imagenhub import ANNOTATORS, NAME, TASKS
+from vieval_plugin.benchmarks.imagenhub.tasks import ANNOTATORS, NAME, TASKS
 from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, compare_systems
 from vieval_plugin.meta_evaluation.image_model_comparison import Cell, RatedSample, compared_on
 from vieval_plugin.stats.agreement import annotator_mean

@@ -25,7 +25,8 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.structured_chat import ScoreAsk, ask_scores
-from vieval_plugin.prompts.pack import Combination, Pack, PackQuestion, Scale
+from vieval_plugin.prompts.pack import Pack, PackQuestion
+from vieval_plugin.prompts.scale import Combination, Scale
 
 OVERALL = "O"
 UNLIKELY = "the answers asked for are not likely"

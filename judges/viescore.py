@@ -13,7 +13,8 @@ from vieval_plugin.judges import rubric
 from vieval_plugin.judges.protocol import Judge
 from vieval_plugin.judges.rubric import OneShotExample, Rubric
 from vieval_plugin.judges.spec import INPUTS, JudgeSpec, option, require_wording
-from vieval_plugin.prompts.pack import Pack, Scale
+from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.prompts.scale import Scale
 
 PLAIN, ONE_SHOT = "0shot", "1shot"
 RUBRIC = Rubric(Scale("linear", 0.0, 10.0), {"SC": "min", "PQ": "min"}, "geometric_mean")

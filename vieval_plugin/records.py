@@ -36,24 +36,28 @@ def unjudged(status: Status, reason: str) -> Verdict:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The origin of a verdict.
-
-    `judge` is the method, `settings` the words that tell its variants apart (`0shot`), `aspects` what it rates,
-    `backbone` the name that tables call it by, `pack` and `pack_hash` the wording, `config_hash` the options in force.
-    `recorded` marks a replay, `label` is what the user called the run. `options` are the resolved options of the run in
-    the form of an options file, less keys.
-    """
+    """The origin of a verdict."""
 
     judge: str
+    """Name of the judge."""
     settings: tuple[str, ...]
+    """Words that tell its variants apart (`0shot`)."""
     aspects: tuple[str, ...]
+    """Aspects that it rates."""
     backbone: str = ""
+    """Name that tables call it by."""
     pack: str = ""
+    """Name of the prompt pack."""
     pack_hash: str = ""
+    """Hash of the prompt pack."""
     config_hash: str = ""
+    """Hash of the options in force."""
     recorded: bool = False
+    """It is of a replay."""
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Resolved options of the run in the form of an options file, less keys."""
     label: str = ""
+    """Name that the user gave the run."""
 
     @property
     def setting(self) -> str:
@@ -63,59 +67,72 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Generation:
-    """The making of an image by a generator: the file, and what it cost, by name (`generation_seconds`, ...)."""
+    """The making of an image by a generator."""
 
     image: str = ""
+    """The file; empty where there is none."""
     cost: Mapping[str, float] = field(default_factory=dict)
+    """Cost by name (`generation_seconds`, ...)."""
 
 
 @dataclass(frozen=True)
 class InputRow:
-    """The row of a data set that a verdict in a folder of shards is about.
-
-    `file` is as the folder's plan has it, `row` the number in it from 0, `prompt` which of the row's prompts. `digest` is
-    the SHA-256 of the output's file, `traced` says whether answers were kept.
-    """
+    """The row of a data set that a verdict in a folder of shards is about."""
 
     folder: str
+    """The folder of shards."""
     file: str
+    """File as the folder's plan has it."""
     row: int
+    """Number of the row in it, from 0."""
     prompt: int
+    """Number among the row's prompts."""
     digest: str
+    """SHA-256 of the output's file; empty where there is none."""
     traced: bool
+    """Answers were kept."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A sample or contest after a run, with its verdict and human ratings.
-
-    `ratings` maps an aspect to one value a rater, NaN where a rater gave none; `tags`, `kind`, `group`, `place` and
-    `category` are the sample's. `generation` is there for images that a generator made in the run, and then `sample` is
-    what was judged. `fingerprint` is that of the sample as it was judged. `tokens` is what the host says that the verdict
-    took, in and out, None where it says nothing; `summary` the file in which it says how long the run took. A contest
-    has `votes` and `candidates`, and no ratings of its own; `rated` are those of each candidate, and empty where people
-    rated none. `row` is there for verdicts of a folder of shards, and then `sample` is not, but is read where it is
-    needed.
-    """
+    """A sample or contest after a run, with its verdict and human ratings."""
 
     id: SampleId
+    """Identity of the sample or contest."""
     verdict: Verdict
+    """The verdict."""
     provenance: Provenance
+    """Provenance of the verdict."""
     ratings: Mapping[str, tuple[float, ...]]
+    """Ratings by aspect, one an annotator, NaN where an annotator gave none; none of a contest."""
     tags: tuple[str, ...] = ()
+    """Tags of the sample."""
     fingerprint: str = ""
+    """Fingerprint of the sample as it was judged."""
     kind: str = ""
+    """Kind of the sample."""
     group: str = ""
+    """Group of the sample."""
     place: tuple[int, ...] = ()
+    """Place of the sample."""
     votes: Votes | None = None
+    """Votes on a contest; None of a sample."""
     candidates: tuple[SampleId, ...] = ()
+    """Candidates of a contest."""
     category: str = ""
+    """Category of the sample."""
     generation: Generation | None = None
+    """Making of an image that a generator made in the run."""
     sample: Judged | None = None
+    """The sample that was judged, where it is at hand."""
     tokens: int | None = None
+    """Tokens that the verdict took as the host says, in and out; None where it says nothing."""
     summary: Path | None = None
+    """File in which the host says how long the run took."""
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
+    """Ratings of each candidate of a contest; empty where annotators rated none."""
     row: InputRow | None = None
+    """Row of a verdict in a folder of shards, from which the sample is read where it is needed."""
 
 
 def output_file(record: Record) -> str:
@@ -135,9 +152,13 @@ class JudgeName:
     """
 
     judge: str
+    """The method."""
     setting: str
+    """Its setting."""
     model: str
+    """Model that it asks, or the run's label."""
     details: str = ""
+    """Further options that tell it from others."""
 
     def __str__(self) -> str:
         further = ", ".join(filter(None, ["" if self.model == self.judge else self.model, self.details]))
@@ -146,22 +167,28 @@ class JudgeName:
 
 @dataclass(frozen=True)
 class Run:
-    """Records of one judge on one benchmark, by part, each sample's together; `label` is what tables call it.
-
-    `against_all` and `table` are as the judge's description has them. `setting` and `model` are those of the verdicts,
-    where they are known; `details` are options that tell it from other runs of that judge and model.
-    """
+    """Records of one judge on one benchmark."""
 
     label: str
+    """Name in tables."""
     benchmark: str
+    """The benchmark."""
     judge: str
+    """The judge."""
     aspects: tuple[str, ...]
+    """Aspects that it rates."""
     records: dict[str, list[tuple[Record, ...]]]
+    """Records by part, each sample's together."""
     against_all: bool = False
+    """As the judge's description has it."""
     table: str = ""
+    """As the judge's description has it."""
     setting: str = ""
+    """Setting of the verdicts, where it is known."""
     model: str = ""
+    """Model of the verdicts, where it is known."""
     details: str = ""
+    """Options that tell it from other runs of that judge and model."""
 
     @property
     def name(self) -> JudgeName:
@@ -254,15 +281,22 @@ def response_json(
 
 @dataclass(frozen=True)
 class Unjudged:
-    """An image that a run made for a judge and left to be judged later: the sample, or why there is no image."""
+    """An image that a run made for a judge and left to be judged later."""
 
     sample: Sample
+    """The sample, without its output where there is no image."""
     generation: Generation
+    """Making of the image."""
     judge: str
+    """The judge; empty for none."""
     setting: str = ""
+    """Its setting."""
     reason: str = ""
+    """Reason why there is no image; empty where there is one."""
     findings: tuple[str, ...] = ()
+    """Findings on the image."""
     status: Status = Status.NO_IMAGE
+    """Status of a sample without its image."""
 
 
 def unjudged_json(unjudged: Unjudged) -> str:

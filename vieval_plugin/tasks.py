@@ -36,8 +36,6 @@ class TaskRow:
     """Setting of the judge; another than its plain one makes a variant."""
     parts: tuple[str, ...] = ()
     """Parts of the benchmark; empty for all that the judge knows."""
-    subset: bool = False
-    """True for the samples that the judge's option of that name lists, which make a variant."""
     grouped: bool = True
     """False for parts of which no average is wanted."""
     variant: bool = False
@@ -58,8 +56,6 @@ class Task:
     """Name of the judge."""
     setting: str
     """Setting of the judge."""
-    subset: bool = False
-    """True for the samples that the judge's option of that name lists."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +115,7 @@ def tasks_of(row: TaskRow) -> list[Task]:
     kinds = row.parts or tuple(judge_registry.judge(row.judge).kinds(parts)) or parts
     name, setting = _name(row), row.setting or judge_registry.judge(row.judge).plain
     return [
-        Task(f"{name}_{part}" if len(parts) > 1 else name, row.benchmark, part, row.judge, setting, row.subset)
-        for part in kinds
+        Task(f"{name}_{part}" if len(parts) > 1 else name, row.benchmark, part, row.judge, setting) for part in kinds
     ]
 
 
@@ -132,10 +127,9 @@ def group_of(row: TaskRow) -> TaskGroup | None:
 
 
 def _name(row: TaskRow) -> str:
-    variant = row.setting or ("subset" if row.subset else "")
     plain = f"{row.benchmark}_{row.judge}"
-    name = f"{plain}_{variant}" if variant else plain
-    return f"variant_{name}" if variant or row.variant else name
+    name = f"{plain}_{row.setting}" if row.setting else plain
+    return f"variant_{name}" if row.setting or row.variant else name
 
 
 def tasks(rows: Iterable[TaskRow] | None = None) -> list[Task]:

@@ -6,7 +6,6 @@ code where the two differ.
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
@@ -47,9 +46,6 @@ class CIGEvalOptions:
     )
     revision: str | None = option(
         None, "the detector's commit, tag or branch on the hub (default: the latest; results say which was loaded)"
-    )
-    subset: pathlib.Path | None = option(
-        None, "samples of variant_imagenhub_cigeval_subset: one uid a line, or the published JSON split"
     )
 
 

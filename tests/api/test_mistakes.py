@@ -63,7 +63,7 @@ IN_SAMPLES = [
 IN_JUDGES = [
     (lambda: Judge("viescore", "gpt-4o"), "Judge: too many positional arguments; it may have name, model=, base_url="),
     (lambda: Judge(None), r"Judge\(name\) is NoneType; pass the name of a judge"),
-    (lambda: Judge(model=Backbone(**SERVER)), r"Judge\(model\) is vieval_plugin.config.backbone.Backbone; pass a text"),
+    (lambda: Judge(model=Backbone(**SERVER)), r"Judge\(model\) is vieval_plugin.config.Backbone; pass a text"),
     (lambda: Judge(backbone=Backbone(**SERVER)), "Judge has no argument 'backbone'; it may have model, base_url"),
     (lambda: Judge(api_key="x", **SERVER), "no argument 'api_key'; did you mean api_key_env"),
     (lambda: Judge(model="m", base_url=[]), "base_url: pass an address such as http://127.0.0.1:8000/v1"),

@@ -107,7 +107,6 @@ def test_a_judge_of_pairs_is_flagged_for_what_sways_it(audit, judge, found, shar
     ("arguments", "message"),
     [
         (["--limit", "0"], "--limit 0 leaves nothing to judge; give 1 or more"),
-        (["--seed", "-1"], "--seed -1: a whole number from 0 on is needed"),
         (["--judge", "sharpnes"], "no judge 'sharpnes'; did you mean sharpness?"),
         (["nowhere.jsonl"], "nowhere.jsonl: no such file, and no such benchmark"),
         (

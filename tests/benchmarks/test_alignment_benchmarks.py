@@ -303,11 +303,6 @@ def edited(value, **changes):
             "prompt 0, gen2: rating 1 is 6, not a rating from 1 to 5",
         ),
         ("t2vscore/frames.json", '{"count": 0}', "frames.json: count is 0, not a whole number from 1"),
-        (
-            "stanfordt23d/stanfordt23d.json",
-            edited({}, **{"12": {**OBJECT, "models": {"shap-e": []}}}),
-            "prompt 12, shap-e: no list of ratings",
-        ),
         ("tifa160/tifa160.json", '{"coco_1_dalle": {}}', "coco_1_mini_dalle is not in tifa160.json"),
         ("tifa160/tifa160.json", edited(TIFA, coco_1_gan=TIFA["coco_1_mini_dalle"]), "coco_1_gan is not text_id and"),
         ("tifa160/dsg_tifa160_anns.csv", "a,b\n", "column 'model_type' is missing (found: a, b)"),
@@ -334,7 +329,6 @@ def edited(value, **changes):
             lines([PICK, {**PICK, "id": 4, "preferred": None}]),
             "line 2: no vote in preferred",
         ),
-        ("flickr8k/flickr8k.json", '{"1.jpg": 5}', "1.jpg: no image_path"),
         ("flickr8k/flickr8k.json", edited({}, **{"1": {"image_path": "1.jpg"}}), "1: no list of human_judgement"),
         (
             "flickr8k/flickr8k.json",

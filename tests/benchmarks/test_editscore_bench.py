@@ -5,7 +5,6 @@ import pytest
 from tests.benchmarks.hub import hub_with, stored
 from vieval_plugin.benchmarks import editscore_bench
 from vieval_plugin.benchmarks.benchmark import Preparing
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.spec import missing_inputs_reason
@@ -92,7 +91,3 @@ def test_rows_of_another_form_are_one_line_and_nothing_is_written(tmp_path, hub,
 def test_it_trains_nothing_and_has_the_published_dimensions():
     assert (BENCHMARK.trainable, BENCHMARK.licence) == (False, "Apache-2.0 (the hub's card)")
     assert dict(BENCHMARK.parts) == {"prompt_following": 944, "consistency": 890, "overall": 1238}
-    with pytest.raises(
-        VievalError, match="no editscore_bench part 'beauty'; known: prompt_following, consistency, overall"
-    ):
-        prepare(None, "beauty")

@@ -4,7 +4,6 @@ import io
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -157,8 +156,6 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
         ({"vote": 0}, "vote is no text"),
         ({"texts": []}, "texts is no object of name -> text"),
         ({"images": []}, "images is no object of role -> file"),
-        ({"images": {"source": 0}}, "source is 0, not a text"),
-        ({"candidates": [candidate(0, uid=0), candidate(1)]}, "uid is 0, not a text"),
         ({"candidates": [candidate(0, video=False), candidate(1)]}, "video is false, not a text"),
         ({"group": 0}, "group is 0, not a text"),
         ({"tags": False}, "tags is false, not a list of tags"),
@@ -403,4 +400,3 @@ def test_it_says_where_it_is_from_and_trains_nothing():
     found = benchmark_registry.benchmark("genai_bench_tiger")
     assert (found.licence.startswith("CC BY 4.0"), found.trainable) == (True, False)
     assert found.folders == {"image_edition": "edit", "image_generation": "generation", "video_generation": "video"}
-    assert replace(found) == BENCHMARK

@@ -270,11 +270,6 @@ def test_benchmarks_that_come_with_us_are_found_by_looking():
         ({"scale": [5, 1]}, "scale: the lowest and the highest rating"),
         ({"ratings": {"SC": ["rater1", "ratr2"]}}, "ratings.csv: no column 'ratr2'; did you mean rater2?"),
         ({"columns": {"output": "imag"}}, "ratings.csv: no column 'imag'; did you mean image?"),
-        (
-            {"columns": {"outptu": "image"}},
-            "benchmark.yaml: columns: 'outptu' is nothing that a sample has; did you mean",
-        ),
-        ({"group": "captoin"}, "ratings.csv: no column 'captoin'; did you mean caption?"),
         ({"ratings": {"XX": ["rater1"]}}, "ratings: no aspect 'XX'; there are SC, PQ, O"),
         ({"ratings": None}, "one of ratings, vote, two_by_two, lmms_eval is needed"),
         ({"kind": "tgi"}, "kind: Input should be 'tig'"),

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from itertools import combinations, permutations
+from itertools import permutations
 
 import pytest
 
@@ -145,8 +145,3 @@ def test_rows_of_another_form_are_one_line(tmp_path, hub):
     report = prepare(tmp_path, "t2i")
     assert not report.complete
     assert "row 0: annotation 1 is 9, not a rating from 1 to 6" in report.lines[1]
-
-
-def test_it_is_for_evaluation_only():
-    assert (BENCHMARK.licence.startswith("CC BY-NC 4.0"), BENCHMARK.trainable) == (True, False)
-    assert all(set(one) == {"first", "second"} for one in combinations(mmrb2.LETTERS.values(), 2))

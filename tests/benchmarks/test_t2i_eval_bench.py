@@ -8,15 +8,12 @@ import pytest
 
 from tests import pairs
 from tests.extras import unpacking
-from tests.playing import play, text_of
 from tests.refusals import refusal
 from vieval_plugin import images
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.t2i_eval_bench import BENCHMARK
-from vieval_plugin.judges import viescore
-from vieval_plugin.judges.protocol import SampleId, Status, Text, Verdict
+from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.judges.t2i_eval.reading import given_extraction
-from vieval_plugin.prompts import packs
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.results.documents import read_record
 
@@ -245,14 +242,6 @@ def test_what_is_missing_in_a_folder_of_images_is_added(folder):
     kept.with_name("1.jpg").unlink()
     assert prepare(folder).complete
     assert kept.with_name("1.jpg").is_file()
-
-
-def test_viescore_asks_its_question_of_text_guided_generation(folder):
-    judge = viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))
-    replies = [Text('{"score": [8], "reasoning": "fine"}'), Text('{"score": [5, 2], "reasoning": "fine"}')]
-    played = play(judge(samples(folder)[0]), replies)
-    assert pairs.prompt(0) in text_of(played.asks[0])
-    assert played.verdict.scores == pytest.approx({"SC": 0.8, "PQ": 0.2, "O": 0.4})
 
 
 def test_t2i_eval_can_take_the_datasets_own_questions(folder):

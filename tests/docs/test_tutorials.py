@@ -16,7 +16,7 @@ import yaml
 from tests.fake_server import FakeServer
 from vieval_plugin.cli import _parser
 from vieval_plugin.cli.rank import EXIT_CODES
-from vieval_plugin.cli.serve import _PATIENCE, _served
+from vieval_plugin.cli.serve import _PATIENCE, _server_setup
 from vieval_plugin.rewards import verl_omni
 from vieval_plugin.serve.health import FRESH
 from vieval_plugin.serve.options import Bounds, ServeOptions
@@ -129,7 +129,7 @@ def test_every_reward_of_the_table_is_one():
     options = _parser("serve").parse_args(
         ["serve", *flags, "--model", "NAME", "--base-url", "http://127.0.0.1:8000/v1"]
     )
-    assert len(_served(options).rewards) == 4
+    assert len(_server_setup(options).rewards) == 4
 
 
 def test_configurations_are_read_by_their_adapters():

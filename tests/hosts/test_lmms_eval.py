@@ -258,23 +258,16 @@ def test_without_a_name_tables_call_a_judge_by_its_own(results_of, ratings_folde
     assert json.loads(row["filtered_resps"])["provenance"]["backbone"] == "viescore"
 
 
-def test_a_subset_without_its_file_says_what_to_set(ratings_folder):
-    task = "variant_imagenhub_cigeval_subset_cig"
-    line = refused(*ANY_SERVER, "--tasks", task, data=ratings_folder)
-    assert f"vieval: {task}: set judges.cigeval.subset to the file" in line
-
-
 def test_a_subset_holds_the_samples_its_file_lists(manager, ratings_folder, monkeypatch, tmp_path):
     (tmp_path / "split.json").write_text(
         json.dumps({"ImagenHub_Control-Guided_IG": {"UniControl": {"sample": ["sample_2.jpg", "elsewhere.jpg"]}}})
     )
-    (tmp_path / "options.yaml").write_text("judges: {cigeval: {subset: split.json}}")
+    (tmp_path / "options.yaml").write_text("uids: split.json")
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
-    tasks = get_task_dict(["variant_imagenhub_cigeval_subset_cig", "imagenhub_cigeval_cig"], manager)
+    tasks = get_task_dict(["imagenhub_cigeval_cig"], manager)
     of_task = {name: [str(sample.id) for sample in task.samples] for name, task in tasks.items()}
-    assert of_task["variant_imagenhub_cigeval_subset_cig"] == ["imagenhub/cig/UniControl/sample_2.jpg"]
-    assert len(of_task["imagenhub_cigeval_cig"]) == 4
+    assert of_task == {"imagenhub_cigeval_cig": ["imagenhub/cig/UniControl/sample_2.jpg"]}
 
 
 @pytest.mark.parametrize(

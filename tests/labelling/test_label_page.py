@@ -131,10 +131,13 @@ def run(*arguments):
     return main(["label", *map(str, arguments)])
 
 
-def test_the_command_makes_the_same_page_for_the_same_seed_and_prints_it(samples_file, tmp_path, capsys):
+def test_the_command_makes_the_same_page_for_the_same_seed_and_prints_it(samples_file, tmp_path, capsys, monkeypatch):
     pages = [tmp_path / name for name in ("a.html", "b.html", "c.html")]
     for page, seed in zip(pages, (7, 7, 8), strict=True):
-        assert run(samples_file, "--n", 3, "--seed", seed, "--out", page) == 0
+        options_file = tmp_path / f"{seed}.yaml"
+        options_file.write_text(f"statistics: {{seed: {seed}}}")
+        monkeypatch.setenv("VIEVAL_CONFIG", str(options_file))
+        assert run(samples_file, "--n", 3, "--out", page) == 0
     first, second, third = (page.read_text() for page in pages)
     assert first == second
     assert keys_of(first) != keys_of(third)

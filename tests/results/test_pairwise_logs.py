@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -115,19 +114,6 @@ def test_our_reading_differs_from_theirs_only_where_a_reply_has_several_labels(c
     assert sum("forward" not in vote for vote in votes["minicpm-V-2.5"]) == 359
 
 
-def test_no_reply_is_lost(contests, recorded):
-    statuses = Counter(recorded["idefics2"].verdict(contest)[0].status for contest in contests["video"])
-    assert sum(statuses.values()) == 1069
-    assert statuses[Status.MISSING] == 0
-    failed = [
-        recorded["idefics2"].verdict(contest)[0]
-        for contest in contests["video"]
-        if not recorded["idefics2"].verdict(contest)[0].status.usable
-    ]
-    assert len(failed) > 376  # those without any label, and those whose label is none of the four
-    assert all(verdict.choice.votes == {"paper": ""} and verdict.trace[0].reason for verdict in failed)
-
-
 @pytest.mark.parametrize(
     ("response", "votes"),
     [
@@ -150,19 +136,12 @@ def test_a_reply_is_read_in_both_ways(tmp_path, response, votes):
 
 
 @pytest.mark.parametrize(
-    ("response", "status"),
-    [
-        ("[[Tie]]", Status.PARSE_FAILURE),
-        ("A>B", Status.PARSE_FAILURE),
-        ("[[C>A]]", Status.PARSE_FAILURE),
-        ("[[A>B]] or rather [[B>A]]", Status.PARSE_FAILURE),
-        ("", Status.PARSE_FAILURE),
-        ("I'm sorry, but I can't assist with that.", Status.PARSE_FAILURE),
-    ],
+    "response",
+    ["[[Tie]]", "A>B", "[[C>A]]", "[[A>B]] or rather [[B>A]]", "", "I'm sorry, but I can't assist with that."],
 )
-def test_a_reply_that_nobody_reads_is_a_failure_with_its_words(tmp_path, response, status):
+def test_a_reply_that_nobody_reads_is_a_failure_with_its_words(tmp_path, response):
     found = one(tmp_path, response)
-    assert (found.status, found.choice.votes) == (status, {"paper": ""})
+    assert (found.status, found.choice.votes) == (Status.PARSE_FAILURE, {"paper": ""})
     assert found.trace[0].answer == response
     assert found.trace[0].reason
 

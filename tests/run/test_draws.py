@@ -7,12 +7,9 @@ import PIL.Image
 import pytest
 
 from vieval_plugin.cli import main
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
-from vieval_plugin.readers.samples import read_samples
-from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.results import rows as own
-from vieval_plugin.results.documents import read_record
 from vieval_plugin.stats.options import StatisticsOptions
 
 
@@ -46,16 +43,6 @@ def test_rows_that_agree_in_uid_generator_and_draw_are_refused(tmp_path, vieval)
     rows = [{"uid": "1", "image_model": "m", "draw": 1, "images": {"output": f"{n}.png"}} for n in (0, 1)]
     printed = vieval("score", write(tmp_path, rows), "--judge", "sharpness", "--out", tmp_path / "v", code=1).err
     assert "line 1 and line 2 are both '1' of m (tig); give each a uid of its own, or a draw" in printed
-
-
-def test_results_written_before_there_were_draws_are_read(tmp_path):
-    [sample] = [row.sample for row in read_samples(write(tmp_path, [{"uid": "1", "images": {"output": "0.png"}}]))]
-    verdict, by = Verdict({"PQ": 0.5}, Status.OK), Provenance("sharpness", (), ("PQ",))
-    response, target = json.loads(response_json(sample.id, verdict, by)), json.loads(target_json(sample))
-    for document in (response, target):
-        del document["id"]["draw"]
-    record = read_record(json.dumps(response), json.dumps(target))
-    assert record.id == SampleId("own", "tig", "", "1", 0)
 
 
 @pytest.mark.parametrize(

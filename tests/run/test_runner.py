@@ -224,11 +224,6 @@ async def test_an_ask_goes_to_the_backbone_it_names_else_to_the_judge(monkeypatc
     assert [line.split("'")[1] for line in outcome.verdict.rationale.splitlines()] == ["two", "one"]
 
 
-async def test_a_backbone_that_is_lacking_is_an_error_that_says_so():
-    with pytest.raises(VievalError, match="no backbone 'scene' is configured"):
-        await judge([Job(next(samples(1)), asking_once(say("scene")))], {})
-
-
 async def test_a_key_that_is_lacking_is_an_error_that_names_its_variable():
     named = {"judge": Backbone(model="x", base_url="http://127.0.0.1:1/v1", api_key_env="NOT_SET_ANYWHERE")}
     with pytest.raises(VievalError, match="NOT_SET_ANYWHERE"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tests.fake_server import named
 from vieval_plugin.cli import _parser
-from vieval_plugin.cli.serve import _served
+from vieval_plugin.cli.serve import _server_setup
 from vieval_plugin.run.loop import LoopThread
 from vieval_plugin.serve.run import listening
 
@@ -61,7 +61,7 @@ class Running:
 @contextmanager
 def serving(*flags, bounds=None, **options):
     """A server started from flags; `bounds` and `options` replace fields of `Bounds` and `ServeOptions`."""
-    served = _served(_parser("serve").parse_args(["serve", "--port", "0", *map(str, flags)]))
+    served = _server_setup(_parser("serve").parse_args(["serve", "--port", "0", *map(str, flags)]))
     changed = replace(served.options, **options)
     changed = replace(changed, bounds=replace(changed.bounds, **{"drain_seconds": 2.0, **(bounds or {})}))
     started, stop = threading.Event(), asyncio.Event()

@@ -142,10 +142,12 @@ def test_health_is_asked_for_where_each_client_asks(server):
         assert UniRL(f"{running.url}/unirl", ["r"]).is_available()
 
 
-def test_a_deadline_comes_before_the_client_gives_up(store):
+def test_a_deadline_comes_before_the_client_gives_up(store, monkeypatch):
+    [protocol] = [protocol for protocol in PROTOCOLS if protocol.name == "flow_factory"]
+    monkeypatch.setitem(vars(protocol), "deadline", 0.5)
     with (
         FakeServer(latency=5) as server,
-        judged_by(server, "--deadline", 0.5) as running,
+        judged_by(server) as running,
         pytest.raises(RuntimeError, match="not judged within"),
     ):
         FlowFactory(running.url).rewards(PROMPTS, IMAGES)

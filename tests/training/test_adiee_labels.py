@@ -11,7 +11,7 @@ from tests.tiny_scorers import build_clip
 from vieval_plugin.benchmarks.sequences import label, read_sequences, triples
 from vieval_plugin.benchmarks.vieval_demo.sequences import draw_sequence
 from vieval_plugin.cli import main
-from vieval_plugin.training.adiee import dataset
+from vieval_plugin.training.adiee import dataset, labels
 from vieval_plugin.training.adiee.labels import LabelledEdit
 
 
@@ -223,10 +223,12 @@ def by_hand(clip, before, after, texts):
         return float(torch.nn.functional.cosine_similarity(seen[1] - seen[0], said[1] - said[0], dim=0))
 
 
-def test_labels_by_clip_d_are_those_of_a_direct_computation(outputs, clip, tmp_path):
+def test_labels_by_clip_d_are_those_of_a_direct_computation(outputs, clip, tmp_path, monkeypatch):
     # between the values that the tiny weights give, so that each rule meets some
+    monkeypatch.setattr(labels, "FAILED", 0.05)
+    monkeypatch.setattr(labels, "SUCCEEDED", 0.02)
     command = ["data", "adiee", "--outputs", outputs, "--licence", "CC0", "--clip", clip, "--out", tmp_path]
-    rules = ["--truth", "people", "--weak", "old", "--strong", "new", "--failed", "0.05", "--succeeded", "0.02"]
+    rules = ["--truth", "people", "--weak", "old", "--strong", "new"]
     assert main([str(word) for word in [*command, *rules]]) == 0
     edits, _ = dataset.read(tmp_path)
     found = {edit.uid: edit for edit in edits}

@@ -233,7 +233,6 @@ def test_adapters_train_with_embeddings_and_leave_the_rest_alone(data, tmp_path,
         (("--steps", "0"), "--steps 0"),
         (("--held-out", "1"), "--held-out 1"),
         (("--learning-rate", "nan"), "--learning-rate nan: give a number above 0"),
-        (("--pack", "viescore/v1"), "is for viescore; give one for adiee"),
     ],
 )
 def test_bad_options_are_one_line(data, base, tmp_path, capsys, options, said):
@@ -243,28 +242,10 @@ def test_bad_options_are_one_line(data, base, tmp_path, capsys, options, said):
     assert "Traceback" not in err
 
 
-def test_memory_that_runs_out_says_what_to_change(data, base, tmp_path, capsys, monkeypatch):
-    def full(*arguments):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(loop, "_step", full)
-    assert train(data, base, tmp_path / "out") == 1
-    assert "--batch-size 2 --accumulate 2 learns the same" in capsys.readouterr().err
-
-
 def test_an_order_takes_each_before_any_comes_again():
     assert sorted(order(5, 0, 5, seed=0)) == sorted(order(5, 5, 10, seed=0)) == list(range(5))
     assert order(5, 0, 10, seed=0) == [*order(5, 0, 4, seed=0), *order(5, 4, 10, seed=0)]
     assert order(50, 0, 50, seed=0) != order(50, 0, 50, seed=1)
-
-
-def test_scenes_are_held_out_whole(data):
-    edits, _ = dataset.read(data)
-    for seed in range(3):
-        learnt, held_out = split(edits, attrgetter("group"), Tuning("", held_out=0.3, seed=seed))
-        assert learnt
-        assert held_out
-        assert not {edit.group for edit in learnt} & {edit.group for edit in held_out}
 
 
 def test_data_that_may_not_train_is_refused(data, base, tmp_path, capsys):

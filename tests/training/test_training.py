@@ -11,12 +11,10 @@ import PIL.Image
 import pytest
 
 from tests import t2i_eval_run
-from tests.t2i_eval_run import SCENES, drawn, implied
+from tests.t2i_eval_run import SCENES, implied
 from vieval_plugin.cli import main
-from vieval_plugin.judges.conversation import TrainingExample, TrainingUnit
-from vieval_plugin.judges.protocol import Image, Message
+from vieval_plugin.judges.conversation import TrainingUnit
 from vieval_plugin.run.verdict_lines import run_file
-from vieval_plugin.training.chat_format import write
 from vieval_plugin.training.export import BINS, bin_of, rebalanced, score_counts
 
 run = t2i_eval_run.run  # a fixture
@@ -69,17 +67,6 @@ def test_trl_takes_every_example(run, tmp_path):
         prepared = data_utils.prepare_multimodal_messages(row["messages"], images=pictures)
         shown = [part["image"] for message in prepared for part in message["content"] if part["type"] == "image"]
         assert shown == pictures
-
-
-def test_a_prompt_that_says_image_does_not_move_the_images(tmp_path):
-    example = TrainingExample(
-        "x", "t", (Message("user", (Image(drawn(1)), "an <image> of")), Message("assistant", ("no",))), (1,)
-    )
-    write(tmp_path / "train.jsonl", [example], "llama-factory")
-    row = json.loads((tmp_path / "train.jsonl").read_text())
-    assert [m["content"] for m in row["messages"]] == ["<image>an < image> of", "no"]
-    assert Path(row["images"][0]).read_bytes() == drawn(1)
-    assert "loss" not in row["messages"][1]
 
 
 def test_scores_are_brought_to_the_third_quartile_of_their_counts():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from vieval_plugin import images
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, Judged, candidates_of
-from vieval_plugin.judges.protocol import Sample, Verdict
-from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
-from vieval_plugin.text.escaping import console
+from vieval_plugin.judges.protocol import Verdict
+from vieval_plugin.media.thumbnails import Thumbnails
+from vieval_plugin.text.html_page import template
 
 ROWS_IN_HTML = 50
 """Rows of a notebook's table; the others are only counted."""
-_LONGEST = 300
 _VOTES = {"first": 1.0, "second": -1.0, "tie": 0.0, "both_good": 0.0, "both_bad": 0.0, "1>2": 1.0, "2>1": -1.0}
 
 
@@ -120,14 +119,14 @@ class Verdicts(Sequence[Verdict]):
     def _repr_html_(self) -> str:
         """A table with pictures, without scripts; whatever others wrote in it is shown as text, dollars too."""
         pictures = Thumbnails()
-        header = "".join(f"<th>{title}</th>" for title in ("", "images", "texts", *self.aspects, "status"))
-        rows = (
-            _row(number, judged, verdict, self.aspects, pictures)
-            for number, (judged, verdict) in enumerate(zip(self.samples[:ROWS_IN_HTML], self, strict=False))
+        page = template(Path(__file__).with_name("verdicts.html.jinja"))
+        return page.render(
+            verdicts=self,
+            rows=list(zip(self.samples[:ROWS_IN_HTML], self, strict=False)),
+            candidates_of=candidates_of,
+            thumbnail=lambda image: images.thumbnail(image, pictures),
+            votes=_votes,
         )
-        more = f"<p>and {len(self) - ROWS_IN_HTML} more</p>" if len(self) > ROWS_IN_HTML else ""
-        as_it_is = 'class="tex2jax_ignore mathjax_ignore"'  # dollars begin no formula
-        return f"<p>{html.escape(repr(self))}</p><table {as_it_is}><tr>{header}</tr>{''.join(rows)}</table>{more}"
 
 
 def main_aspect(aspects: Sequence[str]) -> str:
@@ -159,28 +158,6 @@ def preference(verdict: Verdict, aspect: str) -> float:
     return math.fsum(by_order) / len(by_order) if by_order else math.nan
 
 
-def _row(number: int, judged: Judged, verdict: Verdict, aspects: Sequence[str], pictures: Thumbnails) -> str:
-    pictures_html = "".join(_pictures(candidate, pictures) for candidate in candidates_of(judged))
-    texts = "<br>".join(f"{_text(name)}: {_text(text)}" for name, text in candidates_of(judged)[0].texts.items())
-    scores = [f"{verdict.scores[aspect]:.3f}" if aspect in verdict.scores else "" for aspect in aspects]
+def _votes(verdict: Verdict) -> str:
     votes = verdict.choice.votes if verdict.choice else {}
-    voted = ", ".join(f"{order}: {vote}" for order, vote in votes.items())
-    notes = [verdict.reason or verdict.rationale, voted, ", ".join(verdict.findings)]
-    status = "<br>".join([f"<b>{verdict.status}</b>", *(_text(note) for note in notes if note)])
-    return (
-        "<tr>" + "".join(f"<td>{cell}</td>" for cell in (str(number), pictures_html, texts, *scores, status)) + "</tr>"
-    )
-
-
-def _pictures(sample: Sample, pictures: Thumbnails) -> str:
-    return "".join(_picture(role, images.thumbnail(image, pictures)) for role, image in sample.images.items())
-
-
-def _picture(role: str, thumbnail: Thumbnail | str) -> str:
-    if isinstance(thumbnail, str):
-        return f"<div>{_text(role)}: {_text(thumbnail)}</div>"
-    return f'<img src="{thumbnail.address}" width="{thumbnail.width // 2}" height="{thumbnail.height // 2}" alt="{_text(role)}" title="{_text(role)}">'
-
-
-def _text(value: str) -> str:
-    return html.escape(console(value[:_LONGEST]))
+    return ", ".join(f"{order}: {vote}" for order, vote in votes.items())

@@ -190,12 +190,12 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
             f"{LEAST_ITEMS} and half of them are needed."
         )
         return [first]
-    moved = [test for test in report.tests if test.adjusted <= LEVEL]
+    drifted = [test for test in report.tests if test.adjusted <= LEVEL]
     texts = [
-        f"{test.name} {test.latest:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}" for test in moved
+        f"{test.name} {test.latest:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}" for test in drifted
     ]
     first = f"Drift: {judge} is not the judge of the anchor ({'; '.join(texts)})."
-    if not moved:
+    if not drifted:
         answers = report.tests[0]
         first = (
             f"No drift found: {judge} differs from the anchor's repeats in {answers.latest:.1%} of the answers, and these among "

@@ -38,17 +38,16 @@ Picture: TypeAlias = PIL.Image.Image
 
 @dataclass(frozen=True)
 class Change:
-    """A change of samples.
-
-    `make` gives the changed sample, from the sample and another of its kind (None where there is none); None where the
-    change does not apply to it. `expected` says by aspect what ought to become of scores, that of `O` standing for aspects
-    that are not named. `modifies` is what it changes: the output, or the images that it was made from.
-    """
+    """A change of samples."""
 
     name: str
+    """Its name."""
     make: Callable[[Sample, Sample | None], Sample | None]
+    """The changed sample, from the sample and another of its kind; None where it does not apply."""
     expected: Mapping[str, Expected]
+    """What ought to become of scores by aspect, `O` for those not named."""
     modifies: Literal["output", "source"] = "output"
+    """The output, or the images that it was made from."""
 
     def expects(self, aspect: str) -> Expected:
         """Effect that the change ought to have on the scores of an aspect."""

@@ -24,24 +24,28 @@ LEAST_EFFECT = 0.05
 
 @dataclass(frozen=True)
 class Effect:
-    """Effect of a change on the scores of an aspect.
-
-    `n` samples have a score before and after; `failed` have one before and none after. `mean_before` and `mean_after` are the means
-    of those n, `difference` is after less before, all NaN for n = 0. `p` is
-    that of a paired permutation test, `adjusted` by Holm over a judge's effects. `finding` says whether it is as
-    `expected`.
-    """
+    """Effect of a change on the scores of an aspect."""
 
     change: str
+    """Name of the change."""
     aspect: str
+    """The aspect."""
     expected: Expected
+    """What ought to become of scores."""
     n: int
+    """Number of samples with a score before and after."""
     failed: int
+    """Number of samples with a score before and none after."""
     mean_before: float
+    """Mean of those n before, NaN for none."""
     mean_after: float
+    """Mean of those n after, NaN for none."""
     difference: Estimate
+    """After less before."""
     p: float
+    """That of a paired permutation test."""
     adjusted: float = math.nan
+    """p by Holm over a judge's effects."""
 
     @property
     def finding(self) -> str:

@@ -30,11 +30,11 @@ class Origin:
 
 
 def library(name: str) -> Any:
-    """A package that scorers need, imported when the first is loaded; VievalError where it is not installed."""
+    """A package that networks need, imported when the first is loaded; VievalError where it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise VievalError(f"scorers need {name} ({error}); {install_advice('scorers')}") from None
+        raise VievalError(f"{name} cannot be imported ({error}); {install_advice('scorers')}") from None
 
 
 def device(name: str) -> Any:

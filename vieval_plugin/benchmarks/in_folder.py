@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -33,17 +33,17 @@ from vieval_plugin.readers.columns import (
     sample_row,
 )
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
-from vieval_plugin.readers.derived_columns import text_of, with_derived_columns
 from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.rows import ASPECT, Row, absent_file, read_lines
 from vieval_plugin.readers.sample_rows import samples_of_row
-from vieval_plugin.readers.tables import BadLine, InputTable, StoredImage
+from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import is_below, isfile
 
 FILE = "benchmark.yaml"
 _ONLY_PART = "all"
 _MOST_PARTS = 100
+_IN_BRACES = re.compile(r"\{([^{}]+)\}")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class _Reading:
         """The table in the folder, whose images lie below it too; VievalError where it lacks a column."""
         path = self._path("table", self.described.table)
         columns = [*self.described.columns.values(), *self._extra]
-        table = with_derived_columns(replace(open_table(path), roots=(self.folder,)), self.described.split, columns)
+        table = _with_derived_columns(replace(open_table(path), roots=(self.folder,)), self.described.split, columns)
         require_columns(table, self._extra)
         return table
 
@@ -102,7 +102,7 @@ class _Reading:
         if not self.described.parts or self.described.parts.samples:
             return self.described.parts.samples if self.described.parts else {_ONLY_PART: None}
         column = self.described.parts.column
-        names = dict.fromkeys(text_of(row.cells.get(column)) for row in self._rows())
+        names = dict.fromkeys(_text_of(row.cells.get(column)) for row in self._rows())
         if unfit := [name for name in names if not re.fullmatch(r"[\w.-]{1,60}", name)]:
             raise VievalError(
                 f"{self.table.name}: {column} is {unfit[0][:80]!r} in a row, and a part is a name of letters, digits, _, - and ."
@@ -120,7 +120,7 @@ class _Reading:
                 raise VievalError(f"{where}: {cells}")
             row = Row(where, {"": number, **cells})
             column = self.described.parts.column if self.described.parts else ""
-            if not part or not column or text_of(cells.get(column)) == part:
+            if not part or not column or _text_of(cells.get(column)) == part:
                 yield row
 
     def load(self, part: str) -> Sequence[Judged]:
@@ -184,12 +184,12 @@ class _Reading:
         assert self.described.scale
         if isinstance(columns, str):
             cell = row.cells.get(columns)
-            cells = [(columns, value) for value in (cell if isinstance(cell, list) else text_of(cell).split(";"))]
+            cells = [(columns, value) for value in (cell if isinstance(cell, list) else _text_of(cell).split(";"))]
         else:
             cells = [(column, row.cells.get(column)) for column in columns]
         ratings = []
         for column, value in cells:
-            if text_of(value):
+            if _text_of(value):
                 cell_row = Row(row.where, {column: value})
                 read = cell_row.number if isinstance(value, str) else cell_row.rating
                 ratings.append(read(column, *self.described.scale))
@@ -198,12 +198,12 @@ class _Reading:
         return tuple(ratings)
 
     def _tags(self, row: Row) -> list[str]:
-        cells = (text_of(row.cells.get(column)) for column in self.described.tags)
+        cells = (_text_of(row.cells.get(column)) for column in self.described.tags)
         return [tag.strip() for cell in cells for tag in cell.split(";") if tag.strip()]
 
     def _group(self, row: Row, texts: Mapping[str, str], uid: str) -> str:
         if self.described.group:
-            return text_of(row.cells.get(self.described.group)) or uid
+            return _text_of(row.cells.get(self.described.group)) or uid
         return texts.get("prompt") or texts.get("instruction") or uid
 
     def _contests(self, part: str) -> list[Contest]:
@@ -213,8 +213,8 @@ class _Reading:
         rows = []
         for row in self._rows(part):
             shared = {"texts": {}, "images": {}, **(sample_row(row.cells, self.fields) if self.fields.columns else {})}
-            uid = text_of(shared.get("uid", row.cells[""]))
-            votes = [text_of(row.cells.get(column)) for column in (vote.column, *vote.annotators)]
+            uid = _text_of(shared.get("uid", row.cells[""]))
+            votes = [_text_of(row.cells.get(column)) for column in (vote.column, *vote.annotators)]
             first, *annotators = [vote.words.get(text, text) for text in votes]
             if described.statistics and not first:
                 raise VievalError(f"{row.where}: no vote in {vote.column}; write one, or remove the row")
@@ -233,8 +233,85 @@ class _Reading:
         return read_contests(rows, self.table.folder, common)
 
 
+def _with_derived_columns(table: InputTable, split: Mapping[str, str], columns: Iterable[str]) -> InputTable:
+    """A table with the columns that are derived from its own.
+
+    Args:
+        table: whose rows are read.
+        split: by column, a template such as `{image_model}_{uid}.png` that its texts have: each name is a column.
+        columns: names of columns, and templates such as `images/{file}`; each template is a column, filled from those
+            that it names.
+
+    Raises:
+        VievalError: a column is absent or there already, or nothing stands between two names of a template. Rows whose
+            text has not the form of its template are `BadLine`.
+    """
+    require_columns(table, split)
+    parts = [name for template in split.values() for name in _IN_BRACES.findall(template)]
+    for number, name in enumerate(parts):
+        if name in table.columns or name in parts[:number]:
+            raise VievalError(f"{table.name}: split: there is a column {name!r} already; choose another name")
+    for template in split.values():
+        if not all(_IN_BRACES.split(template)[2:-1:2]) or not _IN_BRACES.search(template):
+            raise VievalError(f"{table.name}: split: {template!r} is not names in braces with text between each two")
+    sources = {template: _IN_BRACES.findall(template) for template in columns if _IN_BRACES.search(template)}
+    wider = replace(table, columns=(*table.columns, *parts))
+    require_columns(wider, [name for names in sources.values() for name in names])
+
+    def read(requested: Sequence[str]) -> Iterator[NumberedRow]:
+        needed = dict.fromkeys([*requested, *split, *(name for names in sources.values() for name in names)])
+        for number, cells in table.read([column for column in needed if column in table.columns]):
+            yield number, cells if isinstance(cells, BadLine) else _derived(cells, split, sources)
+
+    return replace(wider, columns=(*wider.columns, *sources), read=read)
+
+
+def _text_of(cell: Any) -> str:
+    """A cell as a text, that of an image being its file's name; empty where there is nothing.
+
+    >>> _text_of(1), _text_of(" a "), _text_of(None)
+    ('1', 'a', '')
+    """
+    if isinstance(cell, StoredImage):
+        return cell.name
+    return "" if cell is None else str(cell).strip()
+
+
+def _derived(
+    cells: Mapping[str, Any], split: Mapping[str, str], sources: Mapping[str, Sequence[str]]
+) -> Mapping[str, Any] | BadLine:
+    row = dict(cells)
+    for column, template in split.items():
+        text = _text_of(cells.get(column))
+        parts = _parts(text, template)
+        if parts is None:
+            return BadLine(f"{column} is {text[:80]!r}, which has not the form {template}", cells)
+        row |= parts
+    for template, names in sources.items():
+        texts = {name: _text_of(row.get(name)) for name in names}
+        if all(texts.values()):
+            row[template] = _IN_BRACES.sub(lambda match: texts[match[1]], template)  # noqa: B023  called at once
+    return row
+
+
+def _parts(text: str, template: str) -> dict[str, str] | None:
+    """The texts that stand for the names of a template, read from the right; None where one would be empty.
+
+    >>> _parts("sd_1.5_low_007.jpg", "{image_model}_{uid}.{suffix}")
+    {'suffix': 'jpg', 'uid': '007', 'image_model': 'sd_1.5_low'}
+    """
+    prefix, first_name, *pieces, suffix = _IN_BRACES.split(template)
+    remainder, parts = text.removeprefix(prefix).removesuffix(suffix), dict[str, str]()
+    if remainder != text[len(prefix) : len(text) - len(suffix)]:
+        return None
+    for separator, name in zip(pieces[-2::-2], pieces[::-2], strict=True):
+        remainder, _, parts[name] = remainder.rpartition(separator)
+    parts[first_name] = remainder
+    return parts if all(parts.values()) else None
+
+
 def _candidate(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
-    names = {key: text_of(row.cells.get(columns[key])) for key in ("image_model", "uid") if key in columns}
+    names = {key: _text_of(row.cells.get(columns[key])) for key in ("image_model", "uid") if key in columns}
     return {**names, "images": {"output": _file(row, row.cells.get(columns["output"]))}}
 
 

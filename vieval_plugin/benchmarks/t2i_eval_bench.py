@@ -18,7 +18,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import files_of
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
-from vieval_plugin.readers.rows import KIND, UNNAMED, Row, rating, read_json, read_objects
+from vieval_plugin.readers.rows import KIND, UNNAMED, Row, rating, read_json, read_objects, rows_by_uid
 from vieval_plugin.text.untrusted import isfile
 
 NAME = "t2i_eval_bench"
@@ -45,18 +45,13 @@ def read(folder: Path, part: str) -> list[Sample]:
     dimension or question.
     """
     path = folder / "t2i-eval-bench.json"
-    rows = read_objects(path, ADVICE)
-    scores = _scores(folder / "scores.json")
-    uids = [row.uid("id") for row in rows]
+    rows, scores = rows_by_uid(read_objects(path, ADVICE)), _scores(folder / "scores.json")
     # the authors' own evaluation names pairs by their position
-    keys = uids if any(uid in scores for uid in uids) else list(map(str, range(len(rows))))
-    samples, seen_uids = [], set()
-    for row, uid, key in zip(rows, uids, keys, strict=True):
-        if uid in seen_uids:
-            raise VievalError(f"{row.where} repeats id {uid}; correct the file")
+    keys = list(rows) if any(uid in scores for uid in rows) else list(map(str, range(len(rows))))
+    samples = []
+    for (uid, row), key in zip(rows.items(), keys, strict=True):
         if key not in scores:
             raise VievalError(f"{row.where}: id {uid} has no row in scores.json; correct the files")
-        seen_uids.add(uid)
         samples.append(_sample(folder, SampleId(NAME, part, UNNAMED, uid), row, scores[key]))
     return samples
 
@@ -187,13 +182,8 @@ def _scores(path: Path) -> dict[str, Row]:
     document = read_json(path, ADVICE)
     if isinstance(document, dict) and all(isinstance(cells, dict) for cells in document.values()):
         return {uid: Row(f"{path}: id {uid}", cells) for uid, cells in document.items()}
-    rows: dict[str, Row] = {}
-    for row in read_objects(path, ADVICE):
-        uid = row.uid("id")
-        if uid in rows:
-            raise VievalError(f"{row.where} repeats id {uid}; correct the file")
-        rows[uid] = Row(f"{path}: id {uid}", row.cells)
-    return rows
+    rows = rows_by_uid(read_objects(path, ADVICE))
+    return {uid: Row(f"{path}: id {uid}", row.cells) for uid, row in rows.items()}
 
 
 _FOLDER = DataFolder(NAME, {PART: 301}, read, ADVICE, unpack_images)

@@ -48,7 +48,7 @@ class JudgedFile:
 
 
 async def judge_entry(entry: PlannedEntry, folder: Path, judging: Judging) -> JudgedFile:
-    """Judge the samples of an entry into a file below `out`, or read what is there of the same run.
+    """Judge the samples of an entry into a file below a folder, or read what is there of the same run.
 
     Raises:
         VievalError: the run cannot go on, or what is there is of another run.

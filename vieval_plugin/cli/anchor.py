@@ -21,6 +21,7 @@ _EXAMPLES = (
     ("keep 200 samples of your results", f"vieval anchor make verdicts.jsonl --out anchor.jsonl {EXAMPLE_BACKBONE}"),
     ("check the judge a month later", f"vieval anchor check anchor.jsonl {EXAMPLE_BACKBONE}"),
 )
+_SEED = 0
 EXIT_CODES = {"no_drift": 0, "drift": 3, "undecided": 4}
 """Exit codes of a check by its decision; 1 and 2 are errors and wrong usage, as everywhere."""
 
@@ -53,7 +54,6 @@ def add(commands: Commands) -> None:
     checking.add_argument("anchor", type=Path, help="the file that vieval anchor make wrote")
     checking.set_defaults(run=_check)
     for action in (making, checking):
-        action.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
         add_backbone(action)
 
 
@@ -73,7 +73,7 @@ def _make(options: argparse.Namespace) -> int:
     require_writable(options.out, reads=options.results)
     lookup = open_results(options.results)
     judge, current, backbone = _judge(options, source_of(lookup))
-    judged = anchor_samples(lookup, options.n, options.seed)
+    judged = anchor_samples(lookup, options.n, _SEED)
     if options.copy_images:
         judged = with_copies(judged, options.out.with_suffix(".images"))
     progress = Progress()
@@ -83,7 +83,7 @@ def _make(options: argparse.Namespace) -> int:
         say(*progress.lines(), file=sys.stderr)
     runs = runs_of_anchor(provenance_of(judge, current, backbone), repeats)
     write_runs(options.out, Inputs("", len(judged), ""), [(judged, *run) for run in runs])
-    say(f"wrote {options.out}: {len(judged)} samples, each judged {REPEATS} times (seed {options.seed})")
+    say(f"wrote {options.out}: {len(judged)} samples, each judged {REPEATS} times (seed {_SEED})")
     return 1 if progress.failed_calls else 0
 
 
@@ -102,8 +102,8 @@ def _check(options: argparse.Namespace) -> int:
         verdicts = asyncio.run(judge_samples(anchor.judged, judge, current, backbone, progress, True))
     finally:
         say(*progress.lines(), file=sys.stderr)
-    report = drift_report(anchor, verdicts, options.seed)
-    say(*lines(report, anchor, provenance_of(judge, current, backbone).backbone), f"seed {options.seed}")
+    report = drift_report(anchor, verdicts, _SEED)
+    say(*lines(report, anchor, provenance_of(judge, current, backbone).backbone), f"seed {_SEED}")
     return EXIT_CODES[report.decision]
 
 

@@ -40,7 +40,6 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--limit", type=int, default=100, metavar="N", help="audit N samples, chosen at random (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, help="seed of everything random (default: statistics.seed of the options)")
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
     add_judge(parser, DEFAULT_JUDGE)
     add_backbone(parser)
@@ -61,11 +60,9 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.limit < 1:
         raise VievalError(f"--limit {options.limit} leaves nothing to judge; give 1 or more")
-    if options.seed is not None and options.seed < 0:
-        raise VievalError(f"--seed {options.seed}: a whole number from 0 on is needed")
     current = options_in_force(options)
     backbone = named_backbone(options, current)
-    seed, resamples = current.statistics.seed if options.seed is None else options.seed, current.statistics.draws
+    seed, resamples = current.statistics.seed, current.statistics.draws
     judges = [
         prepare(name, options.setting, current, backbone) for name in dict.fromkeys(options.judge or [DEFAULT_JUDGE])
     ]

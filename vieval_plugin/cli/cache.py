@@ -29,8 +29,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "action", choices=["info", "export", "clear"], help="count replies, print them as JSON lines, or delete them"
     )
-    parser.add_argument("--model", help="clear only the replies of this model")
-    parser.add_argument("--all", action="store_true", help="clear the replies of all models")
+    parser.add_argument("--model", help="clear only the replies of this model (default: those of all)")
     parser.add_argument("--yes", action="store_true", help="clear without asking for confirmation")
     parser.set_defaults(run=_run)
 
@@ -69,11 +68,6 @@ def _clear(options: argparse.Namespace, store: Store, path: Path) -> str:
     from vieval_plugin.text.suggestions import did_you_mean
 
     counts = {model: count for model, count, _, _ in store.info()}
-    if options.model is None and not options.all:
-        raise VievalError(
-            f"{path} holds {sum(counts.values())} replies of {len(counts)} models; "
-            "name one with --model, or delete them all with --all"
-        )
     if options.model is not None and options.model not in counts:
         hint = did_you_mean(options.model, counts, 0.6) or "; `vieval cache info` lists those that it has"
         raise VievalError(f"{path} holds no replies of {options.model!r}{hint}")

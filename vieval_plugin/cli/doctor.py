@@ -24,19 +24,24 @@ _SCORER_PACKAGES = ("torch", "torchmetrics", "torchvision", "transformers")
 
 @dataclass(frozen=True)
 class Ability:
-    """A job and what it needs; it can be done where that is empty."""
+    """Job that can be done here, or cannot yet."""
 
     job: str
+    """Job in words."""
     needs: str = ""
+    """What is missing; empty where it can be done."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Outcome of a check: a line that says what is so and what to do, and for a server the model that answered."""
+    """Outcome of a check."""
 
     fine: bool
+    """True where nothing is wrong."""
     text: str
+    """Finding, and what to do."""
     model: str = ""
+    """Model of a server that answered."""
 
 
 def add(commands: Commands) -> None:

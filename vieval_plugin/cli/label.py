@@ -36,9 +36,6 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="the page to write, one HTML file with its images")
     parser.add_argument("--n", type=int, default=100, help="number of images or pairs (default: %(default)s)")
-    parser.add_argument(
-        "--seed", type=int, help="seed of the choice and its order (default: statistics.seed of the options)"
-    )
     parser.add_argument("--kind", help="the task type of samples that name none, such as tig")
     parser.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
     add_columns(parser)
@@ -64,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
     prompts = [options.prompts] if options.prompts else []
     outputs = [output for sample in samples for output in candidates_of(sample.judged)]
     require_writable(options.out, reads=[*map(Path, options.samples), *prompts, *files_of(outputs)])
-    seed = config.current().statistics.options().seed if options.seed is None else options.seed
+    seed = config.current().statistics.seed
     selection, reasons = choose_readable(samples, options.n, seed)
     labelled = [sample for number, sample in enumerate(samples) if number not in reasons]
     page = label_page(selection, seed)

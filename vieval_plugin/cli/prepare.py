@@ -34,9 +34,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--count", type=int, help="frames of a video, or views of an object, that stand for a sample")
     parser.add_argument("--root", type=Path, help="data folder (default: VIEVAL_DATA, else the user's cache folder)")
-    parser.add_argument(
-        "--part", "--task", dest="parts", action="append", metavar="PART", help="only this part; may be repeated"
-    )
+    parser.add_argument("--part", dest="parts", action="append", metavar="PART", help="only this part; may be repeated")
     parser.add_argument("--no-images", action="store_true", help="only ratings and conditions, without images")
     hosts = {
         name: meaning

@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--prompts", type=Path, help="the prompts of images in folders: a .txt, .csv or .jsonl file")
     add_columns(parser)
-    parser.add_argument("--kind", "--task", dest="kind", help="the task type of prompts that name none, such as tig")
+    parser.add_argument("--kind", help="the task type of prompts that name none, such as tig")
     parser.add_argument("--out", type=Path, help="write the verdicts on folders here, a .jsonl file")
     parser.add_argument(
         "--margin",

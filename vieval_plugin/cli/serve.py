@@ -101,9 +101,6 @@ def _add_failures(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="largest share of a group that gets its mean (default: %(default)s)",
     )
-    failing.add_argument(
-        "--deadline", type=float, metavar="S", help="seconds until a request is answered (default: each protocol's own)"
-    )
 
 
 def _add_callers(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +116,6 @@ def _add_callers(parser: argparse.ArgumentParser) -> None:
     )
     callers.add_argument("--max-samples", type=int, metavar="N", help="most samples in a request (default: 1024)")
     callers.add_argument("--max-body", type=int, metavar="MIB", help="largest request in MiB (default: 256)")
-    callers.add_argument("--log-prompts", action="store_true", help="write prompts and reasons into the log")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -187,9 +183,8 @@ def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:
             raise VievalError(f"--{name.replace('_', '-')} {number} leaves nothing; give 1 or more")
     if not 0 <= options.max_imputed < 1:
         raise VievalError(f"--max-imputed {options.max_imputed:g} is no share of a group; give one from 0 to below 1")
-    bounds = Bounds(deadline=options.deadline)
-    bounds = replace(bounds, samples=options.max_samples or bounds.samples)
-    bounds = replace(bounds, body=options.max_body * MIB if options.max_body else bounds.body)
+    bounds = replace(Bounds(), samples=options.max_samples or Bounds.samples)
+    bounds = replace(bounds, body=options.max_body * MIB if options.max_body else Bounds.body)
     return ServeOptions(
         options.host,
         options.port,
@@ -200,7 +195,6 @@ def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:
         options.repeats,
         options.on_failure,
         options.max_imputed,
-        options.log_prompts,
         bounds=bounds,
     )
 

@@ -166,10 +166,12 @@ DATA_READY, NOTHING, RATINGS, DATA_MISSING = "ready", "nothing to prepare", "rat
 
 @dataclass(frozen=True)
 class _State:
-    """State of a part's data in a word or two; what is missing first and what to do, where something is."""
+    """State of a part's data."""
 
     state: str
+    """State in a word or two."""
     reason: str = ""
+    """First thing that is missing, and what to do."""
 
 
 def data_states() -> Callable[[Sequence[Task]], str]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import platformdirs
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, create_model, field_validator
+from pydantic_core import PydanticCustomError
 
-from vieval_plugin.config.backbone import Backbone
-from vieval_plugin.config.judges import Judges, Scorer
-from vieval_plugin.config.section import Section, anchored, described, is_options_type, redacted_options
+from vieval_plugin.config.section import Section, anchored, described, forbid_unknown, is_options_type, redacted_options
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.judges.spec import JudgeSpec
+from vieval_plugin.judges.spec import JudgeSpec, option
 from vieval_plugin.stats.options import MissingRatings, Policy, StatisticsOptions
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import isfile, path_of, real
@@ -28,6 +28,98 @@ from vieval_plugin.text.yaml_json import read_yaml
 __all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions"]
 FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
+
+
+class Backbone(Section):
+    """A model behind an OpenAI-compatible server."""
+
+    model: str = Field(description="the name the server knows it by")
+    base_url: tuple[str, ...] = Field(description="address that ends in /v1, or a list of them to spread the load")
+    api_key_env: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",  # a key in its place is refused, and so never shown
+        description="environment variable that holds the key (default OPENAI_API_KEY)",
+    )
+    num_concurrent: int = Field(32, ge=1, description="requests in flight at once")
+    timeout: float = Field(
+        600.0,
+        gt=0,
+        description="seconds without a byte, or half those of a try in all, after which a call is tried again",
+    )
+    retries: int = Field(
+        5, ge=0, description="how often a call is tried again while the server answers others (429 counts half)"
+    )
+    patience: float = Field(120.0, gt=0, description="seconds without any answer after which the run stops")
+    max_pixels: int | None = Field(None, ge=1, description="larger images are made smaller before they are sent")
+    temperature: float = Field(0.0, ge=0, description="sampling temperature")
+    max_tokens: int | None = Field(None, ge=1, description="limit of an answer's tokens, in place of the judge's own")
+    extra: Mapping[str, Any] = Field(default_factory=dict, description="further request fields, sent as they are")
+    price_input: float | None = Field(None, ge=0, description="what a million tokens of questions cost, for plans")
+    price_output: float | None = Field(None, ge=0, description="what a million tokens of answers cost, for plans")
+
+    @field_validator("base_url", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("base_url")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value or not all(re.match("https?://.", url) for url in value):
+            raise PydanticCustomError("address", "pass an address such as http://127.0.0.1:8000/v1, or a list of such")
+        return value
+
+    def key(self, name: str) -> str:
+        """The key from the environment, empty where none is needed; VievalError if the named variable is not set."""
+        if self.api_key_env is None:
+            return os.environ.get("OPENAI_API_KEY", "")
+        if self.api_key_env not in os.environ:
+            raise VievalError(f"backbone {name}: set the environment variable {self.api_key_env} to its key")
+        return os.environ[self.api_key_env]
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A network in this process that measures, as the options have it."""
+
+    model: str = option(
+        "", "a name on the hub, or a folder or file of weights (default: those of the metric's definition)", folder=True
+    )
+    revision: str | None = option(None, "branch, tag or commit on the hub (default: the latest)")
+    device: str = option("auto", "cpu, cuda, cuda:1, ... (auto: the first GPU, else the CPU)")
+    batch_size: int = option(16, "asks that go through it at once", ge=1)
+
+
+forbid_unknown(Scorer)
+
+
+class JudgesBase(Section):
+    reminders: int = Field(
+        1,
+        ge=0,
+        description="how often a reply that cannot be read is asked again, with the error",
+    )
+
+    def options_of(self, spec: JudgeSpec) -> Any:
+        """A judge's options, an instance of its own options type; a judge in a file has none."""
+        return spec.options() if spec.file else getattr(self, spec.name)
+
+
+def _judges_model() -> type[JudgesBase]:
+    """A field a judge, of the judge's own options type, in which an unknown key is an error."""
+    fields: dict[str, Any] = {}
+    for name, spec in judge_registry.judges().items():
+        if spec.file:
+            continue
+        forbid_unknown(spec.options)
+        fields[name] = (spec.options, Field(default_factory=spec.options, description=spec.title))
+    return create_model("Judges", __base__=JudgesBase, **fields)
+
+
+if TYPE_CHECKING:
+    Judges = JudgesBase
+else:
+    Judges = _judges_model()
 
 
 class Statistics(Section):
@@ -98,7 +190,7 @@ class Config(Section):
     @property
     def hash(self) -> str:
         """Hash of the options that can change a result: of files their content, not where they lie; weights by their name."""
-        transport = {"base_url", "api_key_env", "num_concurrent", "timeout", "deadline", "retries", "patience"}
+        transport = {"base_url", "api_key_env", "num_concurrent", "timeout", "retries", "patience"}
         transport |= {"price_input", "price_output"}
         options = self.model_dump(
             exclude={

@@ -13,6 +13,7 @@ from typing import Any
 import PIL.Image
 from tqdm import tqdm
 
+from vieval_plugin.backends.weights import line_of
 from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.generation.requests import ImageRequest, answer_json, as_png, file_for
 from vieval_plugin.images import decode
@@ -89,8 +90,8 @@ def load(model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[
     try:
         loaded = kind.from_pretrained(model, torch_dtype=precision, **arguments).to(where)
     except Exception as error:
-        message = " ".join(str(error).split())[:300]
-        raise VievalError(f"{model}: the pipeline cannot be loaded ({type(error).__name__}: {message})") from None
+        reason = f"{type(error).__name__}: {line_of(error)}"
+        raise VievalError(f"{model}: the pipeline cannot be loaded ({reason})") from None
     loaded.set_progress_bar_config(disable=True)
     return loaded
 
@@ -124,7 +125,7 @@ def make(diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = Tru
             except Exception as error:  # one prompt that breaks a pipeline is no end of the run
                 if isinstance(error, VievalError):
                     raise
-                message = f"the pipeline failed ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+                message = f"the pipeline failed ({type(error).__name__}: {line_of(error)[:200]})"
                 failed |= dict.fromkeys([image.file for image in batch], message)
             seconds |= dict.fromkeys([image.file for image in batch], (time.monotonic() - started) / len(batch))
             progress_bar.update(len(batch))

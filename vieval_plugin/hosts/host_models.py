@@ -22,11 +22,14 @@ _ATTRIBUTES = (
 
 @dataclass(frozen=True)
 class ForeignHost:
-    """A host's words for a backbone: the model's name there, how arguments are given, and who else sees them."""
+    """Words of a host for a backbone."""
 
     model: str
+    """Name of the model there."""
     way: str
+    """How arguments are given."""
     exposure_reason: str
+    """Who else sees arguments."""
 
 
 def given_backbone(fields: Mapping[str, Any], backbones: Mapping[str, Backbone], host: ForeignHost) -> Backbone:

@@ -12,31 +12,35 @@ from vieval_plugin.judges.protocol import Sample
 
 @dataclass(frozen=True)
 class GenerateRequest:
-    """Make as many images as `images` says under these conditions, all of which are files; `prompt` are the words for it.
-
-    `number` is the prompt's in its task. `finished` is called with the host's model and with each request's answers,
-    one for each time it was asked, while the model is still there.
-    """
+    """Request for images under conditions, all of which are files."""
 
     conditions: Sample
+    """Sample without an output."""
     prompt: str
+    """Words of the request."""
     images: int
+    """Number of images."""
     number: int
+    """Number of the prompt in its task."""
     generation: Mapping[str, Any] = field(default_factory=dict)
+    """The host's generation arguments."""
     finished: Callable[[Any, Sequence[tuple[GenerateRequest, str]]], None] | None = None
+    """Called with the host's model and each request's answers, one for each time it was asked, while the model is there."""
 
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """Judge this sample or contest with this judge in this setting.
-
-    `generation` holds the host's generation arguments, the user's included. `backbone` is the host's model as tables call
-    it, `model_hash` tells it from others, and is empty where the host was given an object.
-    """
+    """Request to judge a sample or contest."""
 
     judged: Judged
+    """Sample or contest."""
     judge: str
+    """Name of the judge."""
     setting: str
+    """Setting of the judge."""
     generation: Mapping[str, Any] = field(default_factory=dict)
+    """The host's generation arguments, the user's included."""
     backbone: str = ""
+    """The host's model as tables call it."""
     model_hash: str = ""
+    """Hash that tells the model from others; empty where the host was given an object."""

@@ -34,20 +34,26 @@ _OUTPUT_ROLE_PREFIXES = ("output", "frame_", "view_")  # the roles of what an im
 
 @dataclass(frozen=True)
 class LabelPicture:
-    """An image on the page: what it is, and its number among the embedded ones."""
+    """Image on the page."""
 
     role: str
+    """Role of the image."""
     number: int
+    """Number among the embedded images."""
 
 
 @dataclass(frozen=True)
 class LabelCard:
-    """A sample or contest on the page: the task, its texts, the conditions, and the outputs of each side."""
+    """Sample or contest on the page."""
 
     task: str
+    """Words of the task."""
     texts: tuple[tuple[str, str], ...]
+    """Texts by name."""
     conditions: tuple[LabelPicture, ...]
+    """Images that the image model was given."""
     sides: tuple[tuple[LabelPicture, ...], ...]
+    """Outputs of each side."""
 
 
 def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:

@@ -10,25 +10,30 @@ from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TI
 
 @dataclass(frozen=True)
 class PageAnswer:
-    """An answer: the key that gives it, what the CSV file says for it, and what the page says."""
+    """Answer to a question of the page."""
 
     key: str
+    """Key that gives it."""
     value: str
+    """Value in the CSV file."""
     text: str
+    """Words on the page."""
 
 
 @dataclass(frozen=True)
 class PageQuestion:
-    """A question: the aspect that the CSV file names, its title, what it means, its answers.
-
-    `letter` is the key that leads to it, where there are several.
-    """
+    """Question of the page."""
 
     aspect: str
+    """Aspect that the CSV file names."""
     title: str
+    """Title on the page."""
     explanation: str
+    """Meaning in a sentence."""
     answers: tuple[PageAnswer, ...]
+    """Answers in their order."""
     letter: str = ""
+    """Key that leads to it, where there are several."""
 
 
 def _rating_steps(*texts: str) -> tuple[PageAnswer, ...]:

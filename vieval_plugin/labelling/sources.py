@@ -33,14 +33,14 @@ from vieval_plugin.text.untrusted import exists, is_below, isdir, path_of
 
 @dataclass(frozen=True)
 class ToLabel:
-    """A sample or contest, and where it stands: the file and line, or its id.
-
-    That of a folder of shards has no texts and images, and is read from its `row` when it is chosen.
-    """
+    """Sample or contest to label."""
 
     judged: Judged
+    """That of a folder of shards has no texts and images until it is chosen."""
     where: str
+    """File and line, or its id."""
     row: InputRow | None = None
+    """Row in a folder of shards."""
 
 
 def read_to_label(

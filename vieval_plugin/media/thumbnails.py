@@ -27,12 +27,16 @@ def encoded(picture: Image, side: int, format: str, **options: Any) -> bytes:
 
 @dataclass(frozen=True)
 class Thumbnail:
-    """A picture of the page: its number, its size in pixels, and the file as an address that holds it."""
+    """Picture of a page."""
 
     number: int
+    """Number on the page."""
     width: int
+    """Width in pixels."""
     height: int
+    """Height in pixels."""
     address: str
+    """Data address that holds the file."""
 
 
 class Thumbnails:

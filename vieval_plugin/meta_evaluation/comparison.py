@@ -43,70 +43,80 @@ OVER_BENCHMARKS = "all benchmarks"
 
 @dataclass(frozen=True)
 class System:
-    """A judge or an image model in a comparison.
-
-    `n` counts the samples that it has a score for. `undefined` says why it has no value, and `unranked` why it is in no
-    order although it has one: it lacks a task type, or too many samples. `value` is its number where the statistic has
-    no paired test.
-    """
+    """A judge or an image model in a comparison."""
 
     label: str
+    """Name in tables."""
     n: int
+    """Number of samples that it has a score for."""
     undefined: str = ""
+    """Reason why it has no value, or empty."""
     unranked: str = ""
+    """Reason why it is in no order although it has a value: a task type, or too many samples, are missing."""
     value: float = math.nan
+    """Its number where the statistic has no paired test."""
 
 
 @dataclass(frozen=True, eq=False)
 class CommonSamplesStatistic:
-    """Two systems on the `n` samples that both have scores of: their paired statistic, or the `reason` why there is none."""
+    """Two systems on the samples that both have scores of."""
 
     n: int
+    """Number of these samples."""
     statistic: PairedStatistic | None = None
+    """Paired statistic, None where there is none."""
     reason: str = ""
+    """Reason why there is none."""
     notes: tuple[str, ...] = ()
+    """Lines to be read beside it."""
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedStatistic:
-    """A statistic on which the systems of a benchmark are compared.
-
-    - `part` is the benchmark's part, or `all`; `aspect` what is rated; `statistic` how it is computed, in words;
-    - `pair` gives two systems, by their places, on what both have scores of; a system with itself has all its samples;
-    - `unit` is what samples are called, `entrants` what the systems are called;
-    - `untestable_reason` says why the statistic has no paired test; `notes` are lines to be read beside the result;
-    - `above_constant` is the p of a test of a system, by its place, against its constant baseline: 1 where it is not
-      above, NaN where that cannot be tested. None where the statistic has no such baseline, or no test of it;
-    - `with_failures` is as `pair`, with the first one's failures as the lowest value; no statistic where it has none.
-    """
+    """A statistic on which the systems of a benchmark are compared."""
 
     part: str
+    """The benchmark's part, or `all`."""
     aspect: str
+    """The rated aspect."""
     statistic: str
+    """Way of computing it, in words."""
     systems: tuple[System, ...]
+    """All systems, in any order."""
     pair: Callable[[int, int], CommonSamplesStatistic]
+    """Two systems, by their indices, on what both have scores of; a system with itself has all its samples."""
     unit: str = "samples"
+    """Name of samples."""
     entrants: str = "judges"
+    """Name of systems."""
     untestable_reason: str = ""
+    """Reason why the statistic has no paired test."""
     notes: tuple[str, ...] = ()
+    """Lines to be read beside the result."""
     above_constant: Callable[[int, Seed], float] | None = None
+    """p of a system, by its index, against its constant baseline: 1 where it is not above, NaN where untestable."""
     with_failures: Callable[[int, int], CommonSamplesStatistic] | None = None
+    """As `pair`, with the first one's failures as the lowest value; no statistic where it has none."""
 
 
 @dataclass(frozen=True)
 class SystemPair:
-    """Two systems on `n` common samples: the test's result, first less second, and p adjusted within its family.
-
-    `doubtful`: the adjusted p is small only while the better one's failures are left out.
-    """
+    """Two systems on common samples."""
 
     first: str
+    """Label of one."""
     second: str
+    """Label of the other."""
     n: int
+    """Number of common samples."""
     result: PairedComparison
+    """The test's, first less second."""
     adjusted: float
+    """p adjusted within its family."""
     notes: tuple[str, ...] = ()
+    """Lines to be read beside it."""
     doubtful: bool = False
+    """True where the adjusted p is small only while the better one's failures are left out."""
 
     @property
     def significant(self) -> bool:
@@ -125,11 +135,14 @@ class SystemPair:
 
 @dataclass(frozen=True)
 class Standing:
-    """A system's own number, on all that it scored, and the best and worst rank that the tests leave it."""
+    """A system in an order."""
 
     system: System
+    """The one that stands there."""
     value: float = math.nan
+    """Its own number, on all that it scored."""
     ranks: tuple[int, int] | None = None
+    """Best and worst rank that the tests leave it, None without a rank."""
 
     @property
     def rank_text(self) -> str:
@@ -142,20 +155,20 @@ class Standing:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Systems compared on a statistic.
-
-    `standings` are in order: ranked systems by their own number, then those with a number and no rank, then the others.
-    `pairs` are those of ranked systems, the family that p is adjusted in; `other_pairs`, a family of their own, have a
-    system without a rank. `reason` says why there is no pair at all. `not_above_constant` are the labels of those that no
-    test shows to be above their constant baseline.
-    """
+    """Systems compared on a statistic."""
 
     compared: ComparedStatistic
+    """The statistic."""
     standings: tuple[Standing, ...]
+    """Ranked systems by their own number, then those with a number and no rank, then the others."""
     pairs: tuple[SystemPair, ...] = ()
+    """Pairs of ranked systems, the family that p is adjusted in."""
     other_pairs: tuple[SystemPair, ...] = ()
+    """Pairs with a system without a rank, a family of their own."""
     reason: str = ""
+    """Reason why there is no pair at all."""
     not_above_constant: frozenset[str] = frozenset()
+    """Labels of systems that no test shows to be above their constant baseline."""
 
     @cached_property
     def all_pairs(self) -> tuple[SystemPair, ...]:
@@ -192,7 +205,7 @@ class Comparison:
 
     @property
     def separated(self) -> tuple[int, ...]:
-        """Places in `ranked` before which a line is drawn: every system above beats every one below."""
+        """Positions in `ranked` before which a line is drawn: every system above beats every one below."""
         labels = [standing.system.label for standing in self.ranked]
         return tuple(
             position

@@ -28,38 +28,44 @@ SEPARATED = "the contests fall into two sets of image models of which one never 
 
 @dataclass(frozen=True)
 class RankedModel:
-    """An image model in a ranking by contests.
-
-    `strength` is the natural logarithm of its strength, all of sum 0; `share` how often it is to
-    be expected to win against another, a tie being half a win. `ranks` are the best and the worst that the tests leave,
-    None where there is no estimate. `contests` counts pairs that it was in and that have an answer.
-    """
+    """An image model in a ranking by contests."""
 
     image_model: str
+    """Its name."""
     strength: Estimate
+    """Natural logarithm of its strength, all of sum 0."""
     share: float
+    """Expected share of wins against another, a tie being half a win."""
     ranks: tuple[int, int] | None
+    """Best and worst rank that the tests leave, None where there is no estimate."""
     contests: int
+    """Number of pairs that it was in and that have an answer."""
 
 
 @dataclass(frozen=True)
 class ContestRanking:
-    """Image models ranked by the contests of a part: `voter` is a judge, or people; `subject` what its votes come from.
-
-    `tie` is how readily equals tie, `answered_pairs` how many of `pairs_asked` pairs of candidates have an answer. `why` says
-    why there is no ranking. Ranks and `pairs` come from win rates in the contests between two models.
-    """
+    """Image models ranked by the contests of a part; ranks and pairs come from win rates between two models."""
 
     benchmark: str
+    """Name of the benchmark."""
     part: str
+    """Part of it."""
     voter: str
+    """A judge, or people."""
     subject: str
+    """Origin of the votes: `votes` or an aspect."""
     models: tuple[RankedModel, ...]
+    """The image models."""
     pairs: tuple[SystemPair, ...]
+    """Each two of them."""
     tie: float
+    """Readiness of equals to tie."""
     answered_pairs: int
+    """Number of pairs of candidates with an answer."""
     pairs_asked: int
+    """Number of all pairs of candidates."""
     why: str = ""
+    """Reason why there is no ranking."""
 
 
 def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[ContestRanking]:

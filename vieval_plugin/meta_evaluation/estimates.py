@@ -21,17 +21,18 @@ Counts: TypeAlias = Ints
 
 
 class Computed(NamedTuple):
-    """A statistic of some rows before it has an interval: its value, its resamples from counts of the rows, its clusters.
-
-    `resample` turns counts of shape (resamples, rows) into values of shape (resamples,); `clusters` names each row's
-    cluster; `reason` says why the value is undefined, where it is. A mean's interval is expanded for few clusters.
-    """
+    """A statistic of some rows before it has an interval."""
 
     value: float
+    """Its value."""
     resample: Callable[[Counts], Floats]
+    """Turns counts of shape (resamples, rows) into values of shape (resamples,)."""
     clusters: Sequence[str]
+    """Each row's cluster."""
     reason: str
+    """Reason why the value is undefined."""
     is_mean: bool = False
+    """True for a mean, whose interval is expanded for few clusters."""
 
 
 _MOST_COUNTS = 10_000_000  # counts of rows in resamples that are in memory at once
@@ -39,10 +40,12 @@ _MOST_COUNTS = 10_000_000  # counts of rows in resamples that are in memory at o
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """The bootstrap of a part: the number of resamples, and a seed of its own."""
+    """The bootstrap of a part."""
 
     resamples: int
+    """Number of resamples."""
     seed: tuple[int, ...]
+    """Seed of its own."""
 
     @classmethod
     def for_part(cls, name: str, options: StatisticsOptions) -> Bootstrap:

@@ -35,21 +35,22 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class GateEvidence:
-    """A generator, the challenger, less another, the reference, on the prompts or contests that a gate decides on.
-
-    `scored` is the mean of differences where both have a score, `penalised` that with all failures as the lowest score.
-    `items` is how many prompts the reference has; of both, `more_failures` says on how many of these it failed more often
-    than the other, `unjudged` how many could be judged again. `fell` counts prompts on which the score fell by more than
-    `LARGE_FALL`. `same_files`: all pictures of both are the same files.
-    """
+    """A generator, the challenger, less another, the reference, on the prompts or contests that a gate decides on."""
 
     scored: MeanOfDifferences
+    """Mean of differences where both have a score."""
     penalised: MeanOfDifferences
+    """The same with all failures as the lowest score."""
     items: int
+    """Number of prompts of the reference."""
     more_failures: tuple[int, int]
+    """Prompts on which each of both failed more often than the other."""
     unjudged: tuple[int, int]
+    """Prompts of each that could be judged again."""
     fell: int = 0
+    """Prompts on which the score fell by more than `LARGE_FALL`."""
     same_files: bool = False
+    """True where all pictures of both are the same files."""
 
 
 def gate_evidence(

@@ -41,7 +41,7 @@ class GeneratorImages:
         return [image for _, image in self.images]
 
     def with_value(self, breakdown: str, value: str) -> list[Observation]:
-        """The images that stand under a word of one of `BREAKDOWNS`."""
+        """The images that have a value of one of `BREAKDOWNS`."""
         return [image for part, image in self.images if value in BREAKDOWNS[breakdown](part, image)]
 
 
@@ -87,7 +87,7 @@ def named_with_part(side: GeneratorImages) -> GeneratorImages:
 
 
 def breakdown_values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
-    """The words of one of `BREAKDOWNS` that an image of any generator stands under, in the order in which they come."""
+    """The values of one of `BREAKDOWNS` that an image of any generator has, in the order in which they come."""
     return list(
         dict.fromkeys(
             value for side in judged for part, image in side.images for value in BREAKDOWNS[breakdown](part, image)

@@ -59,7 +59,7 @@ class RankedGenerator:
 
 @dataclass(frozen=True)
 class GeneratorRanking:
-    """Generators ranked by one aspect, over all prompts or those under one word of a heading (part, kind, category, tag).
+    """Generators ranked by one aspect, over all prompts or those of one value of a breakdown (part, kind, category, tag).
 
     `statistic` is the mean over prompts of what a prompt's images have: their mean, or the best of so many.
     """
@@ -78,7 +78,7 @@ def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanki
     """Rankings of a run's generators: by aspect, over all prompts and by part, kind, category and tag.
 
     Where prompts have several images, there is a second ranking by the best of so many as every generator has. Where
-    all images stand under one word of a heading, that heading has no rankings of its own.
+    all images have one value of a breakdown, that breakdown has no rankings of its own.
 
     Args:
         run: one judge's, of samples; contests are left out.
@@ -101,7 +101,7 @@ def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanki
 
 
 def _values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
-    """The words of a heading; none where one word says it all, as a part may that is also the kind."""
+    """The values of a breakdown; none where one value says it all, as a part may that is also the kind."""
     values = breakdown_values(judged, breakdown)
     if breakdown == "kind" and values == breakdown_values(judged, "part"):
         return []
@@ -171,7 +171,7 @@ def _ranked(
 def penalised_pair(
     images: Sequence[Sequence[Observation]], aspect: str, of_images: OfImages, first: int, second: int
 ) -> CommonSamplesStatistic:
-    """Two generators, by their places, on the prompts of which the second has a score, the first one's failures as the lowest."""
+    """Two generators, by their indices, on the prompts of which the second has a score, the first one's failures as the lowest."""
     if all(aspect in image.scores for image in images[first]):
         return CommonSamplesStatistic(0, reason="no failures")
     everything = apply_failure_policy([*images[first], *images[second]], (aspect,), StatisticsOptions("worst"))

@@ -44,7 +44,7 @@ class Headline:
     - `estimates` has one of each entrant by its label, on all that it scored; higher is better;
     - `compared` gives the statistic that their paired tests are of, each two on what both scored, under a failure policy;
     - `references` are what they stand beside: what people reach among themselves, answers that never look;
-    - `breakdowns` has the same statistic by kind, category or tag, whichever there are, under the name of that heading;
+    - `breakdowns` has the same statistic by kind, category or tag, whichever there are, under the name of that breakdown;
     - `ceiling` compares a row, by its label, with the annotators, None where there is nothing to compare;
     - `entrant` says what stands in the rows; `judge` whose scores they are, where the rows are no judges;
     - `statistic` names it in a word, as a sentence does before its number.

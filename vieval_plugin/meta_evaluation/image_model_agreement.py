@@ -69,7 +69,7 @@ class ImageModelRows:
     """A part's samples as they are compared, failed verdicts imputed, on some aspects.
 
     `judged` are the samples as they were judged, `name` is that of the part (`benchmark/part`) and joins the seed,
-    `added_last` the place of the rater whose O the published code adds last, from 0.
+    `added_last` the index of the annotator whose O the published code adds last, from 0.
     """
 
     judged: Sequence[Observation]

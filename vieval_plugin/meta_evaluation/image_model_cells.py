@@ -83,7 +83,7 @@ def numbers_by_image_model(
         benchmark: its name, part of the seed.
         parts: its parts in order; those that no run holds are left out, and what else runs hold comes last.
         runs: one a judge, labels all different.
-        added_last: by part, the place of the rater whose O the published code adds last, from 0.
+        added_last: by part, the index of the annotator whose O the published code adds last, from 0.
         options: what failed verdicts are, how many draws, the seed.
         rated: what people rated, for judges whose one score is compared with all of it.
 

@@ -43,7 +43,7 @@ def same_samples_tables(
         benchmark: its name, part of the seed.
         parts: its parts in order; those that not all judges of SC were run on are left out.
         runs: one a judge, labels all different.
-        added_last: by part, the place of the rater whose O the published code adds last, from 0.
+        added_last: by part, the index of the annotator whose O the published code adds last, from 0.
         options: how many draws, and the seed; failed verdicts are in no such table.
     """
     rating = [run for run in runs if ASPECT in run.aspects and not run.against_all]
@@ -260,7 +260,7 @@ PAPER = (
 class ByImageModel:
     """Agreement with human ratings, averaged over image models, by aspect.
 
-    `added_last` gives, by part, the place of the rater whose O a published computation adds last, from 0 (see
+    `added_last` gives, by part, the index of the annotator whose O a published computation adds last, from 0 (see
     `stats.agreement.annotator_mean`). `rated` is what people rated: a judge may have one score that is compared with all of
     it.
     """

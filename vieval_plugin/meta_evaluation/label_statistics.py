@@ -27,10 +27,10 @@ ASPECT = "SC"
 """The aspect that such benchmarks rate: how well an image fits its text."""
 
 FIRST_AND_SECOND = ((0,), (1,))
-"""The places of a pair of which people prefer one."""
+"""The positions of a pair of which people prefer one."""
 
 IMAGES_AND_TEXTS = ((0, 0), (0, 1), (1, 0), (1, 1))
-"""The places of two images with two texts: the image's number, the text's."""
+"""The positions of two images with two texts: the image's number, the text's."""
 
 Examples: TypeAlias = Mapping[str, Mapping[tuple[int, ...], Observation]]
 """Observations by example (their group) and place in it."""
@@ -79,14 +79,14 @@ class LabelRows:
         return [o.group for o in self.scored]
 
     def examples(self, positions: Sequence[tuple[int, ...]]) -> Examples:
-        """Return the examples that have all of these places."""
+        """Return the examples that have all of these positions."""
         examples: dict[str, dict[tuple[int, ...], Observation]] = defaultdict(dict)
         for o in self.scored:
             examples[o.group][o.place] = o
         return {name: by_position for name, by_position in examples.items() if set(positions) <= set(by_position)}
 
     def scores_at(self, examples: Examples, position: tuple[int, ...]) -> Floats:
-        """Return the scores at a place of each example."""
+        """Return the scores at a position of each example."""
         return np.array([by_position[position].scores[self.judged] for by_position in examples.values()], dtype=float)
 
 

@@ -23,23 +23,24 @@ _NOT_GUESSED = (*_NEVER_FILLED, Status.NO_IMAGE)
 
 @dataclass(frozen=True)
 class ContestObservation:
-    """A contest as the statistics see it, beyond an `Observation`: people's votes and the judge's, each as it has them.
-
-    `image_models` are those of the candidates in order. `judge_votes` maps an order (`forward`, `reverse`) to the
-    judge's vote, `preferences` an order to how much it prefers the first, in [-1, 1]; `scores` are those of each
-    candidate by aspect, `recorded` the same with the numbers that a log keeps apart, seen under `as_recorded` alone.
-    `rated` are people's ratings of each candidate by aspect, one value a rater, and empty where there are none.
-    `without_image` are the places of the candidates that are no image.
-    """
+    """A contest as the statistics see it, beyond an `Observation`."""
 
     image_models: tuple[str, ...]
+    """Those of the candidates in order."""
     votes: Votes
+    """People's votes."""
     judge_votes: Mapping[str, str] = field(default_factory=dict)
+    """The judge's vote by order (`forward`, `reverse`)."""
     preferences: Mapping[str, float] = field(default_factory=dict)
+    """Preference for the first candidate by order, in [-1, 1]."""
     scores: tuple[Mapping[str, float], ...] = ()
+    """Scores of each candidate by aspect."""
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
+    """People's ratings of each candidate by aspect, one value an annotator."""
     recorded: tuple[Mapping[str, float], ...] = ()
+    """Scores with the numbers that a log keeps apart, seen under `as_recorded` alone."""
     without_image: tuple[int, ...] = ()
+    """Indices of the candidates that are no image."""
 
 
 @dataclass(frozen=True)

@@ -20,19 +20,20 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 @dataclass(frozen=True)
 class Rating:
-    """Properties of a judge that a report depends on.
-
-    `aspects` are those it rates, `dimensions` further scores it gives, `grades` scores whose means are reported;
-    `intervals` says whether its scores may be known to an interval only, `repeats` how often each sample is judged,
-    `against_all` whether its one score is compared with every aspect that people rated.
-    """
+    """Properties of a judge that a report depends on."""
 
     aspects: tuple[str, ...]
+    """Aspects that it rates."""
     dimensions: tuple[str, ...] = ()
+    """Further scores that it gives."""
     grades: tuple[str, ...] = ()
+    """Scores whose means are reported."""
     intervals: bool = False
+    """True where its scores may be known to an interval only."""
     repeats: int = 1
+    """Verdicts of each sample."""
     against_all: bool = False
+    """True where its one score is compared with every aspect that people rated."""
 
     @classmethod
     def from_run(cls, run: Run) -> Rating:
@@ -49,29 +50,30 @@ class StatisticRows(Protocol):
 
 @dataclass(frozen=True)
 class Statistic:
-    """A statistic of a benchmark.
-
-    - `name` and `ending` make the name of its metric, `SC_fisher`; with `interval` the ends are metrics as well;
-    - `compute` makes it of the rows of a part; a `Computed` gets an interval by bootstrap, an `Estimate` stays as it is;
-    - `over_parts` makes that of a benchmark of those of its parts;
-    - `primary` marks that of its aspect by which judges are put in order, the one that a host's own table has room for;
-    - `aspect` is what is rated, as far as one is; `ends` are the lowest and highest value that it can have, `constant` is
-      that of a constant baseline, if it has one;
-    - `paired` is the test by which two judges are compared, None where there is none;
-    - `least_samples` is how many samples of an image model in a part it needs.
-    """
+    """A statistic of a benchmark."""
 
     name: str
+    """With `ending` the name of its metric, `SC_fisher`."""
     compute: Callable[[Any], Computed | Estimate]
+    """Makes it of the rows of a part; a `Computed` gets an interval by bootstrap, an `Estimate` stays as it is."""
     ending: str = "value"
+    """End of the name of its metric."""
     interval: bool = True
+    """True where the ends of its interval are metrics as well."""
     over_parts: Callable[[Sequence[Estimate]], Estimate] = mean_over_parts
+    """Makes that of a benchmark of those of its parts."""
     primary: bool = False
+    """True for that of its aspect by which judges are put in order."""
     aspect: str = ""
+    """The rated aspect, or empty."""
     ends: tuple[float, float] = (0.0, 1.0)
+    """Lowest and highest value that it can have."""
     constant: float | None = None
+    """Value of a constant baseline, None without one."""
     paired: PairedTestSpec | None = None
+    """Test by which two judges are compared, None without one."""
     least_samples: int = 1
+    """Number of samples of an image model in a part that it needs."""
 
     @property
     def title(self) -> str:
@@ -130,18 +132,20 @@ class Report(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """The estimates of a part, or several, by the name of their metric.
-
-    `statuses` counts samples by what became of them, `scored` those with a score, `exact` those of them whose scores
-    are known to the fourth decimal.
-    """
+    """The estimates of a part, or several."""
 
     statistics: tuple[Statistic, ...]
+    """The statistics."""
     estimates: Mapping[str, Estimate]
+    """Estimates by the name of their metric."""
     statuses: Mapping[Status, int]
+    """Number of samples by status."""
     options: StatisticsOptions
+    """Options of the statistics."""
     scored: int = 0
+    """Number of samples with a score."""
     exact: int = 0
+    """Number of those whose scores are known to the fourth decimal."""
 
     @property
     def total(self) -> int:

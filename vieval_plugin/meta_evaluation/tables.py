@@ -34,18 +34,20 @@ class Key:
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables to read of a benchmark's results, cells to compare, and more for programs, as JSON values.
-
-    `reasons` says of undefined cells why they are. `headlines` are the numbers that come before all tables, the default
-    first; `paper` says whose tables those with numbers are.
-    """
+    """A benchmark's results: tables to read, cells to compare, and more for programs, as JSON values."""
 
     tables: tuple[Table, ...]
+    """Tables to read."""
     cells: Mapping[Key, float]
+    """Every number."""
     document: Mapping[str, object] = field(default_factory=dict)
+    """JSON values for programs."""
     reasons: Mapping[Key, str] = field(default_factory=dict)
+    """Reasons why undefined cells are undefined."""
     headlines: tuple[Headline, ...] = ()
+    """Numbers that come before all tables, the default first."""
     paper: str = ""
+    """Origin of the numbered tables."""
 
 
 def number(value: Estimate | float | None, digits: int = 4, reason: str = "") -> str:
@@ -122,15 +124,16 @@ def _undefined(reason: str) -> str:
 
 @dataclass(frozen=True)
 class Printed:
-    """A table that somebody printed: by judge a value for each of the `statistics`, None where there is none.
-
-    `part` is the benchmark's, `source` says where it is printed, and what is to be known of how it came about.
-    """
+    """A table that somebody printed."""
 
     part: str
+    """The benchmark's."""
     statistics: tuple[str, ...]
+    """Names of the statistics."""
     values: Mapping[str, tuple[float | None, ...]]
+    """A value for each statistic by judge, None where there is none."""
     source: str
+    """Place where it is printed, and how it came about."""
 
 
 def printed_tables(printed: Sequence[Printed]) -> list[Table]:

@@ -40,17 +40,18 @@ NEVER_JUDGED = (Status.NOT_APPLICABLE, Status.MISSING)
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The pairs of candidates of some contests.
-
-    `observations` are the contests. All else has an entry a pair: the number of its contest, its two places in that
-    contest, shape (pairs, 2), what people said, and what it is drawn together with.
-    """
+    """The pairs of candidates of some contests."""
 
     observations: tuple[Observation, ...]
+    """The contests."""
     contest: Ints
+    """Number of each pair's contest."""
     indices: Ints
+    """Its two indices in that contest, shape (pairs, 2)."""
     human: Ints
+    """Code of what people said."""
     groups: tuple[str, ...]
+    """Cluster of each pair."""
 
     @property
     def sizes(self) -> Ints:
@@ -214,15 +215,16 @@ TIE_HANDLINGS: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """A judge's answer to each pair: a code by tie handling, or why there is none.
-
-    `bounds` are the codes with thresholds that are best on these very pairs, for answers that need thresholds.
-    """
+    """A judge's answers to pairs."""
 
     pairs: Pairs
+    """The pairs."""
     codes: Mapping[VoteScheme, Ints]
+    """A code for each pair by tie handling."""
     why: Mapping[VoteScheme, str] = field(default_factory=dict)
+    """Reason why there is none, by tie handling."""
     bounds: Mapping[VoteScheme, Ints] = field(default_factory=dict)
+    """Codes with thresholds that are best on these very pairs, for answers that need thresholds."""
 
     @property
     def complete(self) -> frozenset[str]:

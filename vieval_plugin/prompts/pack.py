@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import UndefinedError, meta, nodes
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
+from vieval_plugin.prompts.scale import Replies
 from vieval_plugin.text.untrusted import exists, path_of
 
 if TYPE_CHECKING:  # pydantic's, which no judge needs
@@ -23,71 +23,45 @@ REMINDER = "reminder.jinja"
 _KEY = re.compile(r"[\"']([A-Za-z_]\w*)[\"']\s*:")
 _OPTIONAL = ("defined", "undefined", "d", "default")
 
-Replies: TypeAlias = Literal[
-    "json", "free_json", "markdown", "labels", "lines", "number", "expected", "two_way", "four_way"
-]
-"""What the answers to a pack look like: `json` is as the judge's schemas have it, `free_json` as the pack itself says."""
-Combination: TypeAlias = Literal["min", "mean", "product", "geometric_mean"]
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Mapping of a number to a score in [0, 1] that is better the higher it is.
-
-    `linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike. `sigmoid`: a half at
-    `low`, and 0.73 at `high`; no two numbers are alike. With `better` "lower", less is better.
-
-    >>> Scale("linear", 0, 8)(6), Scale("linear", 0, 8, "lower")(6)
-    (0.75, 0.25)
-    >>> Scale("sigmoid", 0, 1)(0)
-    0.5
-    """
-
-    kind: Literal["linear", "sigmoid"]
-    low: float
-    high: float
-    better: Literal["higher", "lower"] = "higher"
-
-    def __call__(self, value: float) -> float:
-        position = (value - self.low) / (self.high - self.low)
-        if self.better == "lower":
-            position = 1 - position if self.kind == "linear" else -position
-        if self.kind == "linear":
-            return min(max(position, 0.0), 1.0)
-        # the same either way, and neither overflows
-        return 1 / (1 + math.exp(-position)) if position >= 0 else math.exp(position) / (1 + math.exp(position))
-
 
 @dataclass(frozen=True)
 class PackQuestion:
-    """Question of a prompt pack: its template, the roles of its images in order, what its sub-scores mean."""
+    """Question of a prompt pack."""
 
     template: str
+    """Template that asks it."""
     images: tuple[str, ...]
+    """Roles of its images, in order."""
     scores: tuple[str, ...]
+    """Meanings of its sub-scores."""
 
 
 @dataclass(frozen=True)
 class Pack:
-    """A loaded pack. `hash` covers the manifest and every template, so that a changed word shows in results.
-
-    `name` is that of its judge too, where it describes one. `settings` are those that it words, empty for all. `replies`
-    says what its answers look like: servers are asked to enforce JSON only where they are `json`. `tools` maps the names
-    by which it calls tools to theirs. `path` is its manifest's. `reminders` is the user's option of that name: how often a
-    reply that cannot be read is asked again, with the error.
-    """
+    """Prompt pack that was loaded."""
 
     name: str
+    """Name, which is that of its judge too where it describes one."""
     judge: str
+    """Judge that it words."""
     settings: tuple[str, ...]
+    """Settings that it words; empty for all."""
     hash: str
+    """Hash of the manifest and every template, so that a changed word shows in results."""
     questions: Mapping[str, PackQuestion]
+    """Questions by name."""
     environment: PackEnvironment
+    """Its templates."""
     path: Path
+    """Path of its manifest."""
     manifest: Manifest
+    """Its manifest."""
     replies: Replies = "json"
+    """Form of its answers: servers are asked to enforce JSON only where it is `json`."""
     tools: Mapping[str, str] = field(default_factory=dict)
+    """Names of tools by the names that it calls them."""
     reminders: int = 1
+    """How often an unreadable reply is asked again, with the error: the user's option."""
 
     @property
     def most_images(self) -> int:

@@ -298,11 +298,7 @@ def is_private(host: str) -> bool:
     >>> is_private("127.0.0.1"), is_private("8.8.8.8"), is_private("localhost")
     (True, False, False)
     """
-    try:
-        ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return not is_public(host)
+    return _ip_address(host) is not None and not is_public(host)
 
 
 def is_public(address: str) -> bool:
@@ -311,9 +307,12 @@ def is_public(address: str) -> bool:
     >>> is_public("192.168.0.1"), is_public("fe80::1%eth0"), is_public("8.8.8.8")
     (False, False, True)
     """
+    ip = _ip_address(address)
+    return ip is not None and (getattr(ip, "ipv4_mapped", None) or ip).is_global and not ip.is_multicast
+
+
+def _ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
+        return ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
-        return False
-    mapped = getattr(parsed, "ipv4_mapped", None)
-    return (mapped or parsed).is_global and not parsed.is_multicast
+        return None

@@ -52,7 +52,12 @@ def hub_table(location: str) -> InputTable:
         raise VievalError(f"{location}: name one of its splits: {abbreviated([f'{name}:{split}' for split in splits])}")
     dataset = splits[split or next(iter(splits))]
     table = arrow_table([Path(file["filename"]) for file in dataset.cache_files])
-    return replace(table, name=location, roots=_cache_folders())
+    # the folders in which the libraries of the hub keep what they fetched, images included
+    from datasets import config
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    folders = (config.HF_DATASETS_CACHE, config.DOWNLOADED_DATASETS_PATH, HF_HUB_CACHE)
+    return replace(table, name=location, roots=tuple(map(Path, folders)))
 
 
 def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
@@ -84,12 +89,3 @@ def unreachable() -> str:
 def one_line(error: BaseException) -> str:
     """An error of others in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
-
-
-def _cache_folders() -> tuple[Path, ...]:
-    """The folders in which the libraries of the hub keep what they fetched, images included."""
-    import datasets
-    from huggingface_hub import constants
-
-    config = datasets.config
-    return tuple(map(Path, (config.HF_DATASETS_CACHE, config.DOWNLOADED_DATASETS_PATH, constants.HF_HUB_CACHE)))

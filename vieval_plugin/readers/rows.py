@@ -149,6 +149,16 @@ def read_lines(path: Path, advice: str) -> list[Row]:
     return rows
 
 
+def rows_by_uid(rows: Iterable[Row]) -> dict[str, Row]:
+    """Rows by their `id`; VievalError where two have the same."""
+    by_uid: dict[str, Row] = {}
+    for row in rows:
+        uid = row.uid("id")
+        if by_uid.setdefault(uid, row) is not row:
+            raise VievalError(f"{row.where} repeats id {uid}; correct the file")
+    return by_uid
+
+
 def read_table(path: Path, columns: Sequence[str], advice: str, delimiter: str = ",") -> list[Row]:
     """The rows of a CSV file that has these columns."""
     reader = csv.reader(io.StringIO(_read(path, advice), newline=""), delimiter=delimiter)

@@ -112,6 +112,8 @@ def frame_numbers(times: Sequence[int | None], last: int | None, count: int) -> 
 
 
 def _extract(video: Path, to: Path, count: int) -> None:
+    import PIL.Image
+
     times: list[int | None] = []
     last = None
     with _decoding(video) as frames:
@@ -127,7 +129,10 @@ def _extract(video: Path, to: Path, count: int) -> None:
     with _decoding(video) as frames:  # a second time, as pixels of all frames may not fit in memory
         for number, frame in enumerate(frames):
             if number in numbers:
-                bodies[number] = _jpeg(frame)
+                picture = PIL.Image.fromarray(frame.to_ndarray(format="rgb24"))
+                body = io.BytesIO()
+                picture.rotate(frame.rotation, expand=True).save(body, "JPEG", quality=_QUALITY, subsampling=0)
+                bodies[number] = body.getvalue()
             if number >= numbers[-1]:
                 break
     for index, number in enumerate(numbers):
@@ -150,14 +155,3 @@ def _decoding(video: Path) -> Iterator[Iterator[VideoFrame]]:
             yield container.decode(stream)
     except av.error.FFmpegError as error:
         raise _UnreadableError(f"cannot be decoded ({error.strerror})") from None
-
-
-def _jpeg(frame: VideoFrame) -> bytes:
-    import PIL.Image
-
-    picture = PIL.Image.fromarray(frame.to_ndarray(format="rgb24"))
-    if frame.rotation:
-        picture = picture.rotate(frame.rotation, expand=True)
-    body = io.BytesIO()
-    picture.save(body, "JPEG", quality=_QUALITY, subsampling=0)
-    return body.getvalue()

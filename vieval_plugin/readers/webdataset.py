@@ -196,7 +196,10 @@ def _cells(
             elif suffix == "txt":
                 cells[column or "text"] = content.decode()
             elif suffix == "json" and not column:
-                cells |= _entries(content)
+                document = read_json(content)
+                if not isinstance(document, dict):
+                    raise ValueError("not a JSON object")
+                cells |= {name: value for name, value in document.items() if _is_cell(value)}
         except ValueError:
             if broken is None:
                 raise ValueError(f"{member.key}.{member.name} is not readable as UTF-8 or JSON") from None
@@ -204,13 +207,6 @@ def _cells(
     return cells
 
 
-def _entries(content: bytes) -> dict[str, Any]:
-    document = read_json(content)
-    if not isinstance(document, dict):
-        raise ValueError("not a JSON object")
-    return {
-        name: value
-        for name, value in document.items()
-        if isinstance(value, (str, int, float))
-        or (isinstance(value, list) and value and all(isinstance(text, str) for text in value))
-    }
+def _is_cell(value: Any) -> bool:
+    is_texts = isinstance(value, list) and value and all(isinstance(text, str) for text in value)
+    return isinstance(value, (str, int, float)) or bool(is_texts)

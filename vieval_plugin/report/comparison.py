@@ -121,7 +121,7 @@ def protocol(options: StatisticsOptions) -> str:
 
 
 def write_comparison(comparisons: Sequence[BenchmarkComparison], folder: Path, options: StatisticsOptions) -> None:
-    """Write the numbers as `comparison_judges.csv`, `comparison_pairs.csv` and `comparison.json` to the folder `out`."""
+    """Write the numbers as `comparison_judges.csv`, `comparison_pairs.csv` and `comparison.json` to a folder."""
     document = {
         "failures": options.policy,
         "missing_ratings": options.missing_ratings,

@@ -267,7 +267,7 @@ def protocol(options: StatisticsOptions) -> str:
 
 
 def write_ranking(report: RankReport, folder: Path, options: StatisticsOptions) -> None:
-    """Write `FILES` to the folder `out`: the tables to read, and every number once more for programs."""
+    """Write `FILES` to a folder: the tables to read, and every number once more for programs."""
     tables = [
         *(table for member in report.corrected for table in corrected_tables(member)),
         *ranking_tables(report.shown_generators, {(c.ranking.benchmark, c.ranking.judge) for c in report.corrected}),

@@ -120,7 +120,7 @@ def main_tables(ranking: GeneratorRanking, rankings: Sequence[GeneratorRanking])
 def ranking_tables(
     rankings: Sequence[GeneratorRanking], corrected: Collection[tuple[str, JudgeName]] = ()
 ) -> list[Table]:
-    """For each judge: its ranking by each aspect, pairs, and the default aspect under the words of each heading.
+    """For each judge: its ranking by each aspect, pairs, and the default aspect by the values of each breakdown.
 
     Args:
         rankings: of judges, without corrections.
@@ -353,7 +353,7 @@ def _pairs(ranking: GeneratorRanking) -> Table:
 
 
 def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
-    """A row a word, a column a generator, of what is a plain mean; too many of either are in the files alone."""
+    """A row a value, a column a generator, of what is a plain mean; too many of either are in the files alone."""
     tables = []
     for (breakdown, statistic), members in _grouped(rankings, "breakdown", "statistic").items():
         names = list(dict.fromkeys(generator.generator for ranking in members for generator in ranking.generators))

@@ -39,7 +39,7 @@ def page(title: str, nodes: Sequence[Node], unfolded: int, images_to: Path | Non
 
 
 def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
-    """A page of traces for each part of each stepwise judge's run, in the folder `traces` of `out`.
+    """A page of traces for each part of each stepwise judge's run, in the folder `traces` of a report.
 
     VievalError where there is none, or where the samples cannot be found.
     """

@@ -56,7 +56,7 @@ def write_report(
     training_records: Sequence[Path] = (),
     ratings: HumanRatings | None = None,
 ) -> WrittenReport:
-    """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`.
+    """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to a folder.
 
     Cells are compared with printed ones if asked. What an earlier report wrote there and this one does not is removed.
 

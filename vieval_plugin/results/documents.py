@@ -1,4 +1,8 @@
-"""The JSON of verdicts and targets -> records; what older versions wrote is brought up to date first."""
+"""The JSON of verdicts and targets -> records.
+
+What is no document of this version is a VievalError. One whose fields are not as they were written is the ValueError,
+KeyError, TypeError or AttributeError that it comes to, which readers of files catch with the file and the line.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from vieval_plugin.config.section import redacted_options
 from vieval_plugin.errors import UPGRADE, VievalError
@@ -72,21 +76,18 @@ def _target(text: str) -> tuple[SampleId, Sample | None, Mapping[str, Any]]:
     Cached, because all judges of a benchmark have the same targets.
     """
     document = _document(text, "ratings")
-    try:
-        identity = _ID.validate_python(document["id"])
-        fields = {
-            "ratings": _ratings(document["ratings"]),
-            "rated": tuple(map(_ratings, document.get("rated", ()))),
-            **{name: str(document[name]) for name in ("kind", "group")},
-            "place": tuple(map(int, document["place"])),
-            "tags": tuple(map(str, document["tags"])),
-            "votes": _VOTES.validate_python(document["votes"]) if "votes" in document else None,
-            "candidates": tuple(map(_ID.validate_python, document.get("candidates", ()))),
-            "category": str(document.get("category", "")),
-        }
-        return identity, _conditions(identity, document), fields
-    except (ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise VievalError(f"not a VIEval target ({_brief(error)})") from None
+    identity = _ID.validate_python(document["id"])
+    fields = {
+        "ratings": _ratings(document["ratings"]),
+        "rated": tuple(map(_ratings, document.get("rated", ()))),
+        **{name: str(document[name]) for name in ("kind", "group")},
+        "place": tuple(map(int, document["place"])),
+        "tags": tuple(map(str, document["tags"])),
+        "votes": _VOTES.validate_python(document["votes"]) if "votes" in document else None,
+        "candidates": tuple(map(_ID.validate_python, document.get("candidates", ()))),
+        "category": str(document.get("category", "")),
+    }
+    return identity, _conditions(identity, document), fields
 
 
 def _ratings(by_aspect: Mapping[str, Any]) -> Mapping[str, tuple[float, ...]]:
@@ -105,15 +106,12 @@ def _rating(value: Any) -> float:
 def read_unjudged(response: str, target: str) -> Unjudged:
     """An image that a run made and did not judge, from a host's response and target; VievalError for anything else."""
     responded, document = _document(response, "made"), _document(target, "images")
-    try:
-        identity, targeted = _ID.validate_python(responded["id"]), _ID.validate_python(document["id"])
-        conditions = _conditions(targeted, document)
-        judge_fields = {name: str(responded[name]) for name in ("judge", "setting", "reason")}
-        findings = tuple(map(str, responded["findings"]))
-        status = Status(responded.get("status", Status.NO_IMAGE))
-        generation = _generation_of(responded)
-    except (ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise VievalError(f"not an image that VIEval had made ({_brief(error)})") from None
+    identity, targeted = _ID.validate_python(responded["id"]), _ID.validate_python(document["id"])
+    conditions = _conditions(targeted, document)
+    judge_fields = {name: str(responded[name]) for name in ("judge", "setting", "reason")}
+    findings = tuple(map(str, responded["findings"]))
+    status = Status(responded.get("status", Status.NO_IMAGE))
+    generation = _generation_of(responded)
     if conditions is None or generation is None or targeted != replace(identity, image_model="", draw=0):
         raise VievalError(f"response and target name different samples ({identity} and {targeted})")
     sample = _generated_sample(conditions, identity, generation)
@@ -143,14 +141,8 @@ def _generated_sample(conditions: Sample, identity: SampleId, generation: Genera
 
 
 def _response(document: Mapping[str, Any]) -> tuple[SampleId, Verdict, Provenance]:
-    try:
-        return (
-            _ID.validate_python(document["id"]),
-            read_verdict(document["verdict"]),
-            read_provenance(document["provenance"]),
-        )
-    except (ValidationError, KeyError) as error:
-        raise VievalError(f"not a VIEval verdict ({_brief(error)})") from None
+    identity = _ID.validate_python(document["id"])
+    return identity, read_verdict(document["verdict"]), read_provenance(document["provenance"])
 
 
 def read_verdict(document: Mapping[str, Any]) -> Verdict:
@@ -193,10 +185,3 @@ def current(document: dict[str, Any]) -> dict[str, Any]:
             f"written by another version of VIEval (schema {written}, this one reads {SCHEMA}); {UPGRADE}"
         )
     return document
-
-
-def _brief(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return f"{type(error).__name__}: {error}"

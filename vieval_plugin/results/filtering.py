@@ -41,12 +41,16 @@ _LIMITS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class FilteredRows:
-    """Counts of a data set that was filtered: verdicts, those that passed, and the files that were written."""
+    """Counts of a data set that was filtered."""
 
     verdicts: int
+    """Verdicts."""
     passed: int
+    """Verdicts that passed."""
     files: int
+    """Files that were written."""
     note: str = ""
+    """Line on a run that is not complete."""
 
 
 def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: bool = False) -> FilteredRows:

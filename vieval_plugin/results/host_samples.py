@@ -78,7 +78,7 @@ def _first_source(path: Path) -> Source | None:
         with path.open(encoding="utf-8") as file:
             row = read_json(file.readline())
         return source_of(read_response(responses_of(row)[0])[2])
-    except (OSError, ValueError, KeyError, TypeError, IndexError, VievalError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, VievalError):
         return None
 
 
@@ -102,8 +102,9 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
             judged = [read_record(response, row["target"]) for response in responses_of(row)]
             spent = zip_longest(judged, _tokens(row)[: len(judged)])
             records.append(tuple(replace(record, tokens=tokens, summary=summary) for record, tokens in spent))
-        except (ValueError, KeyError, TypeError, VievalError) as error:
-            reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
+            text = " ".join(str(error).split())[:300]
+            reason = f"{text} is missing" if isinstance(error, KeyError) else text
             is_sample = isinstance(row, dict) and {"images", "texts"} <= row.keys()
             hint = "; these are samples: judge them with `vieval score`" if is_sample else ""
             raise VievalError(f"{path}: line {number} is no result of VIEval ({reason}){hint}") from None

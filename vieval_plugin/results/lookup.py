@@ -32,10 +32,12 @@ _prepared: dict[str, PreparedJudge] = {}
 
 @dataclass(frozen=True)
 class Lookup:
-    """Records, whose samples are in them, in the rows that they name or in the data folder, and notes on what they are of."""
+    """Records of results that samples are looked up for."""
 
     records: tuple[Record, ...]
+    """Records, whose samples are in them, in the rows that they name or in the data folder."""
     notes: tuple[str, ...] = ()
+    """Lines on what they are of."""
 
     def find(self, name: str, judge: str | None = None) -> Record:
         """The record whose id is or ends in `name`, else whose file is called so; VievalError names those it could be.

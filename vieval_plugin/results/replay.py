@@ -32,16 +32,19 @@ Verdicts: TypeAlias = dict[SampleId, tuple[Recorded, ...]]
 
 @dataclass(frozen=True)
 class Recording:
-    """A judge's verdicts by sample or contest, one for each time it was judged; without provenance for authors' logs.
+    """A judge's recorded verdicts.
 
     A contest of which nothing is recorded is answered by what is recorded of its candidates, put together.
-    `unread_lines` says of which lines nothing could be read.
     """
 
     source: Path
+    """File or folder."""
     judge: str
+    """Name of the judge."""
     verdicts: Mapping[SampleId, tuple[Recorded, ...]]
+    """Verdicts by sample or contest, one for each time it was judged; without provenance for authors' logs."""
     unread_lines: tuple[str, ...] = ()
+    """Lines of which nothing could be read, with the reason."""
 
     @cached_property
     def covered(self) -> frozenset[str]:
@@ -226,8 +229,9 @@ def _read_samples(stamps: tuple[tuple[Path, int, int], ...]) -> tuple[dict[str, 
             try:
                 parsed = [read_response(response) for response in responses_of(read_json(line))]
                 identity, _, provenance = parsed[0]
-            except (ValueError, KeyError, TypeError, IndexError, VievalError) as error:
-                unread_lines.append(f"{path}: line {number} holds no recorded verdict ({error})")
+            except (ValueError, KeyError, TypeError, AttributeError, IndexError, VievalError) as error:
+                reason = " ".join(str(error).split())[:200]
+                unread_lines.append(f"{path}: line {number} holds no recorded verdict ({reason})")
                 continue
             recorded = tuple((verdict, provenance_of_verdict) for _, verdict, provenance_of_verdict in parsed)
             verdicts.setdefault(provenance.judge, {})[identity] = recorded

@@ -21,15 +21,16 @@ from vieval_plugin.run.verdict_log import PARTIAL
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of some results, a line for each of their files that could not be read, and notes on what was left out.
-
-    `totals` are counts over all verdicts of folders of shards, of which the runs may have a sample.
-    """
+    """The runs of some results."""
 
     runs: tuple[Run, ...]
+    """The runs."""
     unreadable: tuple[str, ...] = ()
+    """A line for each file that could not be read."""
     notes: tuple[str, ...] = ()
+    """Lines on what was left out."""
     totals: tuple[FolderTotals, ...] = ()
+    """Counts over all verdicts of folders of shards, of which the runs may have a sample."""
 
 
 def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False) -> Results:

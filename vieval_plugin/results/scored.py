@@ -25,15 +25,16 @@ _MOST_STEPS = 4  # lines below an image's scores
 
 @dataclass
 class Scored:
-    """Verdicts of one or several judges as they are counted: of each run its judge and a summary, and what all cost.
-
-    `judged` counts verdicts of judges that were asked, `bad_rows` those on rows that nobody could judge.
-    """
+    """Verdicts of one or several judges as they are counted."""
 
     summaries: dict[str, tuple[str, ScoreSummary]] = field(default_factory=dict)
+    """Judge and summary of each run."""
     progress: Progress = field(default_factory=Progress)
+    """Cost and statuses of all."""
     judged: int = 0
+    """Verdicts of judges that were asked."""
     bad_rows: int = 0
+    """Verdicts on rows that nobody could judge."""
 
     @property
     def any_scores(self) -> bool:

@@ -29,11 +29,14 @@ OTHER_MODELS = "(others)"
 
 @dataclass
 class ScoreTotals:
-    """Totals of a score: how many there are, their sum, and a histogram whose first bin is below 0."""
+    """Totals of a score."""
 
     scored: int = 0
+    """Number of scores."""
     sum: float = 0.0
+    """Their sum."""
     histogram: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS + 1, np.int64))
+    """Scores by bin, of which the first is below 0."""
 
     def add(self, scores: NDArray[np.float64]) -> None:
         """Count scores, of which NaN is none."""
@@ -47,18 +50,22 @@ class ScoreTotals:
 
 @dataclass
 class ModelTotals:
-    """Totals of an image model: verdicts by status, and those of each score."""
+    """Totals of an image model."""
 
     statuses: Counter[str] = field(default_factory=Counter)
+    """Verdicts by status."""
     scores: dict[str, ScoreTotals] = field(default_factory=dict)
+    """Totals by score."""
 
 
 @dataclass(frozen=True)
 class FolderTotals:
-    """Counts over all verdicts of a folder of shards, by image model."""
+    """Counts over all verdicts of a folder of shards."""
 
     path: Path
+    """The folder."""
     by_model: dict[str, ModelTotals]
+    """Totals by image model."""
 
     @property
     def verdicts(self) -> int:
@@ -68,11 +75,14 @@ class FolderTotals:
 
 @dataclass(frozen=True)
 class ShardSample:
-    """Records of a folder of shards, counts over all its verdicts, and lines on what the records are of all."""
+    """A random sample of a folder of shards."""
 
     records: tuple[Record, ...]
+    """Records of the sample."""
     totals: FolderTotals
+    """Counts over all verdicts."""
     notes: tuple[str, ...]
+    """Lines on what the records are of all."""
 
 
 def sample_shards(path: Path, partial: bool = False, max_prompts: int = MOST_PROMPTS) -> ShardSample:

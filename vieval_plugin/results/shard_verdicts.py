@@ -30,11 +30,14 @@ _MOST_EXAMPLES = 5
 
 @dataclass(frozen=True)
 class VerdictFolder:
-    """A folder of shards that is read: its plan, and of each shard that is done its file and its number there."""
+    """A folder of shards that is read."""
 
     folder: ShardFolder
+    """The folder."""
     plan: Plan
+    """Its plan."""
     entries: Mapping[str, tuple[str, int]]
+    """File of each shard that is done, and its number there."""
 
     @property
     def note(self) -> str:

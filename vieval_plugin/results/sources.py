@@ -16,15 +16,16 @@ _LONGEST = 60
 
 
 class Source(NamedTuple):
-    """Identity of a run: its label or else its backbone, judge, settings, and all that may change an answer.
-
-    `details` are pairs of a name and a value in words: prompt pack, sampling, options of the judge.
-    """
+    """Identity of a run."""
 
     name: str
+    """Its label, or else its backbone."""
     judge: str
+    """Its judge."""
     settings: tuple[str, ...]
+    """Settings of the judge."""
     details: Details
+    """Names and values of all else that may change an answer: prompt pack, sampling, options of the judge."""
 
 
 def source_of(provenance: Provenance, label: str = "") -> Source:

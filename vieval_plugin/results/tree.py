@@ -18,16 +18,24 @@ from vieval_plugin.text.yaml_json import read_json
 
 @dataclass
 class Node:
-    """A step, or what several steps have in common; `question_images` are its question's, `answer_image` is a tool's."""
+    """A step, or the steps below a path."""
 
     title: str
+    """Title."""
     status: Status | None = None
+    """Status of the step."""
     scores: tuple[float, ...] = ()
+    """Its scores."""
     lines: tuple[str, ...] = ()
+    """Its answer in lines."""
     question: str = ""
+    """Its question."""
     question_images: tuple[Image, ...] = ()
+    """Images of the question."""
     answer_image: Image | None = None
+    """Image that a tool answered with."""
     children: list[Node] = field(default_factory=list)
+    """Nodes below it."""
 
 
 def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:

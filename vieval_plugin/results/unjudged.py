@@ -34,14 +34,14 @@ _EDITS = ("tie", "mie")
 
 @dataclass(frozen=True)
 class UnjudgedRun:
-    """The images of a run, those that there are not decided already, and the judge and setting that its tasks name.
-
-    Both are empty for tasks that name none.
-    """
+    """The images of a run that are to be judged."""
 
     source: SampleSource
+    """The images, those that there are not decided already."""
     judge: str
+    """Judge that its tasks name; empty where they name none."""
     setting: str
+    """Its setting."""
 
 
 def is_run(path: Path) -> bool:
@@ -81,8 +81,9 @@ def load_unjudged(path: Path, options: Config, kind: str | None = None) -> Unjud
                     judges[judge_and_setting] = None
                     rows.append(row)
             except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
+                reason = " ".join(str(error).split())[:200]
                 raise VievalError(
-                    f"{file}: line {number} is no image that is to be judged ({error}); what is judged here is a run in "
+                    f"{file}: line {number} is no image that is to be judged ({reason}); what is judged here is a run in "
                     "which a generator made images, such as generate_* tasks with --predict_only"
                 ) from None
     if not rows:

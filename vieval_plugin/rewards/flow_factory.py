@@ -20,15 +20,19 @@ _OF_JUDGE = ("model", "base_url", "setting", "scorer", "options")
 _OF_BACKBONE = ("num_concurrent", "timeout", "patience", "temperature")
 
 
-class JudgeRewardModel(PointwiseRewardModel):  # type: ignore[misc]  # of a package without types
-    """The score of a judge, an image at a time."""
+class _Opened:
+    """A reward that its configuration names."""
 
     required_fields = ("prompt", "image")
     use_tensor_inputs = False
 
     def __init__(self, config: Any, accelerator: Any) -> None:
-        super().__init__(config, accelerator)
+        super().__init__(config, accelerator)  # type: ignore[call-arg]  # of the class beside it
         self.reward = _opened(config)
+
+
+class JudgeRewardModel(_Opened, PointwiseRewardModel):  # type: ignore[misc]  # of a package without types
+    """The score of a judge, an image at a time."""
 
     def __call__(
         self, prompt: Sequence[str], image: Any = None, video: Any = None, condition_images: Any = None, **unused: Any
@@ -37,18 +41,14 @@ class JudgeRewardModel(PointwiseRewardModel):  # type: ignore[misc]  # of a pack
         return RewardModelOutput(rewards=numbers(_values(self.reward, prompt, image, video, condition_images)))
 
 
-class JudgeGroupRewardModel(GroupwiseRewardModel):  # type: ignore[misc]  # of a package without types
+class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc]  # of a package without types
     """The score of a judge, or the share of wins of one that compares, for all images of a prompt together.
 
     `on_failure: neutral` in its configuration gives a failed image the mean of the others, up to `max_imputed` of a group.
     """
 
-    required_fields = ("prompt", "image")
-    use_tensor_inputs = False
-
     def __init__(self, config: Any, accelerator: Any) -> None:
         super().__init__(config, accelerator)
-        self.reward = _opened(config)
         self.neutral = _setting(config, "on_failure") == "neutral"
         max_imputed = _setting(config, "max_imputed")
         self.max_imputed = 0.1 if max_imputed is None else float(max_imputed)

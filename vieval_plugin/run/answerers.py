@@ -104,14 +104,12 @@ class MetricAnswerer:
 
 @dataclass(frozen=True)
 class BatchAnswerer:
-    """A host's function that answers all questions of a batch step in one call.
-
-    `make_answer` makes it for a run, from the jobs, the store of replies (None for none) and what counts calls.
-    Without `keeps_replies` the store stays closed: replies could not be told from those of another model.
-    """
+    """A host's function that answers all questions of a batch step in one call."""
 
     make_answer: Callable[[Sequence[Job], Store | None, Usage], AnswerBatch]
+    """Make it for a run, from the jobs, the store of replies (None for none) and the counter of calls."""
     keeps_replies: bool = True
+    """Replies are stored; not where they could not be told from those of another model."""
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge in batch steps, under the host's own progress bar; see `Answerer.judge`."""
@@ -127,9 +125,13 @@ class InProcessBackend(Protocol):
     """A model in this process, such as `VLLMBackend` or `TransformersBackend`."""
 
     model: str
+    """Name of the model."""
     usage: Usage
+    """Counter of calls and tokens."""
     store: Store | None
+    """Store of replies; None for none."""
     sampling: Sampling
+    """Sampling of answers."""
 
     def answer(self, questions: list[tuple[int, Question]], repeats: Sequence[int]) -> list[Reply]:
         """Replies to questions, in order; each comes with its program's number, an index into `repeats`."""
@@ -175,14 +177,13 @@ class EngineAnswerer:
 
 @dataclass(frozen=True)
 class CallAnswerer:
-    """A host's function that answers one question, each sample at its own pace.
-
-    `make_answer` makes it for a run, from the store of replies (None for none) and what counts calls; it is given a
-    question and the job's repeat. It is called in as many `threads` at once, or with 0 in the caller's own thread.
-    """
+    """A host's function that answers one question, each sample at its own pace."""
 
     make_answer: Callable[[Store | None, Usage], Callable[[Question, int], Reply]]
+    """Make it for a run, from the store of replies (None for none) and the counter of calls; it is given a question and the job's
+    repeat."""
     threads: int = 0
+    """Calls at once, each in a thread; with 0 it is called in the caller's own."""
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge question by question; see `Answerer.judge`."""

@@ -73,29 +73,32 @@ _SECONDS, _TOKENS, _JUDGING = "generation_seconds", "generation_tokens", "judgin
 
 @dataclass(frozen=True)
 class Answer:
-    """A generator's answer: the image files that it names, its text, and what making them cost, by name.
-
-    `status` is what an image has that is not there.
-    """
+    """A generator's answer."""
 
     images: tuple[Path, ...]
+    """Image files that it names."""
     text: str = ""
+    """Its text."""
     cost: Mapping[str, float] | None = None
+    """Cost of making the images, by name."""
     status: Status = Status.NO_IMAGE
+    """Status of an image that is not there."""
 
 
 @dataclass(frozen=True)
 class GeneratedImage:
-    """An image to judge, or the lack of one: the sample, how it was made, what was found.
-
-    `reason` says why there is no image, and `status` in which way.
-    """
+    """An image to judge, or the lack of one."""
 
     sample: Sample
+    """The sample."""
     generation: Generation
+    """Making of the image."""
     reason: str = ""
+    """Reason why there is no image; empty where there is one."""
     findings: tuple[str, ...] = ()
+    """Findings on the answer."""
     status: Status = Status.NO_IMAGE
+    """Status of a sample without its image."""
 
 
 def read_answer(text: str, number: int) -> Answer:

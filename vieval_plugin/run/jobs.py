@@ -19,11 +19,14 @@ from vieval_plugin.text.escaping import say
 
 @dataclass(frozen=True)
 class Job:
-    """A sample or contest to judge; `repeat` numbers verdicts of the same."""
+    """A sample or contest to judge."""
 
     judged: Judged
+    """The sample or contest."""
     judge: PreparedJudge
+    """Its judge."""
     repeat: int = 0
+    """Number among verdicts on the same, from 0."""
 
 
 class JobsSplitByCandidate:

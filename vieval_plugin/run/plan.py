@@ -39,31 +39,40 @@ def is_planned() -> bool:
 
 @dataclass(frozen=True)
 class Spent:
-    """The cost of judging one sample: questions, tokens (NaN where nobody says), seconds of calls, and what was stored."""
+    """The cost of judging one sample."""
 
     questions: float
+    """Questions of a model."""
     input_tokens: float
+    """Tokens in; NaN where nobody says."""
     output_tokens: float
+    """Tokens out; NaN where nobody says."""
     seconds: float
+    """Seconds of calls."""
     cached: int = 0
+    """Answers that were in the store."""
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """The costs of a few of `samples`, drawn by `seed`: the first, which also opens connections, and the others.
-
-    `wall` is how long the others took together, in seconds; `statuses` are those of all verdicts, `reason` is the first
-    failure's.
-    """
+    """The costs of a few samples of a run."""
 
     judge: str
+    """Name of the judge."""
     seed: int
+    """Seed that they were drawn by."""
     samples: int
+    """Samples of the run."""
     first: Spent
+    """Cost of the first, which also opens connections."""
     further: tuple[Spent, ...]
+    """Costs of the others."""
     wall: float
+    """Seconds that the others took together."""
     statuses: Counter[Status]
+    """Statuses of all verdicts."""
     reason: str = ""
+    """Reason of the first failure; empty where there is none."""
 
     @property
     def costs(self) -> tuple[Spent, ...]:

@@ -19,18 +19,20 @@ from vieval_plugin.records import OWN, Provenance, unjudged
 
 @dataclass(frozen=True)
 class PreparedJudge:
-    """A judge ready to run, and what is true of all its verdicts but the backbone's name.
-
-    `setting` is the one that it is in, `calls` how many calls of a model a sample takes, in words; `uses_tools`: that
-    image tools may look at what models are shown.
-    """
+    """A judge ready to run, and what is true of all its verdicts but the backbone's name."""
 
     spec: JudgeSpec
+    """Description of the judge."""
     judge: Judge | JudgeOfContests
+    """The judge."""
     provenance: Provenance
+    """Provenance of its verdicts, without the backbone."""
     setting: str = ""
+    """Setting that it is in."""
     calls: str = "0"
+    """Calls of a model that a sample takes, in words."""
     uses_tools: bool = False
+    """Image tools may look at what models are shown."""
 
     def by(self, backbone: str) -> Provenance:
         return replace(self.provenance, backbone=backbone)

@@ -23,16 +23,18 @@ _UNREAD_STATUSES = (Status.PARSE_FAILURE, Status.GUESSED)
 
 @dataclass
 class Progress:
-    """Calls, tokens, statuses and findings of a run so far, and in which words unread replies came, by judge.
-
-    `not_asked` counts why a judge was not asked at all.
-    """
+    """Counts of a run so far."""
 
     usage: Usage = field(default_factory=Usage)
+    """Calls and tokens."""
     statuses: Counter[Status] = field(default_factory=Counter)
+    """Verdicts by status."""
     findings: Counter[str] = field(default_factory=Counter)
+    """Findings of verdicts."""
     wordings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Words of unread replies, by judge."""
     not_asked: Counter[str] = field(default_factory=Counter)
+    """Reasons why a judge was not asked at all."""
 
     @property
     def failed_calls(self) -> int:

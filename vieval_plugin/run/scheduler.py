@@ -23,28 +23,36 @@ _log = logging.getLogger("vieval")
 
 @dataclass(frozen=True)
 class Outcome:
-    """A program's verdict and what it cost: the tokens of its chats as far as the backend told, and a model's answers.
-
-    `seconds` are those from its first question to its verdict, where it went at its own pace.
-    """
+    """A program's verdict and what it cost."""
 
     verdict: Verdict
+    """The verdict."""
     input_tokens: int = 0
+    """Tokens of its chats, as far as the backend told."""
     output_tokens: int = 0
+    """Tokens of the answers, as far as the backend told."""
     calls: int = 0
+    """Answers of a model."""
     seconds: float = field(default=0.0, compare=False)
+    """Seconds from its first question to its verdict, where it went at its own pace."""
 
 
 @dataclass
 class _Live:
-    """A program under way: what it asked last, what it cost so far, what backends took note of."""
+    """A program under way."""
 
     program: Program
+    """The program."""
     asks: list[Ask] = field(default_factory=list)
+    """What it asked last."""
     input_tokens: int = 0
+    """Tokens so far."""
     output_tokens: int = 0
+    """Tokens of answers so far."""
     calls: int = 0
+    """Answers of a model so far."""
     notes: dict[str, None] = field(default_factory=dict)
+    """Notes of backends, once each."""
 
     def advance(self, replies: list[Reply] | None) -> Outcome | None:
         """Send replies (None to begin); the outcome if that was the end."""

@@ -28,10 +28,12 @@ from vieval_plugin.run.scheduler import Outcome, one_by_one
 
 @dataclass
 class QuestionCounts:
-    """The number of times that each question of a model comes, by key: those to be asked, and those that the store answers."""
+    """The number of times that each question of a model comes, by key."""
 
     to_ask: Counter[str] = field(default_factory=Counter)
+    """Questions to be asked."""
     stored: Counter[str] = field(default_factory=Counter)
+    """Questions that the store answers."""
 
 
 async def count_of(

@@ -27,6 +27,7 @@ class Stop:
     """The signal by which a run was stopped, as far as it was."""
 
     number: int = int(signal.SIGINT)
+    """Number of the signal."""
 
     @property
     def code(self) -> int:

@@ -20,11 +20,14 @@ from vieval_plugin.run.progress import Progress
 
 @dataclass(frozen=True)
 class JudgedFolders:
-    """What a judge judged in folders, samples or contests, with its verdicts and their provenance."""
+    """Folders that a judge has judged."""
 
     judged: tuple[Judged, ...]
+    """Samples or contests."""
     verdicts: tuple[Verdict, ...]
+    """Their verdicts."""
     provenance: Provenance
+    """Provenance of the verdicts."""
 
 
 async def judge_folders(

@@ -20,12 +20,16 @@ _MOST_MODELS = 5
 
 @dataclass
 class _Counts:
-    """Verdicts on one image model's samples of one kind: their number, failures by status, sums and numbers of scores."""
+    """Verdicts on one image model's samples of one kind."""
 
     samples: int = 0
+    """Samples."""
     failures: Counter[Status] = field(default_factory=Counter)
+    """Failures by status."""
     sums: Counter[str] = field(default_factory=Counter)
+    """Sums of scores, by aspect."""
     scored: Counter[str] = field(default_factory=Counter)
+    """Numbers of scores, by aspect."""
 
     @property
     def applicable(self) -> int:
@@ -35,12 +39,16 @@ class _Counts:
 
 @dataclass
 class ScoreSummary:
-    """Verdicts of a judge by image model and kind, and the failures among them with what befell the first of each."""
+    """Verdicts of a judge by image model and kind, and the failures among them."""
 
     aspects: Sequence[str]
+    """Aspects of the judge."""
     by_group: dict[tuple[str, str], _Counts] = field(default_factory=dict)
+    """Counts by image model and kind."""
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Failures by status and reason."""
     first: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The first of each, in words."""
 
     def add(self, identity: SampleId, verdict: Verdict) -> None:
         """Count the verdict on a sample, or on a contest with the scores of its candidates."""

@@ -36,12 +36,16 @@ _ALWAYS = ("scores", "status")
 
 @dataclass(frozen=True)
 class Inputs:
-    """Samples that were judged: what they are called, how many, what changes when they do, and the command of the run."""
+    """Samples that were judged."""
 
     name: str
+    """Name of them."""
     total: int | None
+    """Their number; None where it is not known."""
     fingerprint: str
+    """Hash that changes when they do."""
     command: str = ""
+    """Command of the run."""
 
 
 def inputs_of(source: SampleSource, command: str = "") -> Inputs:

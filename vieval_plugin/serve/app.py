@@ -148,7 +148,6 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
     """The handler of a protocol's requests for some rewards."""
     bounds = front.options.bounds
     reading = Reading(front.options.conditions, bounds.samples, bounds.pixels)
-    deadline = bounds.deadline or protocol.deadline
 
     async def handle(request: web.Request) -> web.StreamResponse:
         start = time.monotonic()
@@ -164,7 +163,7 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
             except VievalError as error:
                 raise RequestRefused(400, str(error)) from None
             del body
-            values = await front.service.values(entries, rewards, deadline - (time.monotonic() - start))
+            values = await front.service.values(entries, rewards, protocol.deadline - (time.monotonic() - start))
             _log_request(front.options, protocol, entries, values, time.monotonic() - start)
             return _response(await loop.run_in_executor(front.pool, protocol.write, entries, values))
 
@@ -244,13 +243,10 @@ def _response(answer: HttpAnswer) -> web.Response:
 def _log_request(
     options: ServeOptions, protocol: Protocol, entries: Sequence[RequestEntry], values: Values, seconds: float
 ) -> None:
-    """Log a request: how many samples, how many without a reward and in which way, and only if asked for their texts."""
+    """Log a request: how many samples, how many without a reward and in which way, and never their texts."""
     failed = [value for by_name in values for value in by_name.values() if value.value is None or value.imputed]
-    if not failed and not options.log_prompts:
+    if not failed:
         return
     statuses = ", ".join(sorted({str(value.status) for value in failed}))
     line = f"{protocol.name}: {len(entries)} samples in {seconds:.1f} s, {len(failed)} without a reward ({statuses})"
-    if options.log_prompts:
-        texts = [dict(getattr(entry.judged, "texts", {})) for entry in entries[:3]]
-        line = f"{line}; {[value.reason for value in failed[:3]]}; {texts}"
     _log.info("%s", console(redacted(line)))

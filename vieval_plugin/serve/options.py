@@ -35,8 +35,6 @@ class Bounds:
     """Seconds that a connection may say nothing between two requests."""
     drain_seconds: float = 20.0
     """Seconds that open requests have at the shutdown."""
-    deadline: float | None = None
-    """Seconds until an answer is given whatever is missing, None for each protocol's own."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,6 @@ class ServeOptions:
     """With `neutral` a failed member of a group gets the mean of the others."""
     max_imputed: float = 0.1
     """Largest share of a group that gets its mean."""
-    log_prompts: bool = False
-    """True lets texts into the log."""
     store_replies: int = 500_000
     """Most replies in the store."""
     bounds: Bounds = Bounds()

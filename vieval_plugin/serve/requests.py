@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from aiohttp import web
 from aiohttp.helpers import parse_mimetype
@@ -21,6 +22,10 @@ _REQUEST_PART = "request"
 _PARAMETER = re.compile(r';\s*([a-z]+)=("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.IGNORECASE)
 
 
+Reserve: TypeAlias = Callable[[int], None]
+"""Counts further bytes of a request; `RequestRefused` where it, or all together, have too many."""
+
+
 @dataclass
 class Bodies:
     """The bodies of all requests that are in memory."""
@@ -30,7 +35,7 @@ class Bodies:
     bytes_open: int = 0
     """How many they have."""
 
-    async def read(self, request: web.Request, reserve: Reserved) -> Body:
+    async def read(self, request: web.Request, reserve: Reserve) -> Body:
         """The body of a request; `RequestRefused` for one that is too large, too slow, or packed.
 
         Of several parts the JSON is that called `request`, and all others are files by their names. `reserve` counts
@@ -44,7 +49,7 @@ class Bodies:
             async with asyncio.timeout(self.bounds.body_seconds):
                 content = bytearray()
                 while chunk := await request.content.readany():
-                    reserve.add(len(chunk))
+                    reserve(len(chunk))
                     content += chunk
         except TimeoutError:
             raise RequestRefused(408, f"the body did not come within {self.bounds.body_seconds:g} s") from None
@@ -57,36 +62,27 @@ class Bodies:
         return Body(files.pop(_REQUEST_PART), files)
 
     @contextmanager
-    def reserved(self) -> Iterator[Reserved]:
-        """A count of the bytes of one request, given back at its end."""
-        reserve = Reserved(self)
+    def reserved(self) -> Iterator[Reserve]:
+        """A counter of the bytes of one request, which are given back at its end."""
+        number = 0
+
+        def reserve(size: int) -> None:
+            nonlocal number
+            number += size
+            self.bytes_open += size
+            if number > self.bounds.body:
+                raise self.too_large()
+            if self.bytes_open > self.bounds.bodies:
+                raise RequestRefused(503, "the server holds as many bodies as it may; come back", retry_after=2)
+
         try:
             yield reserve
         finally:
-            self.bytes_open -= reserve.number
+            self.bytes_open -= number
 
     def too_large(self) -> RequestRefused:
         """Make the refusal of a body that is larger than one may be."""
         return RequestRefused(413, f"the body is larger than {self.bounds.body // MIB} MiB; send fewer images")
-
-
-@dataclass
-class Reserved:
-    """The bytes that one request holds."""
-
-    bodies: Bodies
-    """Those of all requests."""
-    number: int = 0
-    """How many there are so far."""
-
-    def add(self, size: int) -> None:
-        """Count further bytes; `RequestRefused` where this request, or all together, have too many."""
-        self.number += size
-        self.bodies.bytes_open += size
-        if self.number > self.bodies.bounds.body:
-            raise self.bodies.too_large()
-        if self.bodies.bytes_open > self.bodies.bounds.bodies:
-            raise RequestRefused(503, "the server holds as many bodies as it may; come back", retry_after=2)
 
 
 def _parts_of(content: bytes, boundary: bytes) -> dict[str, bytes]:

@@ -27,18 +27,22 @@ _IS_NUMBER = re.compile(rf"{_NUMBER}|-|undefined|nan")
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of a table; `unbroken_width` is its width at which no word, and `broken` that at which no number, is cut.
-
-    `compared` is the number of rows, from the first, that decide whether all say the same.
-    """
+    """Column of a table."""
 
     name: str
+    """Name in the header."""
     cells: tuple[str, ...]
+    """Cells below the header."""
     width: int
+    """Width at which nothing is wrapped."""
     unbroken_width: int
+    """Width at which no word is cut."""
     broken: int
+    """Width at which no number is cut."""
     of_numbers: bool
+    """True where cells are set to the right."""
     compared: int
+    """Number of rows, from the first, that decide whether all say the same."""
 
     @property
     def is_uniform(self) -> bool:

@@ -24,13 +24,18 @@ PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class ParsedAddress:
-    """An address without user, password and query; `port` is the scheme's own where the text names none."""
+    """Address without user, password and query."""
 
     url: str
+    """Address as it is called."""
     scheme: str
+    """Scheme, such as https."""
     host: str
+    """Host name or number."""
     port: int | None
+    """The scheme's own where the text names none."""
     path: str
+    """Path on the server."""
 
     @property
     def origin(self) -> tuple[str, str, int | None]:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import imagenhub
+from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.samples import _texts
 from vieval_plugin.errors import VievalError
 
@@ -56,12 +57,12 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
 def test_a_malformed_ratings_file_is_named_with_row_and_column(ratings_folder, change, message):
     path = ratings_folder / RATER_2
     path.write_text(change(path.read_text()))
-    assert re.search(message, refusal(imagenhub.read_ratings, ratings_folder, "cig"))
+    assert re.search(message, refusal(read_ratings, ratings_folder, "cig"))
 
 
 def test_an_absent_ratings_file_says_how_to_get_it(tmp_path):
     with pytest.raises(VievalError, match="no such file; run `vieval prepare imagenhub`, or set VIEVAL_DATA"):
-        imagenhub.read_ratings(tmp_path, "tie")
+        read_ratings(tmp_path, "tie")
 
 
 def test_missing_lists_conditions_and_images(ratings_folder):

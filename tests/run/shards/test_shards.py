@@ -388,36 +388,23 @@ def test_rows_whose_replies_cannot_be_read_are_failures_too(vieval, data, tmp_pa
 
 
 def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_path):
-    def reply(chat):
-        return "I cannot say."
-
-    with FakeServer(reply=reply) as server:
+    again = ("shards", tmp_path / "out", "--rejudge", "parse_failure", "--model", "fake", "--base-url")
+    with FakeServer(reply=lambda chat: "I cannot say.") as server:
         command = arguments(data, tmp_path / "out", server, *SMALL, "--max-failures", "1")
         for _ in range(2):
             assert (
                 "vieval: no row could be scored (parse_failure 120); the reasons are above"
                 in vieval(*command, code=1).err
             )
+        assert "not written" not in vieval(*again, server.base_url).err
     printed = vieval("shards", tmp_path / "out", "--verify").out
     said = "no row could be scored (parse_failure 120), but the folder is complete: each row has its verdict once"
     assert said in printed
     with FakeServer() as server:
-        backbone = ("--model", "fake", "--base-url", server.base_url)
-        vieval("shards", tmp_path / "out", "--rejudge", "parse_failure", *backbone)
+        vieval(*again, server.base_url)
     assert (
         "complete: each row has its verdict once" in vieval("shards", tmp_path / "out", "--verify").out.splitlines()[-1]
     )
-
-
-def test_rows_that_fail_again_are_written_where_they_had_no_scores(vieval, data, tmp_path):
-    def reply(chat):
-        return "I cannot say."
-
-    with FakeServer(reply=reply) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL, "--max-failures", "1")
-        vieval(*command, code=1)
-        again = ("shards", tmp_path / "out", "--model", "fake", "--base-url", server.base_url, "--rejudge")
-        assert "not written" not in vieval(*again, "parse_failure").err
 
 
 def test_a_column_that_is_no_text_is_named_before_anything_is_asked(vieval, server, data, tmp_path):

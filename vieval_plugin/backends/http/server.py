@@ -400,5 +400,4 @@ def server_options(name: str, backbone: Backbone) -> ServerOptions:
         backbone.timeout,
         backbone.retries,
         backbone.patience,
-        backbone.deadline,
     )

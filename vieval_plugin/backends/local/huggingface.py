@@ -6,7 +6,6 @@ Named after the hub, because a file called transformers.py would hide the librar
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import Item, Result, answer_in_batches, run_or_halve
 from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.backends.token_probabilities import BoundsByPrefix, Tokens, from_token_bounds, tokens_by_prefix
-from vieval_plugin.backends.weights import line_of
+from vieval_plugin.backends.weights import library, line_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Reply, Status, Text
@@ -62,7 +61,7 @@ class TransformersBackend:
         batch_size: int = 8,
         **arguments: Any,
     ) -> None:
-        self._torch = _library("torch")
+        self._torch = library("torch")
         if device == "auto":
             device = "cuda" if self._torch.cuda.is_available() else "cpu"
         if dtype == "auto" and device == "cpu":
@@ -244,17 +243,9 @@ class TransformersBackend:
         return str(self._processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
 
 
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        needed = "pip install torch torchvision transformers"
-        raise VievalError(f"{name} cannot be imported ({error}); run: {needed}") from None
-
-
 def _load(model: str, dtype: str, origin: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Any, Any]:
     """The processor and the network of a model."""
-    transformers = _library("transformers")
+    transformers = library("transformers")
     try:
         processor = transformers.AutoProcessor.from_pretrained(model, **origin)
         network = transformers.AutoModelForImageTextToText.from_pretrained(model, dtype=dtype, **arguments)

@@ -47,13 +47,12 @@ class PreparedMeasure:
 
 
 class Instrument(Protocol):
-    """Something that measures; `by` names it, `batch` is how many asks it takes at once."""
+    """Something that measures."""
 
-    @property
-    def by(self) -> str: ...
-
-    @property
-    def batch(self) -> int: ...
+    by: str
+    """Its name."""
+    batch: int
+    """Most asks that it takes at once."""
 
     def look(self, ask: Measure) -> PreparedMeasure:
         """Prepare a measurement, in any thread; VievalError for an image that cannot be read."""

@@ -11,24 +11,10 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark, Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub import arena
-from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.samples import conditions, load, missing, missing_conditions
-from vieval_plugin.benchmarks.imagenhub.tasks import ANNOTATORS, NAME, TASKS, TaskInfo, task_info
+from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
-
-__all__ = [
-    "ANNOTATORS",
-    "BENCHMARK",
-    "BENCHMARKS",
-    "NAME",
-    "TASKS",
-    "TaskInfo",
-    "load",
-    "missing",
-    "read_ratings",
-    "task_info",
-]
 
 
 def _prepare(root: Path, preparing: Preparing) -> Prepared:

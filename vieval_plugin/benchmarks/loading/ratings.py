@@ -39,18 +39,18 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
         for row in _rows(path):
             if not str(row.cells["value"]).strip():
                 continue
-            identity, rater, aspect = _identity(row), row.text("rater"), row.text("aspect")
-            first_row = first_row_by_judgement.setdefault((identity, rater, aspect), row.where)
+            identity, annotator, aspect = _identity(row), row.text("rater"), row.text("aspect")
+            first_row = first_row_by_judgement.setdefault((identity, annotator, aspect), row.where)
             if first_row != row.where:
                 raise VievalError(
-                    f"{row.where}: {rater!r} said {aspect} of {identity} in {first_row} already; two raters need two names, "
+                    f"{row.where}: {annotator!r} said {aspect} of {identity} in {first_row} already; two raters need two names, "
                     "and one judgement counts once"
                 )
             where.setdefault(identity, row.where)
             if aspect == VOTE:
-                votes.setdefault(identity, {})[rater] = _vote(row)
+                votes.setdefault(identity, {})[annotator] = _vote(row)
             else:
-                scores.setdefault(identity, {}).setdefault(aspect, {})[rater] = _score(row, aspect)
+                scores.setdefault(identity, {}).setdefault(aspect, {})[annotator] = _score(row, aspect)
     if not where:
         raise VievalError(f"{paths[0]}: no judgement in it; finish some of the page that it comes from")
     return HumanRatings(scores, votes, where)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
-from vieval_plugin.readers.rows import ASPECT, KIND, UNNAMED, Row, image_file, read_object, tag_list
+from vieval_plugin.readers.rows import ASPECT, KIND, UNNAMED, Row, image_file, read_object, rows_by_uid, tag_list
 
 STATISTICS = ("text_score", "image_score", "group_score")
 """The statistics of a benchmark of such examples."""
@@ -27,12 +26,8 @@ def read_two_by_two(folder: Path, benchmark: str, part: str, rows: Sequence[Row]
         VievalError: a row is malformed or repeats an id.
     """
     skills = _skills(folder / "skills.json")
-    samples, uids = [], set()
-    for row in rows:
-        uid = row.uid("id")
-        if uid in uids:
-            raise VievalError(f"{row.where} repeats id {uid}; correct the file")
-        uids.add(uid)
+    samples = []
+    for uid, row in rows_by_uid(rows).items():
         images = [_image(folder / "images", row.file(f"image_{i}")) for i in (0, 1)]
         captions = [row.text(f"caption_{t}") for t in (0, 1)]
         tags = _tags(row) if skills is None else skills.get(uid, ())

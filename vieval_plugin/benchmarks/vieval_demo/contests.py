@@ -64,19 +64,15 @@ def _contests_of(part: str) -> tuple[Contest, ...]:
         better, worse = sorted(pair, key=_rated, reverse=True)
         first, second = (better, worse) if turn else (worse, better)
         name = f"{uid}#{pair[0].id.image_model}-{pair[1].id.image_model}"
-        votes = Votes("four_way", _vote(_rated(first), _rated(second)))
-        contests.append(Contest(SampleId(NAME, part, "", name), (first, second), votes, group=uid))
+        tie = BOTH_GOOD if _rated(better) >= _GOOD else BOTH_BAD
+        vote = tie if _rated(better) == _rated(worse) else FIRST if better is first else SECOND
+        contest = Contest(SampleId(NAME, part, "", name), (first, second), Votes("four_way", vote), group=uid)
+        contests.append(contest)
     return tuple(contests)
 
 
 def _rated(sample: Sample) -> float:
     return sample.ratings["O"][0]
-
-
-def _vote(first: float, second: float) -> str:
-    if first != second:
-        return FIRST if first > second else SECOND
-    return BOTH_GOOD if first >= _GOOD else BOTH_BAD
 
 
 CONTESTS = Benchmark(

@@ -39,16 +39,18 @@ DEFAULT_JUDGE = "viescore"
 
 @dataclass(frozen=True)
 class _Request:
-    """Samples, and who judges them by what: a backbone that flags name, or those of the options.
-
-    `unable` has the judges of several that cannot run, with the reason of each.
-    """
+    """Samples, and who judges them."""
 
     source: SampleSource
+    """Samples."""
     judges: Sequence[PreparedJudge]
+    """Judges that are ready."""
     current: Config
+    """Options in force."""
     backbone: Backbone | None
+    """Backbone that flags name; None for those of the options."""
     unable: tuple[tuple[str, str], ...] = ()
+    """Judges of several that cannot run, with the reason of each."""
 
 
 def add(commands: Commands) -> None:
@@ -93,9 +95,7 @@ def add(commands: Commands) -> None:
     selection.add_argument("--instruction", metavar="TEXT", help="the instruction of the edit")
     selection.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
     add_columns(selection)
-    selection.add_argument(
-        "--kind", "--task", dest="kind", help="the task type of samples that name none, such as tig (text to image)"
-    )
+    selection.add_argument("--kind", help="the task type of samples that name none, such as tig (text to image)")
     selection.add_argument(
         "--benchmark",
         metavar="FOLDER",

@@ -42,14 +42,14 @@ _why_not_by_model_path: dict[str, WhyNot] = {}
 
 @dataclass(frozen=True)
 class Why:
-    """The reason that a task cannot be answered: `all` of several such tasks, `line` in a line of its own.
-
-    `as_missing` says that it can be run where it is named: a replay of other parts, in which all its samples are `missing`.
-    """
+    """Reason that a task cannot be answered."""
 
     all: str
+    """Reason in words, for several such tasks."""
     line: str
+    """Reason in a line of its own."""
     as_missing: bool = False
+    """True where it can be run by name: a replay of other parts, in which all its samples are `missing`."""
 
 
 def answering(model: Any, why_not: WhyNot) -> None:
@@ -198,10 +198,9 @@ def unprepared(images: bool) -> WhyNot:
     options = config.current()
 
     @cache
-    def samples_or_reason(benchmark: str, part: str, of_subset: Task | None) -> Sequence[Judged] | str:
-        task = of_subset or Task("", benchmark, part, "", "")
+    def samples_or_reason(benchmark: str, part: str) -> Sequence[Judged] | str:
         try:
-            samples = samples_of(task, options)
+            samples = samples_of(Task("", benchmark, part, "", ""), options)
             if images:
                 require_images(samples, f"`vieval tasks {benchmark}` says how to get a benchmark's images")
         except VievalError as error:
@@ -209,7 +208,7 @@ def unprepared(images: bool) -> WhyNot:
         return samples
 
     def why(task: Task) -> Why | None:
-        samples = samples_or_reason(task.benchmark, task.part, task if task.subset else None)
+        samples = samples_or_reason(task.benchmark, task.part)
         reason = samples if isinstance(samples, str) else _unaskable(task, samples) if images else ""
         advice = f"their data is not there: `vieval tasks {task.benchmark}`"
         return Why(advice, f"{task.name}: {reason}") if reason else None

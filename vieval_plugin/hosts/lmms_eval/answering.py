@@ -84,11 +84,14 @@ def jobs(instances: Sequence[Instance], options: Config, backbone: Backbone | No
 
 @dataclass(frozen=True)
 class GenerationArguments:
-    """Generation arguments of the user (--gen_kwargs); None where nothing was."""
+    """Generation arguments of the user (--gen_kwargs)."""
 
     temperature: float | None
+    """None where none was given."""
     max_tokens: int | None
+    """None where none was given."""
     extra: dict[str, Any]
+    """Further request fields."""
 
 
 def generation_arguments(requests: Sequence[JudgeRequest]) -> GenerationArguments:

@@ -21,10 +21,12 @@ _SOURCE = "vieval_source"
 
 @dataclass(frozen=True)
 class ModelIdentity:
-    """A model as tables call it, and a hash of what it was made from; no hash where nothing but the object is known."""
+    """Identity of a model of the host."""
 
     name: str = ""
+    """Name in tables."""
     hash: str = ""
+    """Hash of what it was made from; empty where nothing but the object is known."""
 
 
 def keep_arguments() -> None:

@@ -62,8 +62,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         self.samples_by_id = {str(sample.id): sample for sample in self.samples}
 
     def _task(self) -> Task:
-        subset = bool(self.config.metadata.get("subset"))
-        return Task(self.config.task, self.benchmark.name, self.part, self.judge.name, self.setting, subset)
+        return Task(self.config.task, self.benchmark.name, self.part, self.judge.name, self.setting)
 
     def doc_to_text(self, doc: dict[str, Any]) -> str:
         return str(doc["sample"])

@@ -34,7 +34,6 @@ def configuration(entry: Task | TaskGroup) -> dict[str, Any]:
     include_name = "generated" if benchmark_registry.benchmark(entry.benchmark).generates else "judged"
     metadata = {"version": 1, "benchmark": entry.benchmark, "part": entry.part, "judge": entry.judge}
     metadata |= {"setting": entry.setting} if entry.setting else {}
-    metadata |= {"subset": True} if entry.subset else {}
     return {"include": f"../{include_name}.inc", "task": entry.name, "metadata": metadata}
 
 
@@ -61,7 +60,7 @@ def plain_tasks() -> list[Task | TaskGroup]:
 
 def _is_plain(row: TaskRow) -> bool:
     benchmark = benchmark_registry.benchmark(row.benchmark)
-    variant = row.variant or row.subset or row.setting
+    variant = row.variant or row.setting
     return not (variant or benchmark.generates or benchmark.synthetic or judge_registry.judge(row.judge).pack is None)
 
 
@@ -116,7 +115,7 @@ def _section(benchmark: Benchmark, tasks_of_benchmark: Sequence[Task]) -> list[s
 
 
 def _setting(task: Task) -> str:
-    return "subset" if task.subset else task.setting or "plain"
+    return task.setting or "plain"
 
 
 def _brace_expression(tasks_of_row: Sequence[Task]) -> str:

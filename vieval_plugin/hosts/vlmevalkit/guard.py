@@ -34,21 +34,28 @@ _NEEDED_HOST_ATTRIBUTES: tuple[tuple[str, str, type], ...] = (
 
 @dataclass(frozen=True)
 class Installation:
-    """A VLMEvalKit that can be imported: what it is called, and the folder of its package."""
+    """VLMEvalKit that can be imported."""
 
     name: str
+    """Distribution and version, or a checkout and its folder."""
     folder: Path
+    """Folder of its package."""
 
 
 @dataclass(frozen=True)
 class Modules:
-    """The modules of the host that are built upon; `api` is absent where it has no pipeline for servers."""
+    """Modules of the host that are built upon."""
 
     dataset: ModuleType
+    """`vlmeval.dataset`."""
     vlm: ModuleType
+    """`vlmeval.vlm`."""
     config: ModuleType
+    """`vlmeval.config`."""
     inference: ModuleType
+    """`vlmeval.inference`."""
     api: ModuleType | None
+    """Absent where there is no pipeline for servers."""
 
 
 def installation() -> Installation:

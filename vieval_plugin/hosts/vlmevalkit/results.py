@@ -26,12 +26,16 @@ FAILED = "Failed to obtain answer via API."
 
 @dataclass(frozen=True)
 class KeptVerdict:
-    """A verdict as it is kept: its row in the dataset, the target and the response as hosts carry them, and by what."""
+    """Verdict as it is kept."""
 
     index: int
+    """Row in the dataset."""
     target: str
+    """Target as hosts carry it."""
     response: str
+    """Response as hosts carry it."""
     by: str
+    """Hash of judge, wording and model."""
 
     @property
     def digest(self) -> str:
@@ -40,11 +44,14 @@ class KeptVerdict:
 
 @dataclass(frozen=True)
 class SheetCell:
-    """A cell of a sheet: the hash of what gave a verdict, the digest of the verdict, and whether a call or tool failed."""
+    """Cell of a sheet."""
 
     by: str
+    """Hash of what gave the verdict."""
     digest: str
+    """Digest of the verdict."""
     failed: bool
+    """True where a call or tool failed."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,11 @@ class VerdictFiles:
     """Files of the verdicts on a dataset by a model, beside the host's sheet."""
 
     folder: Path
+    """Folder of the run."""
     model: str
+    """Name of the model in file names."""
     dataset: str
+    """Name of the dataset in file names."""
 
     @property
     def samples(self) -> Path:

@@ -99,7 +99,7 @@ class Leaderboard:
 
     @property
     def separated(self) -> tuple[int, ...]:
-        """Places in `rows` before which a line is drawn: every row above is significantly better than every one below."""
+        """Positions in `rows` before which a line is drawn: every row above is significantly better than every one below."""
         return self.comparison.separated if self.comparison else ()
 
     @property

@@ -218,8 +218,8 @@ def _points(run: Run, aspect: str) -> dict[str, list[Point]]:
 
 def _point(record: Record, aspect: str, against_all: bool) -> Point | None:
     """People's mean rating and the judge's score of the aspect; of `overall`, by whichever name either has it."""
-    given = record.ratings.get(aspect, record.ratings.get("O", ()) if aspect == "overall" else ())
-    ratings = [value for value in given if not math.isnan(value)]
+    rated = record.ratings.get(aspect, record.ratings.get("O", ()) if aspect == "overall" else ())
+    ratings = [value for value in rated if not math.isnan(value)]
     scores = record.verdict.scores
     scores_by_name_priority = [
         scores[name] for name in (aspect, *(("O", "SC") if aspect == "overall" else ())) if name in scores

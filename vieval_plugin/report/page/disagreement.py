@@ -22,19 +22,20 @@ from vieval_plugin.records import Record, Run
 
 @dataclass(frozen=True)
 class Judgement:
-    """A judge's verdict on one sample or contest.
-
-    `aspect` is the score that is compared, `quantile` the share of the judge's samples of that part that it puts below
-    this one, `human_quantile` the same of people. `disagreement` is how far the two are from each other, in [0, 1]; NaN where
-    either is not known.
-    """
+    """A judge's verdict on one sample or contest."""
 
     label: str
+    """Name of the judge."""
     record: Record
+    """The verdict."""
     aspect: str = ""
+    """The compared score."""
     quantile: float = math.nan
+    """Share of the judge's samples of that part that it puts below this one."""
     human_quantile: float = math.nan
+    """The same of people."""
     disagreement: float = math.nan
+    """Distance of the two in [0, 1]; NaN where either is not known."""
 
 
 @dataclass(frozen=True)

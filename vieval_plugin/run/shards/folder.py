@@ -23,14 +23,17 @@ JOINED = "joined-"
 
 @dataclass(frozen=True)
 class ShardFolder:
-    """A folder of shards; `local_folder` is the folder of notes and of indexes of tar files, which is its own on a disk.
+    """A folder of shards.
 
     Files of verdicts go by their names without the suffix: that of a shard, or one that begins with `joined-`.
     """
 
     location: str
+    """Its path or address."""
     storage: Storage
+    """The storage of its files."""
     local_folder: Path
+    """Folder of notes and of indexes of tar files: on a disk the folder itself."""
 
     @property
     def name(self) -> str:

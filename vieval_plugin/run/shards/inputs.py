@@ -48,15 +48,16 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file of a data set: its path from the plan's root, what it is known by, and the rows of each row group.
-
-    The digest is of a parquet file's footer, or of the index of a tar, which is a row group as a whole.
-    """
+    """A file of a data set."""
 
     path: str
+    """Path from the plan's root."""
     size: int
+    """Bytes."""
     digest: str
+    """Digest of a parquet file's footer, or of the index of a tar."""
     groups: tuple[int, ...]
+    """Rows of each row group; a tar is one as a whole."""
 
     @property
     def is_tar(self) -> bool:

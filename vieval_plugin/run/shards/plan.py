@@ -28,13 +28,18 @@ _READERS = ("backends/reply_checks.py", "backends/token_probabilities.py", "back
 
 @dataclass(frozen=True)
 class Shard:
-    """Rows of a row group of a file: `first` is the number of the first in the file; `name` is that of its verdicts."""
+    """Rows of a row group of a file."""
 
     name: str
+    """Name of its file of verdicts."""
     path: str
+    """Path of the file, from the plan's root."""
     group: int
+    """Number of the row group."""
     first: int
+    """Number of the first row in the file."""
     rows: int
+    """Number of rows."""
 
     @property
     def numbers(self) -> range:
@@ -44,22 +49,28 @@ class Shard:
 
 @dataclass(frozen=True)
 class Plan:
-    """A data set cut into shards, and all that a verdict on it depends on.
-
-    `columns` are those of the files by what they are to a sample, `kind` is that of rows which name none. `version` is
-    VIEval's, and `readers` a hash of what reads replies. With a `limit` the files end after so many rows.
-    """
+    """A data set cut into shards, and all that a verdict on it depends on."""
 
     root: str
+    """Folder that paths start at."""
     files: tuple[InputFile, ...]
+    """The files, in order."""
     rows_per_shard: int
+    """Rows of a shard, less at the end of a row group."""
     columns: Mapping[str, str]
+    """Columns of the files by what they are to a sample."""
     kind: str
+    """Kind of rows that name none."""
     provenance: Provenance
+    """Provenance of verdicts."""
     schema: VerdictSchema
+    """Columns of verdicts."""
     version: str
+    """Version of VIEval."""
     readers: str
+    """Hash of the code that reads replies."""
     limit: int | None = None
+    """Rows after which the files end; None for all."""
 
     @cached_property
     def run(self) -> str:

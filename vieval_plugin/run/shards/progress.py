@@ -18,26 +18,36 @@ _MOST_REASONS = 5
 
 @dataclass
 class FolderProgress:
-    """Counts over a folder of shards.
-
-    `calls` are answers of a model, of which `from_store` came from the store and `repeated` are to questions that were
-    asked once with others. `rate` is in rows and `call_rate` in the other answers a second, 0 where they are not known.
-    """
+    """Counts over a folder of shards."""
 
     shards: int
+    """Shards of the plan."""
     rows: int
+    """Rows of the plan."""
     limit: int | None = None
+    """Limit of the plan; None for none."""
     shards_done: int = 0
+    """Shards with verdicts."""
     rows_done: int = 0
+    """Rows with verdicts."""
     running: int = 0
+    """Shards that workers have open."""
     statuses: Counter[str] = field(default_factory=Counter)
+    """Verdicts by status."""
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Failures by status and reason."""
     calls: int = 0
+    """Answers of a model."""
     from_store: int = 0
+    """Those that came from the store."""
     repeated: int = 0
+    """Those to questions that were asked once with others."""
     tokens: Counter[str] = field(default_factory=Counter)
+    """Tokens in and out."""
     rate: float = 0.0
+    """Rows a second; 0 where it is not known."""
     call_rate: float = 0.0
+    """Answers that the model was asked for a second; 0 where it is not known."""
 
     @property
     def is_complete(self) -> bool:

@@ -28,13 +28,18 @@ _OVERHEAD = 2048  # bytes that a row takes beside its images
 
 @dataclass(frozen=True)
 class ShardRow:
-    """A sample of a shard: the shard, the row's number in the file, which of the row's prompts, and the output's digest."""
+    """A sample of a shard."""
 
     shard: Shard
+    """The shard."""
     number: int
+    """Number of the row in the file."""
     prompt: int
+    """Number among the row's prompts."""
     row: SampleRow
+    """The sample."""
     digest: bytes | None = None
+    """Digest of the output; None before it is computed, and where there is none."""
 
     @property
     def size(self) -> int:

@@ -62,11 +62,14 @@ _LONGEST_REASON = 200
 
 @dataclass(frozen=True)
 class VerdictSchema:
-    """The columns of a judge's verdicts: the names of its scores, whether they may be intervals, and whether traces are kept."""
+    """The columns of a judge's verdicts."""
 
     scores: tuple[str, ...]
+    """Names of its scores."""
     intervals: bool = False
+    """Scores may be intervals."""
     trace: bool = False
+    """Traces are kept."""
 
     def arrow(self) -> Any:
         """The schema in Arrow's terms; VievalError where pyarrow is not installed."""
@@ -106,12 +109,19 @@ class Tally:
     """Counts over the verdicts of a shard, for its metadata."""
 
     verdicts: int = 0
+    """Verdicts."""
     statuses: Counter[str] = field(default_factory=Counter)
+    """Verdicts by status."""
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
+    """Reasons of failures, by status."""
     calls: int = 0
+    """Answers of a model."""
     from_store: int = 0
+    """Those that came from the store."""
     repeated: int = 0
+    """Those to questions that were asked once with others."""
     tokens: Counter[str] = field(default_factory=Counter)
+    """Tokens in and out."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Count a verdict in the form of `verdict_row`."""

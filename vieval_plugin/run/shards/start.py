@@ -44,37 +44,54 @@ MOST_STORED = 100_000
 
 @dataclass(frozen=True)
 class ShardRequest:
-    """What a user asks for: a data set, a folder for its verdicts, and who judges.
-
-    `rows_per_shard` is None for that of the plan, or the default. `hosts` are those whose images are fetched.
-    """
+    """A user's request: a data set, a folder for its verdicts, and who judges."""
 
     inputs: Sequence[str]
+    """Files, folders and patterns of the data set."""
     folder: Path
+    """Folder for verdicts."""
     judge: str
+    """Name of the judge, or its file."""
     setting: str | None
+    """Its setting; None for the plain one."""
     options: Config
+    """Options in force."""
     backbone: Backbone | None = None
+    """Model that a command names; None for that of the options."""
     label: str = ""
+    """Name of the run in reports."""
     kind: str | None = None
+    """Kind of rows that name none."""
     columns: Mapping[str, str] | None = None
+    """Columns by what they are to a sample, where names do not say."""
     rows_per_shard: int | None = None
+    """Rows of a shard; None for those of the plan, or the default."""
     limit: int | None = None
+    """Rows after which the data set ends; None for all."""
     trace: bool = False
+    """Keep traces."""
     extend: bool = False
+    """Add new files to the plan."""
     most_failures: float = MOST_FAILURES
+    """Share of failed rows above which a shard is not written."""
     budget: int | None = None
+    """Calls that may be made; None for any number."""
     hosts: tuple[str, ...] = ()
+    """Hosts whose images are fetched."""
     own_store: bool = False
+    """Each host has a store of its own."""
 
 
 @dataclass(frozen=True)
 class StartedRun:
-    """A run of shards that may be launched: what workers are told, the plan, and lines for the user."""
+    """A run of shards that may be launched."""
 
     run: ShardRun
+    """What workers are told."""
     plan: Plan
+    """The plan."""
     notes: tuple[str, ...]
+    """Lines for the user."""
 
 
 def begin(request: ShardRequest) -> StartedRun:

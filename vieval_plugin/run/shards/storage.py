@@ -31,6 +31,7 @@ class Disk:
     """A folder on a file system: files by their names in it; VievalError where the system refuses."""
 
     path: Path
+    """The folder."""
 
     @property
     def name(self) -> str:

@@ -24,12 +24,16 @@ _IDENTITY = ("uid", "image_model", "kind", "draw")
 
 @dataclass
 class Verified:
-    """Findings on a folder: `problems` are those that make it incomplete or wrong, `notes` what is as it was given."""
+    """Findings on a folder."""
 
     problems: list[str] = field(default_factory=list)
+    """Lines on what makes it incomplete or wrong."""
     notes: list[str] = field(default_factory=list)
+    """Lines on what is as it was given."""
     digests: int = 0
+    """Images whose digests were computed again."""
     identities: list[NDArray[np.int64]] = field(default_factory=list)
+    """Hashes of the names of samples, a shard each."""
 
 
 def verify(folder: ShardFolder, plan: Plan, seed: int = 0) -> Verified:

@@ -54,44 +54,56 @@ _FATAL = unjudged(Status.TOOL_ERROR, f"it ended the process that judged it {DEAT
 
 @dataclass(frozen=True)
 class ShardRun:
-    """All that a worker is told, wherever it runs; no key is in it, as each takes its own from its environment.
-
-    `root` is where the paths of the plan start on this machine. `budget` is the number of calls that this worker may
-    make; `most_failures` the share of failed rows above which a shard is not written; `hosts` are those whose images
-    are fetched. `measures`: the judge is a network in the worker's own process. With `rejudge`, shards that are done are
-    judged again, but only their rows of these statuses.
-    """
+    """All that a worker is told, wherever it runs; no key is in it, as each takes its own from its environment."""
 
     folder: str
+    """Folder of shards."""
     root: str
+    """Folder on this machine that paths of the plan start at."""
     judge: str
+    """Name of the judge, or its file."""
     setting: str | None
+    """Its setting; None for the plain one."""
     options: Config
+    """Options of the run."""
     backbone: Backbone | None
+    """Model that a command names; None for that of the options."""
     most_failures: float = MOST_FAILURES
+    """Share of failed rows above which a shard is not written."""
     budget: int | None = None
+    """Calls that this worker may make; None for any number."""
     hosts: tuple[str, ...] = ()
+    """Hosts whose images are fetched."""
     rejudge: tuple[str, ...] = ()
+    """Statuses whose rows are judged again in shards that are done; empty for shards that are not."""
     measures: bool = False
+    """The judge is a network in the worker's own process."""
 
 
 @dataclass
 class OpenShard:
-    """A shard under way: its verdicts so far, how many are awaited, and whether all its rows were read.
-
-    `earlier_verdicts` are verdicts of an earlier run that stay, by row and prompt. `problem` says why its rows end too early.
-    """
+    """A shard under way: its rows are read, then the last are judged, then it is written or reported as not written."""
 
     shard: Shard
+    """The shard."""
     note: RowsUnderWay
+    """The note on its rows under way."""
     suspects: set[int]
+    """Rows that are judged alone."""
     fatal: set[int]
+    """Rows that are not judged again."""
     earlier_verdicts: Mapping[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
+    """Verdicts of an earlier run that stay, by row and prompt."""
     verdicts: list[dict[str, Any]] = field(default_factory=list)
+    """Verdicts so far."""
     pending: int = 0
+    """Rows that were read and have no verdict."""
     is_read: bool = False
+    """All its rows were read."""
     problem: str = ""
+    """Reason why its rows end too early; empty where they do not."""
     began: float = field(default_factory=time.time)
+    """Time at which it was opened."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +111,17 @@ class _EndEvent:
     """The end of an open shard's rows."""
 
     opened: OpenShard
+    """The shard."""
 
 
 @dataclass(frozen=True)
 class _RowEvent:
+    """A row of an open shard."""
+
     opened: OpenShard
+    """The shard."""
     row: ShardRow
+    """The row."""
 
 
 _Event: TypeAlias = _RowEvent | _EndEvent | ShardReport

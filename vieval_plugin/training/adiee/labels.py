@@ -23,6 +23,12 @@ from vieval_plugin.judges.protocol import Image, Sample
 _HALFWAY = 0.5  # the label of a strong editor's output that may not be right
 
 
+FAILED = 0.0
+"""CLIP-D below which an output of a weak editor is a failure."""
+SUCCEEDED = 0.2
+"""CLIP-D above which an output of a strong editor is right."""
+
+
 @dataclass(frozen=True)
 class LabelledEdit:
     """An edit to learn from."""
@@ -77,13 +83,9 @@ class Editors:
     truth: str
     """Editor whose outputs are what the instruction asks for."""
     weak: frozenset[str]
-    """Editors whose outputs are failures where CLIP-D is below `failed`, and are left out otherwise."""
+    """Editors whose outputs are failures where CLIP-D is below `FAILED`, and are left out otherwise."""
     strong: frozenset[str]
-    """Editors whose outputs are right where CLIP-D is above `succeeded`, else halfway."""
-    failed: float = 0.0
-    """CLIP-D below which an output of a weak editor is a failure."""
-    succeeded: float = 0.2
-    """CLIP-D above which an output of a strong editor is right."""
+    """Editors whose outputs are right where CLIP-D is above `SUCCEEDED`, else halfway."""
 
     def label(self, editor: str, direction: float) -> float | None:
         """The label of an editor's output, None where it is left out.
@@ -95,8 +97,8 @@ class Editors:
         if editor == self.truth:
             return 1.0
         if editor in self.weak:
-            return 0.0 if direction < self.failed else None
-        return 1.0 if direction > self.succeeded else _HALFWAY
+            return 0.0 if direction < FAILED else None
+        return 1.0 if direction > SUCCEEDED else _HALFWAY
 
 
 def direction(images: tuple[Sequence[float], Sequence[float]], texts: tuple[Sequence[float], Sequence[float]]) -> float:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from tqdm import tqdm
 
@@ -44,7 +44,8 @@ class Recipe:
     """With `number` there is neither token nor head, and the model learns to say 0 to 10: the paper's ablation."""
     images: Images = "two"
     """Source and output as two images, or joined into one."""
-    pack: str = "adiee/v1"
+
+    pack: ClassVar[str] = "adiee/v1"
     """Prompt pack of questions and answers."""
 
     def options(self) -> dict[str, Any]:
@@ -138,8 +139,6 @@ def train(
     torch.manual_seed(tuning.seed)
     half = on_gpu and tuning.tune == "lora"  # what is frozen needs no more
     wording = packs.load(recipe.pack)
-    if wording.judge != "adiee":
-        raise VievalError(f"--pack {recipe.pack} is for {wording.judge}; give one for adiee (vieval prompts list)")
     trained = load(tuning.base, tuning.tune, recipe.answer == "token", "bfloat16" if half else "float32")
     conversations = Conversations(trained.processor, wording, recipe.images, recipe.answer == "token")
     weights = [weight for weight in trained.module.parameters() if weight.requires_grad]

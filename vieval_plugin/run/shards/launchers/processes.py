@@ -74,15 +74,25 @@ class _Slot:
     """A worker's process, and the passes that it was given."""
 
     run: ShardRun
+    """What the worker is told."""
     queue: PassQueue
+    """The passes of all workers."""
     on_rows: Callable[[int], None]
+    """Called with numbers of rows that have their verdicts."""
     deaths: int = 0
+    """Deaths of its workers."""
     problem: str = ""
+    """Reason why it stopped; empty while it works."""
     _process: subprocess.Popen[bytes] | None = None
+    """The worker's process."""
     _connection: Connection | None = None
+    """The pipe to it."""
     _passes: list[Pass] = field(default_factory=list)
+    """Passes that it has."""
     _deaths_in_a_row: int = 0
+    """Deaths since a shard was last written."""
     _stopped: bool = False
+    """It is to start no further process."""
 
     def work(self) -> None:
         """Keep a process at work until nothing is left; in a thread."""

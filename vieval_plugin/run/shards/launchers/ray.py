@@ -29,13 +29,12 @@ _ENDING = 10.0
 
 @dataclass(frozen=True)
 class Cluster:
-    """What of a cluster is used: its address (empty for the one that runs here, or a new one), and how many workers.
-
-    `workers` is None for one a node, or one a GPU where the judge measures by a network.
-    """
+    """The part of a cluster that is used."""
 
     address: str = ""
+    """Its address; empty for the one that runs here, or a new one."""
     workers: int | None = None
+    """Number of workers; None for one a node, or one a GPU where the judge measures by a network."""
 
 
 class ShardActor:
@@ -122,18 +121,28 @@ def work_on_ray(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None],
 
 @dataclass
 class _Driver:
-    """The driver: which calls of which actors are awaited, how often each died, and which stopped."""
+    """The driver of actors: one is opening until its first call returns, then open; it is opened again when it died, or stops."""
 
     ray: Any
+    """The module."""
     run: ShardRun
+    """What workers are told."""
     queue: PassQueue
+    """The passes."""
     on_rows: Callable[[int], None]
+    """Called with numbers of rows that have their verdicts."""
     actors: list[Any] = field(default_factory=list)
+    """The actors, by number."""
     awaited: dict[Any, tuple[int, Pass | None]] = field(default_factory=dict)
+    """Calls under way: the actor and the pass, None for its opening."""
     open_actors: set[int] = field(default_factory=set)
+    """Numbers of actors whose judge is open."""
     deaths: Counter[int] = field(default_factory=Counter)
+    """Deaths of each since it last wrote a shard."""
     died: int = 0
+    """Deaths of all."""
     stopped: dict[int, str] = field(default_factory=dict)
+    """Reasons of those that stopped."""
 
     def drive(self) -> None:
         """Hand out passes until none is left."""

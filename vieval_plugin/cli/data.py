@@ -1,4 +1,4 @@
-"""`vieval data adiee`: labelled edits from editing sequences, or from outputs with a CLIP."""
+"""`vieval data`: training data without annotators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,21 @@ if TYPE_CHECKING:
     from vieval_plugin.training.adiee.labels import LabelledEdit
 
 
-def add(actions: Commands) -> None:
+def add(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "data",
+        "make training data for judges without annotators",
+        "",
+        ("synthetic editing sequences", "vieval data drawn --out turns"),
+        ("labelled edits of them", "vieval data adiee turns --out data"),
+    )
+    actions = parser.add_subparsers(required=True, metavar="DATA")
+    _add_adiee(actions)
+    _add_drawn(actions)
+
+
+def _add_adiee(actions: Commands) -> None:
     parser = add_command(
         actions,
         "adiee",
@@ -45,19 +59,10 @@ def add(actions: Commands) -> None:
     outputs.add_argument("--truth", default="", help="the image model whose outputs are right")
     outputs.add_argument("--weak", nargs="*", default=[], help="image models whose outputs fail")
     outputs.add_argument("--strong", nargs="*", default=[], help="image models whose outputs may be right")
-    outputs.add_argument(
-        "--failed", type=float, default=0.0, help="CLIP-D below which a weak output failed (default: %(default)s)"
-    )
-    outputs.add_argument(
-        "--succeeded",
-        type=float,
-        default=0.2,
-        help="CLIP-D above which a strong output is right (default: %(default)s)",
-    )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_label)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _label(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.text.escaping import say
@@ -117,9 +122,37 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
     rows = list(read_samples(options.outputs, "tie", parse_columns(options.columns)))
     if bad := [(row.sample.id, row.verdict) for row in rows if row.verdict]:
         raise VievalError(f"{options.outputs}: {failures(bad)[0]}")
-    editors = Editors(
-        options.truth, frozenset(options.weak), frozenset(options.strong), options.failed, options.succeeded
-    )
+    editors = Editors(options.truth, frozenset(options.weak), frozenset(options.strong))
     pairs = pairs_of([row.sample for row in rows if isinstance(row.sample, Sample)], editors)
     edits = from_outputs(pairs, editors, load_clip(weights.Origin(options.clip)))
     return edits, Terms(str(options.outputs), options.licence, True)
+
+
+def _add_drawn(actions: Commands) -> None:
+    parser = add_command(
+        actions,
+        "drawn",
+        "draw synthetic editing sequences",
+        "",
+        ("a thousand sequences", "vieval data drawn --out turns"),
+        ("a hundred others", "vieval data drawn --out turns --count 100 --seed 1"),
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder for the sequences")
+    parser.add_argument("--count", type=int, default=1000, help="number of sequences (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the drawings (default: %(default)s)")
+    parser.set_defaults(run=_draw)
+
+
+def _draw(options: argparse.Namespace) -> int:
+    from vieval_plugin.benchmarks.sequences import FILE
+    from vieval_plugin.benchmarks.vieval_demo.sequences import write_drawn
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.media.files import require_writable
+    from vieval_plugin.text.escaping import say
+
+    if options.count < 1:
+        raise VievalError(f"--count {options.count}: draw one sequence or more")
+    require_writable(options.out / FILE)
+    write_drawn(options.out, options.count, options.seed)
+    say(f"seed {options.seed}", f"wrote {options.count} sequences to {options.out}")
+    return 0

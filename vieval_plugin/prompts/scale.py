@@ -1,0 +1,42 @@
+"""Answers to a pack's questions: what they look like, and how their numbers become scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Replies: TypeAlias = Literal[
+    "json", "free_json", "markdown", "labels", "lines", "number", "expected", "two_way", "four_way"
+]
+"""What the answers to a pack look like: `json` is as the judge's schemas have it, `free_json` as the pack itself says."""
+Combination: TypeAlias = Literal["min", "mean", "product", "geometric_mean"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Mapping of a number to a score in [0, 1] that is better the higher it is.
+
+    >>> Scale("linear", 0, 8)(6), Scale("linear", 0, 8, "lower")(6)
+    (0.75, 0.25)
+    >>> Scale("sigmoid", 0, 1)(0)
+    0.5
+    """
+
+    kind: Literal["linear", "sigmoid"]
+    """`linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike; `sigmoid`: no two are."""
+    low: float
+    """Number of the score 0, of a sigmoid that of a half."""
+    high: float
+    """Number of the score 1, of a sigmoid that of 0.73."""
+    better: Literal["higher", "lower"] = "higher"
+    """With `lower`, less is better."""
+
+    def __call__(self, value: float) -> float:
+        position = (value - self.low) / (self.high - self.low)
+        if self.better == "lower":
+            position = 1 - position if self.kind == "linear" else -position
+        if self.kind == "linear":
+            return min(max(position, 0.0), 1.0)
+        # the same either way, and neither overflows
+        return 1 / (1 + math.exp(-position)) if position >= 0 else math.exp(position) / (1 + math.exp(position))
