@@ -29,7 +29,7 @@ class Ability:
     job: str
     """Job in words."""
     needs: str = ""
-    """What is missing; empty where it can be done."""
+    """Missing pieces; empty where it can be done."""
 
 
 @dataclass(frozen=True)

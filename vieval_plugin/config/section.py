@@ -65,7 +65,7 @@ def described(model: type[Any]) -> dict[str, str]:
 
 
 REQUIRED = object()
-"""What `default_of` says of an option that has no default."""
+"""Answer of `default_of` to an option that has no default."""
 
 
 def default_of(model: type[Any], name: str) -> Any:

@@ -27,9 +27,9 @@ class ForeignHost:
     model: str
     """Name of the model there."""
     way: str
-    """How arguments are given."""
+    """Way in which arguments are given."""
     exposure_reason: str
-    """Who else sees arguments."""
+    """Reason why secrets are no arguments: others see them."""
 
 
 def given_backbone(fields: Mapping[str, Any], backbones: Mapping[str, Backbone], host: ForeignHost) -> Backbone:

@@ -64,7 +64,8 @@ def tell(progress: Progress) -> None:
     """Print what a run cost; that calls failed is said again at the very end, below the host's tables."""
     say(*(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
     if progress.failed_calls:
-        atexit.register(_tell_failures, progress.failed_calls, progress.statuses.total())
+        line = f"{progress.failed_calls} of {progress.statuses.total()} verdicts lack a score because calls FAILED (see above)"
+        atexit.register(lambda: say(f"vieval: {line}", file=sys.stderr))
 
 
 def tell_usage(usage: Usage, cached: str) -> None:
@@ -73,7 +74,3 @@ def tell_usage(usage: Usage, cached: str) -> None:
     lines += [f"tried again: {dict(usage.retries)}"] if usage.retries else []
     lines += [f"FAILED CALLS: {dict(usage.failures)}"] if usage.failures else []
     say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
-
-
-def _tell_failures(failed: int, total: int) -> None:
-    say(f"vieval: {failed} of {total} verdicts lack a score because calls FAILED (see above)", file=sys.stderr)

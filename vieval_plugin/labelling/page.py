@@ -25,7 +25,7 @@ from vieval_plugin.records import fingerprint
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
 LARGE = 64 << 20
-"""From this many bytes on a page takes long to open, and says so."""
+"""Bytes from which on a page takes long to open, and says so."""
 
 _HOME = Path(__file__).parent
 _SIDE, _QUALITY = 768, 90

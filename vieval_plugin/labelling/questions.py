@@ -85,4 +85,4 @@ TASKS = {
     "sdie": "The output is the source image, into which the given subject was put.",
     "mcic": "The output was made from the text, and should combine the given concepts.",
 }
-"""What an image model was asked to do, by kind of sample."""
+"""Task of an image model, by kind of sample."""

@@ -36,7 +36,7 @@ class ToLabel:
     """Sample or contest to label."""
 
     judged: Judged
-    """That of a folder of shards has no texts and images until it is chosen."""
+    """Sample or contest; of a folder of shards without texts and images until it is chosen."""
     where: str
     """File and line, or its id."""
     row: InputRow | None = None
@@ -84,7 +84,7 @@ def read_to_label(
     if is_own(path):
         judged = {record.id: record.sample for records in rows_of(path, partial) for record in records}
         return [ToLabel(sample, str(sample.id)) for sample in judged.values() if sample]
-    if _holds_contests(path):
+    if not isdir(path) and "candidates" in open_table(path).columns:
         return _contests(path, kind)
     return _samples_to_label(read_named(inputs, kind=kind, columns=columns), str(path))
 
@@ -178,10 +178,6 @@ def _of_benchmark(benchmark_part: str) -> list[ToLabel]:
         for part_name in parts
         for sample in benchmark_registry.samples(name, part_name, folder)
     ]
-
-
-def _holds_contests(path: Path) -> bool:
-    return not isdir(path) and "candidates" in open_table(path).columns
 
 
 def _contests(path: Path, kind: str | None) -> list[ToLabel]:

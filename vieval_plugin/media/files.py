@@ -17,7 +17,7 @@ from vieval_plugin.text.untrusted import exists, isdir, isfile
 from vieval_plugin.text.wording import enumeration
 
 LIST = "files.json"
-"""What `write_folder` calls the list of what it wrote."""
+"""Name of the list of files that `write_folder` leaves."""
 
 _TRIAL = 1 << 20
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(md|csv|json|html)")

@@ -12,7 +12,7 @@ from PIL.Image import Image
 
 SIDE = 192
 MOST_BYTES = 5_400_000
-"""Of all pictures of a page together, before base64 makes 4 bytes of 3: so that the page stays below 8 MB."""
+"""Bytes of all pictures of a page together, before base64 makes 4 bytes of 3: so that the page stays below 8 MB."""
 
 _QUALITY = 72
 

@@ -61,7 +61,7 @@ class Pack:
     tools: Mapping[str, str] = field(default_factory=dict)
     """Names of tools by the names that it calls them."""
     reminders: int = 1
-    """How often an unreadable reply is asked again, with the error: the user's option."""
+    """Times that an unreadable reply is asked again, with the error: the user's option."""
 
     @property
     def most_images(self) -> int:

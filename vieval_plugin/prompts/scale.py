@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 Replies: TypeAlias = Literal[
     "json", "free_json", "markdown", "labels", "lines", "number", "expected", "two_way", "four_way"
 ]
-"""What the answers to a pack look like: `json` is as the judge's schemas have it, `free_json` as the pack itself says."""
+"""Form of the answers to a pack: `json` is as the judge's schemas have it, `free_json` as the pack itself says."""
 Combination: TypeAlias = Literal["min", "mean", "product", "geometric_mean"]
 
 

@@ -93,7 +93,7 @@ _NEEDED = {
     "int_type": "a whole number",
     "bool_type": "true or false",
 }
-"""What a file should have, in words, by pydantic's name of the fault."""
+"""Needs of a file in words, by pydantic's name of the fault."""
 
 
 def parsed(file: Path, model: type[P], document: Any, location: tuple[str, ...] = ()) -> P:

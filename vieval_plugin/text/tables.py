@@ -17,7 +17,7 @@ UNKNOWN = "not known"
 _FEWEST_COLUMNS = 20
 _LONGEST_CELL = 300
 _NARROWEST = 12
-"""How many columns are left to a column of words whose words are broken."""
+"""Columns that are left to a column of words whose words are broken."""
 _GAP = "  "
 _LONGEST_NUMBER = 40
 _NUMBER = r"(?:< )?[-+]?\.?[0-9][0-9.,:/e%-]*(?: \[[^\]]*\])?"

@@ -16,7 +16,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def enumeration(names: Sequence[str], conjunction: str = "and") -> str:
-    """One or more names as a sentence lists them.
+    """Names as a sentence lists them.
 
     >>> enumeration(["a"]), enumeration(["a", "b", "c"]), enumeration(["a", "b"], "or")
     ('a', 'a, b and c', 'a or b')

@@ -167,7 +167,7 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
 
 
 def _launcher(options: argparse.Namespace) -> Launcher:
-    """Who starts workers: this process, several, or Ray."""
+    """The launcher of workers: this process, several, or Ray."""
     from functools import partial
 
     from vieval_plugin.run.shards.launchers.processes import work_in_processes

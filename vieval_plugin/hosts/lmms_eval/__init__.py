@@ -11,9 +11,7 @@ def register() -> list[Any]:
     from lmms_eval.models.registry_v2 import ModelManifest
 
     from vieval_plugin.hosts.lmms_eval import answerable, command_line, model_identity, task_index
-    from vieval_plugin.hosts.tested_versions import note_lmms_eval
 
-    note_lmms_eval()
     command_line.install()
     model_identity.keep_arguments()
     task_index.install()

@@ -21,7 +21,7 @@ from vieval_plugin.tasks import Task, TaskGroup
 from vieval_plugin.text.suggestions import nearest
 
 _ALIKE = 0.8
-"""How alike a name must be to one of ours to be taken for it, by `difflib`; hosts have thousands of others."""
+"""Likeness that a name must have to one of ours to be taken for it, by `difflib`; hosts have thousands of others."""
 
 
 @cache

@@ -23,7 +23,7 @@ from vieval_plugin.results.documents import read_record
 from vieval_plugin.text.escaping import csv_text
 
 LIMIT: list[int] = []
-"""How many rows `vieval vlmevalkit --limit` leaves of a dataset; empty for all."""
+"""Number of rows that `vieval vlmevalkit --limit` leaves of a dataset; empty for all."""
 
 
 class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
@@ -79,10 +79,7 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         rows = finish(VerdictFiles(sheet.parent, model, self.dataset_name), _cells(sheet))
         records = [read_record(row.response, row.target) for row in rows]
         table = pandas.DataFrame(tables.rows_of(self.tasks, records, config.current()))
-        cells = (
-            ["" if number is None or number != number else str(number) for number in row]
-            for row in table.to_numpy(dtype=object)
-        )
+        cells = table.astype(object).where(table.notna(), "").astype(str).to_numpy()
         text = csv_text([list(table.columns), *cells])
         write_whole(sheet.with_name(f"{sheet.stem}_acc.csv"), [text], "--work-dir")
         return tables.short(table)

@@ -16,9 +16,8 @@ from pathlib import Path
 from types import ModuleType
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.tested_versions import VLMEVALKIT, note_vlmevalkit
 
-TESTED = f"{', '.join(VLMEVALKIT)}, the project's main of August 2026"
+TESTED = "ms-vlmeval 0.0.20, nvidia-vlmeval 26.3, the project's main of August 2026"
 REMEDY = (
     "install ms-vlmeval or nvidia-vlmeval, or put a checkout of VLMEvalKit on PYTHONPATH, in an environment of its own"
 )
@@ -88,7 +87,6 @@ def checked() -> Modules:
     job = getattr(inference, "infer_data_job", None)
     takes = list(inspect.signature(job).parameters)[: len(_JOB)] if callable(job) else []
     _require(installed, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)", takes == _JOB)
-    note_vlmevalkit(installed.name)
     return Modules(dataset, vlm, config, inference, _pipeline(installed))
 
 

@@ -48,7 +48,7 @@ from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.escaping import say
 
 failed: list[int] = []
-"""How many verdicts lack a score because calls or tools failed, a number for each dataset that was judged."""
+"""Number of verdicts that lack a score because calls or tools failed, a number for each dataset that was judged."""
 unbuilt: list[str] = []
 """The datasets that the host could not build."""
 _SHEETS = (".xlsx", ".tsv", ".json")

@@ -21,7 +21,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.yaml_json import read_json
 
 FAILED = "Failed to obtain answer via API."
-"""What the host counts as a failed call, and asks again with --reuse."""
+"""Text that the host counts as a failed call, and asks again with --reuse."""
 
 
 @dataclass(frozen=True)
