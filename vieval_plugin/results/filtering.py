@@ -71,7 +71,8 @@ def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: 
         VievalError: the condition is none, an input is not as it was judged, `out` cannot be written, or no row passes.
     """
     opened = open_shards(path, partial)
-    _require_empty(out)
+    if exists(out) and (not out.is_dir() or any(out.iterdir())):
+        raise VievalError(f"{out}: already there, and nothing is added to it; choose another --out")
     _passing(opened, opened.plan.schema.arrow().empty_table(), where)
     unfinished = unfinished_file(out)
     verdicts = passed = files = 0
@@ -97,11 +98,6 @@ def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: 
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return FilteredRows(verdicts, passed, files, opened.note)
-
-
-def _require_empty(out: Path) -> None:
-    if exists(out) and (not out.is_dir() or any(out.iterdir())):
-        raise VievalError(f"{out}: already there, and nothing is added to it; choose another --out")
 
 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:

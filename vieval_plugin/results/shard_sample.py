@@ -99,7 +99,7 @@ def sample_shards(path: Path, partial: bool = False, max_prompts: int = MOST_PRO
     Raises:
         VievalError: a file cannot be read, or the run is not complete, unless `partial` is given.
     """
-    opened, seed = open_shards(path, partial), config.current().statistics.options().seed
+    opened, seed = open_shards(path, partial), config.current().statistics.seed
     totals, draw = FolderTotals(path, {}), _Draw(max_prompts)
     names = opened.plan.schema.scores
     for _, table in verdict_tables(opened, ["uid", "image_model", "status", *(["scores"] if names else [])]):

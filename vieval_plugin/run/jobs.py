@@ -47,7 +47,8 @@ class JobsSplitByCandidate:
         self._uses: Counter[int] = Counter()
         part_by_key: dict[Hashable, int] = {}
         for number, job in enumerate(jobs):
-            parts = tuple(self._part(part_by_key, number, job, candidate) for candidate in _taken_apart(job))
+            judged = candidates_of(job.judged) if job.judge.takes_apart(job.judged) else (job.judged,)
+            parts = tuple(self._part(part_by_key, number, job, candidate) for candidate in judged)
             self._parts.append(parts)
             self._parts_to_come.append(len(set(parts)))
             for part in dict.fromkeys(parts):
@@ -90,10 +91,6 @@ class JobsSplitByCandidate:
             sum(outcome.output_tokens for outcome in owned_outcomes),
             sum(outcome.calls for outcome in owned_outcomes),
         )
-
-
-def _taken_apart(job: Job) -> Sequence[Judged]:
-    return candidates_of(job.judged) if job.judge.takes_apart(job.judged) else (job.judged,)
 
 
 def _key(job: Job, judged: Judged) -> Hashable:

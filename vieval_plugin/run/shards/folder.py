@@ -71,10 +71,6 @@ class ShardFolder:
         assert plan_there is not None
         return plan_there
 
-    def replace_plan(self, plan: Plan) -> None:
-        """Keep an extended plan."""
-        self.storage.write(PLAN, to_json(plan))
-
     def holds(self, name: str) -> bool:
         """Return whether a shard's own file is there."""
         return self.storage.holds(_file(name))

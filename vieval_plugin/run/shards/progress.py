@@ -76,7 +76,10 @@ class FolderProgress:
             lines.append("verdicts: " + ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common()))
         if self.calls:
             tokens = f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
-            lines.append(f"answers of a model: {self.calls:,}{self._unasked()}, {tokens}")
+            counts = {"from the store": self.from_store, "the same as another and asked once": self.repeated}
+            origins = ", ".join(f"{origin}: {number:,}" for origin, number in counts.items() if number)
+            unasked = f" ({origins})" if origins else ""
+            lines.append(f"answers of a model: {self.calls:,}{unasked}, {tokens}")
         lines += [f"{status} {n:,}: {reason}" for (status, reason), n in self.reasons.most_common(_MOST_REASONS)]
         if self.rate:
             remaining = f"; left: {_span((self.rows - self.rows_done) / self.rate)}" if shards_left else ""
@@ -85,12 +88,6 @@ class FolderProgress:
             note = stored if self.from_store else ""
             lines.append(f"rate: {self.rate:,.1f} rows{calls} a second{remaining}{note}")
         return lines
-
-    def _unasked(self) -> str:
-        """The answers that the model was not asked for, in parentheses."""
-        counts = {"from the store": self.from_store, "the same as another and asked once": self.repeated}
-        origins = ", ".join(f"{origin}: {number:,}" for origin, number in counts.items() if number)
-        return f" ({origins})" if origins else ""
 
 
 def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:

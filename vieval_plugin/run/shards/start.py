@@ -30,6 +30,7 @@ from vieval_plugin.run.shards.plan import (
     extended,
     new_plan,
     require_same_run,
+    to_json,
 )
 from vieval_plugin.run.shards.rows import rows_of_shards
 from vieval_plugin.run.shards.schema import schema_of
@@ -146,7 +147,7 @@ def _planned(
     require_same_run(earlier, now, folder.name)
     plan = extended(earlier, now, folder.name, request.extend)
     if plan.files != earlier.files:
-        folder.replace_plan(plan)
+        folder.storage.write(PLAN, to_json(plan))
     return plan, root, fields.notes
 
 

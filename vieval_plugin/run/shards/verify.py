@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,20 +35,19 @@ class Verified:
     """Hashes of the names of samples, a shard each."""
 
 
-def verify(folder: ShardFolder, plan: Plan, seed: int = 0) -> Verified:
+def verify(folder: ShardFolder, plan: Plan) -> Verified:
     """Compare a folder with its plan and its inputs.
 
     Args:
         folder: whose files are read.
         plan: its plan.
-        seed: of the sample of images whose digests are computed again.
 
     Raises:
         VievalError: a file of verdicts cannot be read.
     """
     verified, planned = Verified(), {shard.name: shard for shard in plan.shards()}
-    draw = random.Random(seed)
-    looked_at = set(draw.sample(sorted(planned), min(_DIGESTS, len(planned))))
+    rng, all_names = np.random.default_rng(0), sorted(planned)
+    looked_at = {all_names[number] for number in rng.permutation(len(all_names))[:_DIGESTS]}
     changed_files = set(_changed_files(verified, plan))
     verified_names: set[str] = set()
     for file, names in folder.counted():
@@ -61,7 +59,7 @@ def verify(folder: ShardFolder, plan: Plan, seed: int = 0) -> Verified:
                 verified_names.add(name)
                 _check_rows(verified, file, planned[name], table)
                 if name in looked_at and planned[name].path not in changed_files:
-                    _check_digest(verified, folder, plan, planned[name], table, draw)
+                    _check_digest(verified, folder, plan, planned[name], table, rng)
     if missing_shards := [shard for name, shard in planned.items() if name not in verified_names]:
         first = missing_shards[0]
         rows = f"{first.path}, rows {first.first} to {first.first + first.rows - 1}"
@@ -99,10 +97,10 @@ def _check_rows(verified: Verified, file: str, shard: Shard, table: Any) -> None
 
 
 def _check_digest(
-    verified: Verified, folder: ShardFolder, plan: Plan, shard: Shard, table: Any, draw: random.Random
+    verified: Verified, folder: ShardFolder, plan: Plan, shard: Shard, table: Any, rng: np.random.Generator
 ) -> None:
     """Compute the digest of one image of a shard again."""
-    verdict = table.slice(draw.randrange(max(table.num_rows, 1)), 1).to_pylist()[0]
+    verdict = table.slice(int(rng.integers(max(table.num_rows, 1))), 1).to_pylist()[0]
     only = replace(shard, first=verdict["row"], rows=1)
     samples = rows_of_shards(plan, place_at(plan.root), folder.indexes, [only])
     rows = [row for row in samples if row.prompt == verdict["prompt"]]

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from vieval_plugin.backends.http.server import Usage
@@ -188,7 +189,7 @@ class ShardWorker:
         Raises:
             VievalError: the run cannot go on; files that were written stay.
         """
-        ahead = ReadAhead(self._events(passes), _size_of)
+        ahead = ReadAhead(self._events(passes), lambda event: event.row.size if isinstance(event, _RowEvent) else 0)
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 await self._judge(ahead)
@@ -374,18 +375,10 @@ class ShardWorker:
     def _write(self, opened: OpenShard, tally: Tally) -> None:
         """Write the file of a shard; in a thread."""
         plan = self._plan
-        opened.verdicts.sort(key=_row_and_prompt)
+        opened.verdicts.sort(key=itemgetter("row", "prompt"))
         described: Mapping[str, Any] = asdict(opened.shard)
         metadata = shard_metadata(described, plan.run, plan.provenance, tally, opened.began, time.time())
         self._folder.write(opened.shard.name, encoded(opened.verdicts, plan.schema, metadata))
-
-
-def _size_of(event: _Event) -> int:
-    return event.row.size if isinstance(event, _RowEvent) else 0
-
-
-def _row_and_prompt(verdict: Mapping[str, Any]) -> tuple[int, int]:
-    return verdict["row"], verdict["prompt"]
 
 
 def _too_many(tally: Tally, failures: int, max_share: float) -> str:
