@@ -42,9 +42,9 @@ def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.0) -> str:
 def abbreviated(names: Sequence[str]) -> str:
     """The first 20 names, each cut to 60 characters, and how many more there are.
 
-    >>> listed(["a", "b"])
+    >>> abbreviated(["a", "b"])
     'a, b'
-    >>> listed([str(number) for number in range(10_000)])[-16:]
+    >>> abbreviated([str(number) for number in range(10_000)])[-16:]
     '19 and 9980 more'
     """
     first_names = ", ".join(name[:_LONGEST] for name in names[:_LISTED_NAMES])
