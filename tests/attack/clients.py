@@ -22,10 +22,9 @@ _MEMORY = 12 << 30  # bytes of address space: whatever fills that would have fil
 
 @dataclass
 class Limits:
-    """The limits that every client is given: seconds without a byte and of a try, tries, seconds without an answer."""
+    """The limits that every client is given: seconds without a byte, tries, seconds without an answer."""
 
     timeout: float = 2.0
-    deadline: float = 3.0
     retries: int = 3
     patience: float = 60.0
 
@@ -33,7 +32,7 @@ class Limits:
     def longest_question(self) -> float:
         """Seconds that all tries of one question may take, with doubling waits between them."""
         return sum(1.5 * min(0.5 * 2.0**tried, 20.0) for tried in range(self.retries)) + (
-            (self.retries + 1) * self.deadline
+            (self.retries + 1) * 2 * self.timeout
         )
 
 
@@ -169,7 +168,6 @@ def options(path: Path, base_url: str, store: Path, concurrent: int = 64, **back
         "timeout": LIMITS.timeout,
         "retries": LIMITS.retries,
         "patience": LIMITS.patience,
-        "deadline": LIMITS.deadline,
         **backbone,
     }
     document = {"store": {"path": str(store)}, "backbones": {"judge": judge}, "statistics": {"draws": 10}}

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lmms_kills = given.lmms_kills if given.lmms else 0
     size = Size(given.samples, given.lmms, given.kills, lmms_kills, given.seed, given.short)
     if given.short:
-        LIMITS.retries, LIMITS.timeout, LIMITS.deadline = 2, 1.5, 2.0
+        LIMITS.retries, LIMITS.timeout = 2, 1.5
     chosen = scenarios(size)
     if given.only:
         if unknown := set(given.only) - set(chosen):
