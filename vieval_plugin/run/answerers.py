@@ -180,8 +180,7 @@ class CallAnswerer:
     """A host's function that answers one question, each sample at its own pace."""
 
     make_answer: Callable[[Store | None, Usage], Callable[[Question, int], Reply]]
-    """Make it for a run, from the store of replies (None for none) and the counter of calls; it is given a question and the job's
-    repeat."""
+    """Make it for a run, from the store of replies (None for none) and the counter of calls; asked with the job's repeat."""
     threads: int = 0
     """Calls at once, each in a thread; with 0 it is called in the caller's own."""
 

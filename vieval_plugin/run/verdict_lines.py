@@ -223,7 +223,7 @@ def _compact(verdict: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def image_json(image: Image, folder: Path) -> dict[str, Any]:
-    """Where an image is, and its SHA-256: its file, with the row and column where that is a table; its address.
+    """The place of an image, and its SHA-256: its file, with the row and column where that is a table; its address.
 
     A path is relative to `folder` unless it shares no folder with it but the root.
     """

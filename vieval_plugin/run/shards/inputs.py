@@ -244,7 +244,7 @@ def require_same(file: InputFile, root: Place) -> None:
 
 
 def table_of(file: InputFile, root: Place, indexes: Path) -> InputTable:
-    """All rows of a file, for its columns; VievalError where it cannot be read."""
+    """The rows of a file, for its columns; VievalError where it cannot be read."""
     source = root.below(file.path)
     if not file.is_tar:
         return parquet_table(source)

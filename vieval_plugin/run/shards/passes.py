@@ -125,7 +125,7 @@ class PassQueue:
             self._change.notify_all()
 
     def __iter__(self) -> Iterator[Pass]:
-        """All passes, waiting for those that may come back."""
+        """The passes, waiting for those that may come back."""
         while not self._is_closed:
             if work := self.take():
                 yield work

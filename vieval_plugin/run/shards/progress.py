@@ -1,4 +1,4 @@
-"""What a folder of shards holds so far, from the ends of its files alone, while others work on it."""
+"""Progress of a folder of shards, from the ends of its files alone, while others work on it."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def _root(earlier: Plan | None, locations: Sequence[Place]) -> Place:
 def _fields(
     request: ShardRequest, files: Sequence[InputFile], new_files: Sequence[InputFile], root: Place, indexes: Path
 ) -> ColumnMap:
-    """What the columns are, by the first file; VievalError where one that is new lacks one of them."""
+    """The columns by what they are, from the first file; VievalError where one that is new lacks one of them."""
     table = table_of(files[0], root, indexes)
     fields = fields_of(table, request.columns or {})
     in_threads(lambda file: require_columns(table_of(file, root, indexes), fields.columns.values()), new_files)

@@ -55,7 +55,7 @@ _FATAL = unjudged(Status.TOOL_ERROR, f"it ended the process that judged it {DEAT
 
 @dataclass(frozen=True)
 class ShardRun:
-    """All that a worker is told, wherever it runs; no key is in it, as each takes its own from its environment."""
+    """The run that a worker is told; no key is in it, as each worker takes its own from its environment."""
 
     folder: str
     """Folder of shards."""
@@ -129,7 +129,7 @@ _Event: TypeAlias = _RowEvent | _EndEvent | ShardReport
 
 
 class CallBudget:
-    """The calls that a worker may make, and what rows take of them: they end its run between two shards, never within one.
+    """The calls that a worker may make: they end its run between two shards, never within one.
 
     Args:
         limit: the calls; None for any number.

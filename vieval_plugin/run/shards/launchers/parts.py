@@ -1,4 +1,4 @@
-"""One part of a run, for job arrays and launchers that start the same command many times."""
+"""Parts of a run, for job arrays and launchers that start the same command many times."""
 
 from __future__ import annotations
 

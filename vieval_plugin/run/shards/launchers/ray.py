@@ -121,7 +121,10 @@ def work_on_ray(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None],
 
 @dataclass
 class _Driver:
-    """The driver of actors: one is opening until its first call returns, then open; it is opened again when it died, or stops."""
+    """The driver of actors.
+
+    An actor is opening until its first call returns, then open; when it died it is opened again, or has stopped.
+    """
 
     ray: Any
     """The module."""
