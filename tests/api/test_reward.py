@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.tiny_pipeline import build_pipeline
+from tests.tiny_trainer import rewards_of_training
 from vieval_plugin.api import conversion
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "scoring.md"
@@ -49,39 +50,7 @@ def test_a_batch_of_tensors(page):
 
 @pytest.mark.slow
 def test_trl_trains_with_it(page, tmp_path, server):
-    trl = pytest.importorskip("trl")
-    datasets = pytest.importorskip("datasets")
-    transformers = pytest.importorskip("transformers")
-    from tests.tiny_scorers import clip_tokenizer
-
-    tokenizer = clip_tokenizer()
-    tokenizer.pad_token = tokenizer.eos_token
-    tokenizer.padding_side = "left"
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=len(tokenizer), **sizes, **ends))
-    trainer = trl.GRPOTrainer(
-        model=model,
-        reward_funcs=page["image_reward"],
-        train_dataset=datasets.Dataset.from_list([{"prompt": "a red cube"}, {"prompt": "a blue ball"}] * 2),
-        processing_class=tokenizer,
-        args=trl.GRPOConfig(
-            output_dir=str(tmp_path / "out"),
-            per_device_train_batch_size=4,
-            num_generations=4,
-            max_completion_length=4,
-            max_steps=2,
-            logging_steps=1,
-            report_to=[],
-            use_cpu=True,
-            bf16=False,
-            save_strategy="no",
-        ),
-    )
-    trainer.train()
-    rewards = [
-        one["rewards/image_reward/mean"] for one in trainer.state.log_history if "rewards/image_reward/mean" in one
-    ]
+    rewards = rewards_of_training(page["image_reward"], ["a red cube", "a blue ball"] * 2, tmp_path / "out", steps=2)
     assert len(rewards) == 2
     assert all(0 <= reward <= 1 for reward in rewards)
     assert server.stats()["requests"] >= 2 * 4 * 2
