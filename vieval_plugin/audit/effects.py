@@ -51,8 +51,8 @@ class Effect:
     def finding(self) -> str:
         """`as expected`, `FLAGGED: ...`, or that these samples do not decide it.
 
-        What ought to stay is flagged where it moved significantly and by more than `LEAST_EFFECT`; what ought to fall, where its
-        interval rules out that it fell by as much.
+        What ought to stay is flagged where it moved significantly and by more than `LEAST_EFFECT`; what ought to fall, where
+        its interval rules out that it fell by as much.
         """
         difference = self.difference
         is_significant = self.adjusted <= LEVEL and abs(difference.value) > LEAST_EFFECT

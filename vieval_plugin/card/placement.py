@@ -29,8 +29,8 @@ from vieval_plugin.stats.ranking import holm
 class Placement:
     """A judge's headline among published judges: the comparison of all, and each of these beside it.
 
-    `numbers_by_value` has its number by task type or part, `useless` the parts among these on which no test, adjusted over them,
-    shows it to be above an answer that never looks.
+    `numbers_by_value` has its number by task type or part, `useless` the parts among these on which no test, adjusted over
+    them, shows it to be above an answer that never looks.
     """
 
     headline: Headline

@@ -171,7 +171,7 @@ def _ranked(
 def penalised_pair(
     images: Sequence[Sequence[Observation]], aspect: str, of_images: OfImages, first: int, second: int
 ) -> CommonSamplesStatistic:
-    """Two generators, by their indices, on the prompts of which the second has a score, the first one's failures as the lowest."""
+    """Two generators, by index, on the prompts of which the second has a score, the first one's failures as the lowest."""
     if all(aspect in image.scores for image in images[first]):
         return CommonSamplesStatistic(0, reason="no failures")
     everything = apply_failure_policy([*images[first], *images[second]], (aspect,), StatisticsOptions("worst"))

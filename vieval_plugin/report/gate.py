@@ -53,7 +53,8 @@ def gate(
         again: the words on how to judge again what a call or a tool failed on.
 
     Raises:
-        VievalError: there is no other generator, or no prompt that both have a score of and none on which the first fails alone.
+        VievalError: there is no other generator, or no prompt that both have a score of and none on which the first
+            fails alone.
     """
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:

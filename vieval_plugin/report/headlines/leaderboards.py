@@ -39,8 +39,8 @@ MOST_ROWS_WITH_INTERVALS = 6
 class LeaderboardRow:
     """A system with its own estimate, its standing where systems were compared, and its cost.
 
-    `one_answer` says in words that it nearly always answers alike; empty where it does not. `positions` are those by its own
-    number under the policies `drop` and `worst`, empty where it is not ranked; None where no verdict failed.
+    `one_answer` says in words that it nearly always answers alike; empty where it does not. `positions` are those by its
+    own number under the policies `drop` and `worst`, empty where it is not ranked; None where no verdict failed.
     `not_above_constant` says that no test shows it to be above an answer that never looks.
     """
 

@@ -16,8 +16,8 @@ _UNKNOWN = "not known"
 class HeadlineColumns:
     """Cells of a headline's table beside the number.
 
-    `names` are the first cells of the rows, under `heading`. `left_columns` and `right_columns` are those that stand before and
-    after the number, by their heading. `alike` says in words what all rows have in common.
+    `names` are the first cells of the rows, under `heading`. `left_columns` and `right_columns` are those that stand before
+    and after the number, by their heading. `alike` says in words what all rows have in common.
     """
 
     heading: str

@@ -3,8 +3,8 @@
 A worker keeps a file for each shard that it has open, and holds a lock on it as long as it lives, which the system lets
 go however it ends. A file without a lock is a death, and what it has under way are the rows that may be to blame.
 
-A row is in one of three states: judged beside others; after two deaths with it under way a suspect, which is judged when
-its worker has nothing else under way; after two deaths while it was alone fatal, and not judged again.
+A row is in one of three states: judged beside others; after two deaths with it under way a suspect, which is judged
+when its worker has nothing else under way; after two deaths while it was alone fatal, and not judged again.
 """
 
 from __future__ import annotations
