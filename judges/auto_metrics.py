@@ -32,20 +32,20 @@ T = TypeVar("T")
 class AutoMetric:
     """Metric as a judge: what it looks at, where it applies, and how its value becomes a score."""
 
+    #: Name of the metric and of the judge.
     name: str
-    """Name of the metric and of the judge."""
+    #: Name in papers.
     title: str
-    """Name in papers."""
+    #: The one that it rates.
     aspect: str
-    """The one that it rates."""
+    #: The sample's roles that can fill each role of the metric; the first one present is taken.
     images: Mapping[str, tuple[str, ...]]
-    """The sample's roles that can fill each role of the metric; the first one present is taken."""
+    #: Kinds whose samples have them.
     kinds: Sequence[str]
-    """Kinds whose samples have them."""
+    #: Value in the metric's unit to [0, 1], a cosine or distance to [-1, 1]; higher is better, the order is kept.
     to_score: Callable[[float], float]
-    """Value in the metric's unit to [0, 1], a cosine or distance to [-1, 1]; higher is better, the order is kept."""
+    #: As `images`, for texts.
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """As `images`, for texts."""
 
 
 def judge(metric: AutoMetric, scorer: str = "") -> Judge:

@@ -33,12 +33,12 @@ RANKING = "ranking"
 class Votes:
     """Votes of annotators on a contest, in the benchmark's own scheme."""
 
+    #: One of `SCHEMES` or `RANKING`; empty where nobody was asked, which suits any number of candidates.
     scheme: str = ""
-    """One of `SCHEMES` or `RANKING`; empty where nobody was asked, which suits any number of candidates."""
+    #: What counts as the annotators' answer; empty where nothing was said.
     vote: str = ""
-    """What counts as the annotators' answer; empty where nothing was said."""
+    #: Answer of each of several annotators in the same scheme.
     annotators: tuple[str, ...] = ()
-    """Answer of each of several annotators in the same scheme."""
 
     def __post_init__(self) -> None:
         require(self.scheme, str, "Votes.scheme", f"one of {', '.join((*SCHEMES, RANKING))}")
@@ -52,16 +52,16 @@ class Votes:
 class Contest:
     """Two or more candidates under the same conditions."""
 
+    #: Identity, which names no image model.
     id: SampleId
-    """Identity, which names no image model."""
+    #: Samples that share images and texts; one that is in several contests has the same `id` in each.
     candidates: tuple[Sample, ...]
-    """Samples that share images and texts; one that is in several contests has the same `id` in each."""
+    #: Votes of annotators.
     votes: Votes = field(default_factory=Votes)
-    """Votes of annotators."""
+    #: Cluster of the bootstrap, such as the prompt.
     group: str = ""
-    """Cluster of the bootstrap, such as the prompt."""
+    #: The benchmark's categories.
     tags: tuple[str, ...] = ()
-    """The benchmark's categories."""
 
     def __post_init__(self) -> None:
         require(self.id, SampleId, "Contest.id", 'SampleId(benchmark, part, "", uid)')

@@ -13,40 +13,40 @@ from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply, Step,
 class Exchange:
     """Question and reply."""
 
+    #: Question as it was asked.
     ask: Ask
-    """Question as it was asked."""
+    #: Reply to it.
     reply: Reply
-    """Reply to it."""
+    #: Step of the trace.
     step: Step
-    """Step of the trace."""
 
 
 @dataclass(frozen=True)
 class TrainingExample:
     """Conversation to train on."""
 
+    #: Name of the example.
     id: str
-    """Name of the example."""
+    #: What it teaches.
     sub_task: str
-    """What it teaches."""
+    #: The conversation.
     messages: tuple[Message, ...]
-    """The conversation."""
+    #: Numbers of the messages that carry loss: the assistant's turns.
     trained: tuple[int, ...]
-    """Numbers of the messages that carry loss: the assistant's turns."""
 
 
 @dataclass(frozen=True)
 class TrainingUnit:
     """Examples that belong together: the turns of one question, or of one summary."""
 
+    #: What is repeated as a whole.
     kind: str
-    """What is repeated as a whole."""
+    #: What is balanced by score within a kind.
     category: str
-    """What is balanced by score within a kind."""
+    #: 0 to 10; None for what has none, which is kept as it is.
     score: float | None
-    """0 to 10; None for what has none, which is kept as it is."""
+    #: The turns.
     examples: tuple[TrainingExample, ...]
-    """The turns."""
 
 
 def final_chats(exchanges: Sequence[Exchange]) -> dict[Path, tuple[Chat, str]]:

@@ -67,16 +67,16 @@ _SIDE = re.compile(r"begin_of|start|end_of|end|assistant|analysis|final|message|
 class _LeadIns:
     """Words of one language that may stand before an answer."""
 
+    #: All of them.
     allowed: re.Pattern[str]
-    """All of them."""
+    #: Those that name an image.
     image: re.Pattern[str]
-    """Those that name an image."""
+    #: An image with its number at the end.
     heading: re.Pattern[str]
-    """An image with its number at the end."""
+    #: Those that name a judgement.
     judgement: re.Pattern[str]
-    """Those that name a judgement."""
+    #: Those that name an answer.
     answer: re.Pattern[str]
-    """Those that name an answer."""
 
     def leads_in(self, text: str) -> bool:
         """Return whether words lead in to an answer; those that name an image but no judgement may say what it shows."""
@@ -92,16 +92,16 @@ class _LeadIns:
 class Parsed:
     """Reading of a reply."""
 
+    #: Outcome.
     status: Status
-    """Outcome."""
+    #: Scores where the status is usable.
     scores: tuple[float, ...] = ()
-    """Scores where the status is usable."""
+    #: Reasoning beside them.
     reasoning: str = ""
-    """Reasoning beside them."""
+    #: Reason in one line that it is not `ok`.
     reason: str = ""
-    """Reason in one line that it is not `ok`."""
+    #: Fixed word: that the reasoning beside scores declines to give any.
     finding: str = ""
-    """Fixed word: that the reasoning beside scores declines to give any."""
 
 
 def reply_schema(

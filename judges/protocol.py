@@ -64,12 +64,12 @@ CONDITION_ROLES = ("source", "mask", "subject", "control", "concepts")
 class TableCell:
     """Cell of a table."""
 
+    #: File of the table.
     file: pathlib.Path
-    """File of the table."""
+    #: Number of the row, from 0.
     row: int
-    """Number of the row, from 0."""
+    #: Name of the column.
     column: str
-    """Name of the column."""
 
 
 @named_arguments
@@ -77,12 +77,12 @@ class TableCell:
 class Image:
     """Image file, by path or by its bytes as they were written; nothing is read or decoded here."""
 
+    #: Path of the file, or its bytes.
     source: pathlib.Path | bytes
-    """Path of the file, or its bytes."""
+    #: Address that it was fetched from, or cell of a table that holds its bytes; empty for a file of its own.
     origin: str | TableCell = field(default="", compare=False)
-    """Address that it was fetched from, or cell of a table that holds its bytes; empty for a file of its own."""
+    #: Digest of the file when it was judged, where that is known.
     sha256: str = field(default="", compare=False)
-    """Digest of the file when it was judged, where that is known."""
 
     def __post_init__(self) -> None:
         require(self.source, (pathlib.Path, bytes), "Image.source", "a pathlib.Path or the bytes of a file")
@@ -97,16 +97,16 @@ class Image:
 class SampleId:
     """Identity of an output image of a benchmark."""
 
+    #: Name of the benchmark.
     benchmark: str
-    """Name of the benchmark."""
+    #: One of the benchmark's own, such as `527` or `tie`.
     part: str
-    """One of the benchmark's own, such as `527` or `tie`."""
+    #: Generator or editor; empty in the id of a contest, which several are in.
     image_model: str
-    """Generator or editor; empty in the id of a contest, which several are in."""
+    #: Name of the sample within its part.
     uid: str
-    """Name of the sample within its part."""
+    #: Number of the image among those that one image model made under the same conditions, from 0.
     draw: int = 0
-    """Number of the image among those that one image model made under the same conditions, from 0."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -124,26 +124,26 @@ class SampleId:
 class Sample:
     """Output image with its conditions and, where known, its human ratings."""
 
+    #: Identity.
     id: SampleId
-    """Identity."""
+    #: Images by role: `output`, `source`, `mask`, `subject`, `control`, `concepts`, `frame_0`, ..., `view_0`, ...
     images: Mapping[str, Image]
-    """Images by role: `output`, `source`, `mask`, `subject`, `control`, `concepts`, `frame_0`, ..., `view_0`, ..."""
+    #: Texts by name: `prompt`, `instruction`, `subject`.
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Texts by name: `prompt`, `instruction`, `subject`."""
+    #: A value for each annotator by aspect, on the benchmark's own scale (ImagenHub's is [0, 1]).
     ratings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """A value for each annotator by aspect, on the benchmark's own scale (ImagenHub's is [0, 1])."""
+    #: The benchmark's skill tags, of which a sample may have many.
     tags: tuple[str, ...] = ()
-    """The benchmark's skill tags, of which a sample may have many."""
+    #: One of the seven task codes (`tig`, `tie`, ...); the part's name where nothing else is given.
     kind: str = ""
-    """One of the seven task codes (`tig`, `tie`, ...); the part's name where nothing else is given."""
+    #: Cluster of the bootstrap; the uid where nothing else is given.
     group: str = ""
-    """Cluster of the bootstrap; the uid where nothing else is given."""
+    #: Place in the group (the image's and the text's number), where that matters.
     place: tuple[int, ...] = ()
-    """Place in the group (the image's and the text's number), where that matters."""
+    #: Notes of annotators beside the ratings, as JSON values by name.
     annotations: Mapping[str, Any] = field(default_factory=dict)
-    """Notes of annotators beside the ratings, as JSON values by name."""
+    #: The one heading that it stands under, if any.
     category: str = ""
-    """The one heading that it stands under, if any."""
 
     def __post_init__(self) -> None:
         require(self.id, SampleId, "Sample.id", "SampleId(benchmark, part, image_model, uid)")
@@ -188,28 +188,28 @@ Path: TypeAlias = tuple[str, ...]
 class Message:
     """Turn of a conversation; the order of texts and images in `parts` is the order the backbone sees."""
 
+    #: Speaker.
     role: Literal["system", "user", "assistant"]
-    """Speaker."""
+    #: Texts and images in the order in which the backbone sees them.
     parts: tuple[str | Image, ...]
-    """Texts and images in the order in which the backbone sees them."""
 
 
 @dataclass(frozen=True)
 class Chat:
     """Ask for a text in answer to a conversation."""
 
+    #: The conversation.
     messages: tuple[Message, ...]
-    """The conversation."""
+    #: Name of the question in traces; no two questions of a sample have the same, but reminders of one.
     path: Path
-    """Name of the question in traces; no two questions of a sample have the same, but reminders of one."""
+    #: JSON schema that the answer should satisfy; a backend enforces it where its server can.
     schema: Mapping[str, Any] | None = None
-    """JSON schema that the answer should satisfy; a backend enforces it where its server can."""
+    #: Longest answer.
     max_tokens: int = 1024
-    """Longest answer."""
+    #: Name of the model that answers.
     backbone: str = "judge"
-    """Name of the model that answers."""
+    #: Have a server that can end an answer that goes round in circles.
     stop_repeating: bool = False
-    """Have a server that can end an answer that goes round in circles."""
 
 
 @dataclass(frozen=True)
@@ -222,58 +222,58 @@ class Likelihood:
     the probabilities of the continuation's tokens and of the end of the turn after them.
     """
 
+    #: The conversation.
     messages: tuple[Message, ...]
-    """The conversation."""
+    #: Texts whose probabilities are asked for.
     continuations: tuple[str, ...]
-    """Texts whose probabilities are asked for."""
+    #: As that of `Chat`.
     path: Path
-    """As that of `Chat`."""
+    #: Meaning of the probability.
     definition: Literal["first_token", "beginning", "sequence_mean"] = "first_token"
-    """Meaning of the probability."""
+    #: Name of the model that answers.
     backbone: str = "judge"
-    """Name of the model that answers."""
 
 
 @dataclass(frozen=True)
 class UseTool:
     """Ask for a named image tool to be run."""
 
+    #: Name of the tool.
     tool: str
-    """Name of the tool."""
+    #: The tool's own (images, phrases, boxes), all hashable.
     arguments: Mapping[str, Any]
-    """The tool's own (images, phrases, boxes), all hashable."""
+    #: As that of `Chat`.
     path: Path
-    """As that of `Chat`."""
 
 
 @dataclass(frozen=True)
 class Box:
     """Rectangle of an image in pixels."""
 
+    #: First column.
     left: int
-    """First column."""
+    #: First row.
     top: int
-    """First row."""
+    #: Column after the last.
     right: int
-    """Column after the last."""
+    #: Row after the last.
     bottom: int
-    """Row after the last."""
 
 
 @dataclass(frozen=True)
 class Measure:
     """Ask for a named image metric."""
 
+    #: Name of the metric.
     metric: str
-    """Name of the metric."""
+    #: Images by the metric's own roles.
     images: Mapping[str, Image]
-    """Images by the metric's own roles."""
+    #: As that of `Chat`.
     path: Path
-    """As that of `Chat`."""
+    #: The sample's texts.
     texts: Mapping[str, str] = field(default_factory=dict)
-    """The sample's texts."""
+    #: Name of the scorer that answers, where the metric is a network's.
     backbone: str = ""
-    """Name of the scorer that answers, where the metric is a network's."""
 
 
 Ask: TypeAlias = Chat | Likelihood | UseTool | Measure
@@ -283,64 +283,64 @@ Ask: TypeAlias = Chat | Likelihood | UseTool | Measure
 class Text:
     """Answer of a backbone to `Chat`."""
 
+    #: As it came, less what its server sets apart as thinking.
     text: str
-    """As it came, less what its server sets apart as thinking."""
+    #: Tokens of the question.
     input_tokens: int | None = None
-    """Tokens of the question."""
+    #: Tokens of the answer.
     output_tokens: int | None = None
-    """Tokens of the answer."""
+    #: True where its token limit ended it; None where a host or a log does not tell.
     cut: bool | None = None
-    """True where its token limit ended it; None where a host or a log does not tell."""
+    #: Findings of the backend's own, for the verdict.
     notes: tuple[str, ...] = ()
-    """Findings of the backend's own, for the verdict."""
 
 
 @dataclass(frozen=True)
 class Measurement:
     """Value of a metric."""
 
+    #: In the metric's own unit.
     value: float
-    """In the metric's own unit."""
+    #: Network that gave it and its version, where it was one.
     by: str = ""
-    """Network that gave it and its version, where it was one."""
+    #: As those of `Text`.
     notes: tuple[str, ...] = ()
-    """As those of `Text`."""
 
 
 @dataclass(frozen=True)
 class Probabilities:
     """Lowest and highest that the probability of each continuation of a `Likelihood` can be, in order, in [0, 1]."""
 
+    #: Lowest; equal to the highest where it is known.
     low: tuple[float, ...]
-    """Lowest; equal to the highest where it is known."""
+    #: Highest; apart where a server listed only its likeliest tokens and this was not among them.
     high: tuple[float, ...]
-    """Highest; apart where a server listed only its likeliest tokens and this was not among them."""
+    #: As those of `Text`.
     notes: tuple[str, ...] = ()
-    """As those of `Text`."""
 
 
 @dataclass(frozen=True)
 class ToolResult:
     """Result of a tool; each field may be absent."""
 
+    #: Boxes, best or largest first.
     boxes: tuple[Box, ...] = ()
-    """Boxes, best or largest first."""
+    #: Lines of text.
     text: str = ""
-    """Lines of text."""
+    #: Image to look at.
     image: Image | None = None
-    """Image to look at."""
+    #: Model that found it and its version, where it was one.
     by: str = ""
-    """Model that found it and its version, where it was one."""
 
 
 @dataclass(frozen=True)
 class Failure:
     """Ask that brought no answer."""
 
+    #: Way in which it failed.
     status: Status
-    """Way in which it failed."""
+    #: Cause in words.
     reason: str
-    """Cause in words."""
 
 
 Reply: TypeAlias = Text | Probabilities | Measurement | ToolResult | Failure
@@ -350,24 +350,24 @@ Reply: TypeAlias = Text | Probabilities | Measurement | ToolResult | Failure
 class Step:
     """Question of a verdict's trace."""
 
+    #: That of the ask.
     path: Path
-    """That of the ask."""
+    #: Outcome.
     status: Status
-    """Outcome."""
+    #: Sub-scores read from the answer on the rubric's own scale.
     scores: tuple[float, ...] = ()
-    """Sub-scores read from the answer on the rubric's own scale."""
+    #: Answer word for word.
     answer: str = ""
-    """Answer word for word."""
+    #: The backbone's reasoning where something was read, else why nothing was.
     reason: str = ""
-    """The backbone's reasoning where something was read, else why nothing was."""
+    #: 0 for the question itself, 1, 2, ... for its reminders.
     attempt: int = 0
-    """0 for the question itself, 1, 2, ... for its reminders."""
+    #: Interval that a probability lies in, in [0, 1], or the difference of two, in [-1, 1].
     bounds: tuple[float, float] | None = None
-    """Interval that a probability lies in, in [0, 1], or the difference of two, in [-1, 1]."""
+    #: Numbers that a log has for this answer and that are no scores: guesses, and what no live reply could have.
     recorded: tuple[float, ...] = ()
-    """Numbers that a log has for this answer and that are no scores: guesses, and what no live reply could have."""
+    #: The answer's own.
     cut: bool | None = None
-    """The answer's own."""
 
     @property
     def failure(self) -> str:
@@ -385,36 +385,36 @@ class Step:
 class Choice:
     """Choice of a verdict on a contest: whichever of these its judge gives."""
 
+    #: Answer by order (`forward`, `reverse`), about the candidates in the contest's order; without unread orders.
     votes: Mapping[str, str] = field(default_factory=dict)
-    """Answer by order (`forward`, `reverse`), about the candidates in the contest's order; without unread orders."""
+    #: By order, how much likelier the first was called better than the second, in [-1, 1].
     preferences: Mapping[str, float] = field(default_factory=dict)
-    """By order, how much likelier the first was called better than the second, in [-1, 1]."""
+    #: Scores of each candidate by aspect, as in a `Verdict`.
     scores: tuple[Mapping[str, float], ...] = ()
-    """Scores of each candidate by aspect, as in a `Verdict`."""
+    #: These with the numbers that a log keeps apart; empty where it keeps none.
     recorded: tuple[Mapping[str, float], ...] = ()
-    """These with the numbers that a log keeps apart; empty where it keeps none."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """Result of a judge for a sample, or for a contest."""
 
+    #: [0, 1] by aspect (`SC`, `PQ`, `O`), a metric's [-1, 1], higher being better; without those not rated.
     scores: Mapping[str, float]
-    """[0, 1] by aspect (`SC`, `PQ`, `O`), a metric's [-1, 1], higher being better; without those not rated."""
+    #: Worst of the steps that decide.
     status: Status
-    """Worst of the steps that decide."""
+    #: Reasons in words.
     rationale: str = ""
-    """Reasons in words."""
+    #: Questions and answers.
     trace: tuple[Step, ...] = ()
-    """Questions and answers."""
+    #: Ends of each score that is known to an interval only.
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Ends of each score that is known to an interval only."""
+    #: What is counted over a run, such as a violated rule of a structure or a plan that names no tool.
     findings: tuple[str, ...] = ()
-    """What is counted over a run, such as a violated rule of a structure or a plan that names no tool."""
+    #: Aspects as they would be with the numbers that its steps keep apart; empty where none does.
     recorded: Mapping[str, float] = field(default_factory=dict)
-    """Aspects as they would be with the numbers that its steps keep apart; empty where none does."""
+    #: Of contests only.
     choice: Choice | None = None
-    """Of contests only."""
 
     @property
     def reason(self) -> str:

@@ -37,24 +37,24 @@ UNLIKELY = "the answers asked for are not likely"
 class OneShotExample:
     """Worked example that is shown before a question."""
 
+    #: Image files in the order of the question's own images.
     images: tuple[pathlib.Path, ...]
-    """Image files in the order of the question's own images."""
+    #: Sub-scores that they deserve.
     scores: tuple[float, ...]
-    """Sub-scores that they deserve."""
+    #: Reasons for these.
     reasoning: str = ""
-    """Reasons for these."""
 
 
 @dataclass(frozen=True)
 class Rubric:
     """Way from sub-scores to scores."""
 
+    #: Scale of each sub-score.
     scale: Scale
-    """Scale of each sub-score."""
+    #: Combination within each aspect that is asked about.
     combine: Mapping[str, Combination]
-    """Combination within each aspect that is asked about."""
+    #: Combination of the other aspects to O, where O is not asked about.
     overall: Combination | None = None
-    """Combination of the other aspects to O, where O is not asked about."""
 
     def scores(self, sub_scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
         """Scores in [0, 1] by aspect; an aspect without sub-scores is absent, and O needs all others.

@@ -25,10 +25,10 @@ EVERY_KIND = "*"
 class Needs:
     """Images and texts without which a judge cannot be asked about a sample; a tuple of names means any of them."""
 
+    #: Roles.
     images: tuple[str | tuple[str, ...], ...] = ()
-    """Roles."""
+    #: Names.
     texts: tuple[str | tuple[str, ...], ...] = ()
-    """Names."""
 
 
 INPUTS: Mapping[str, Needs] = {
@@ -47,12 +47,12 @@ INPUTS: Mapping[str, Needs] = {
 class Export:
     """Export of a judge's conversations as training examples."""
 
+    #: Examples from the conversation behind a verdict, those together that belong together.
     units: Callable[[SampleId, Sequence[Exchange]], Sequence[TrainingUnit]]
-    """Examples from the conversation behind a verdict, those together that belong together."""
+    #: Aspect on which only verdicts near the mean of the human ratings are kept; empty for all.
     human_aspect: str = ""
-    """Aspect on which only verdicts near the mean of the human ratings are kept; empty for all."""
+    #: Times that each kind of unit is repeated when sub-tasks are evened out; empty where they are not.
     repetitions: Mapping[str, int] = field(default_factory=dict)
-    """Times that each kind of unit is repeated when sub-tasks are evened out; empty where they are not."""
 
 
 Build: TypeAlias = Callable[[Any, Any, str], Judge | JudgeOfContests]
@@ -62,54 +62,54 @@ Build: TypeAlias = Callable[[Any, Any, str], Judge | JudgeOfContests]
 class JudgeSpec:
     """Judge: what it rates, what it needs, what can be set, and how it is built."""
 
+    #: Name in commands and options.
     name: str
-    """Name in commands and options."""
+    #: Name in papers.
     title: str
-    """Name in papers."""
+    #: Aspects that it rates.
     aspects: tuple[str, ...]
-    """Aspects that it rates."""
+    #: Needs of a sample by its kind (`EVERY_KIND` for all); a kind that is not there the judge does not know.
     needs: Mapping[str, Needs]
-    """Needs of a sample by its kind (`EVERY_KIND` for all); a kind that is not there the judge does not know."""
+    #: Frozen dataclass with a default for every field (see `option`).
     options: type[Any]
-    """Frozen dataclass with a default for every field (see `option`)."""
+    #: Judge from (options, pack, setting), the pack being None without one; VievalError names what is missing.
     build: Build
-    """Judge from (options, pack, setting), the pack being None without one; VievalError names what is missing."""
+    #: Variants that tasks and `--setting` name, the plain one first; empty where there is one only.
     settings: tuple[str, ...] = ()
-    """Variants that tasks and `--setting` name, the plain one first; empty where there is one only."""
+    #: Name or folder of the prompt pack by (options, setting); None for judges that ask nothing in words.
     pack: Callable[[Any, str], str] | None = None
-    """Name or folder of the prompt pack by (options, setting); None for judges that ask nothing in words."""
+    #: What it asks the backbone, or measures with, in a few words.
     method: str = ""
-    """What it asks the backbone, or measures with, in a few words."""
+    #: Words by (options, setting) that distinguish verdicts of different settings in tables.
     setting_labels: Callable[[Any, str], tuple[str, ...]] = lambda options, setting: (setting,) if setting else ()
-    """Words by (options, setting) that distinguish verdicts of different settings in tables."""
+    #: Further scores that annotators may have rated as well.
     dimensions: tuple[str, ...] = ()
-    """Further scores that annotators may have rated as well."""
+    #: Scores beside the aspects whose means are reported.
     grades: Callable[[Any], tuple[str, ...]] = lambda options: ()
-    """Scores beside the aspects whose means are reported."""
+    #: What it is given; a judge of samples judges contests candidate by candidate.
     rates: Literal["sample", "contest"] = "sample"
-    """What it is given; a judge of samples judges contests candidate by candidate."""
+    #: True where its scores may be known to an interval only.
     intervals: bool = False
-    """True where its scores may be known to an interval only."""
+    #: True where a verdict is the end of many steps, worth a page.
     stepwise: bool = False
-    """True where a verdict is the end of many steps, worth a page."""
+    #: True for one value, of one aspect, that is compared with every aspect that annotators rated.
     against_all: bool = False
-    """True for one value, of one aspect, that is compared with every aspect that annotators rated."""
+    #: Table of the paper whose name its correlations by image model have.
     table: str = ""
-    """Table of the paper whose name its correlations by image model have."""
+    #: True for one that measures with a network, by the scorer of its own name.
     scored: bool = False
-    """True for one that measures with a network, by the scorer of its own name."""
+    #: Prefix of the benchmarks that its training data are like: a run on others warns.
     training_benchmarks: str = ""
-    """Prefix of the benchmarks that its training data are like: a run on others warns."""
+    #: Prompt pack that describes it, of a judge in one file.
     file: Pack | None = None
-    """Prompt pack that describes it, of a judge in one file."""
+    #: True by (options, setting) where image tools may look at what models are shown, which is decoded once.
     uses_tools: Callable[[Any, str], bool] = lambda options, setting: False
-    """True by (options, setting) where image tools may look at what models are shown, which is decoded once."""
+    #: Calls of a model that a sample or a contest takes, in few words.
     calls: Callable[[Any, str], str] = lambda options, setting: "0"
-    """Calls of a model that a sample or a contest takes, in few words."""
+    #: Words that belong to the paths of a trace.
     titles: Callable[[Sequence[Step]], Mapping[Path, str]] = lambda trace: {}
-    """Words that belong to the paths of a trace."""
+    #: Training examples.
     export: Export | None = None
-    """Training examples."""
 
     @property
     def plain(self) -> str:

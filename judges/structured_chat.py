@@ -22,54 +22,54 @@ T = TypeVar("T")
 class Read(Generic[T]):
     """Reading of a reply."""
 
+    #: Outcome.
     status: Status
-    """Outcome."""
+    #: Value where the status is usable.
     value: T | None = None
-    """Value where the status is usable."""
+    #: Its sub-scores.
     scores: tuple[float, ...] = ()
-    """Its sub-scores."""
+    #: Reason for the trace.
     reason: str = ""
-    """Reason for the trace."""
+    #: Fixed word for what is to be counted over a run.
     finding: str = ""
-    """Fixed word for what is to be counted over a run."""
 
 
 @dataclass(frozen=True)
 class ChatRequest(Generic[T]):
     """Chat and the reader of its answer."""
 
+    #: The question.
     chat: Chat
-    """The question."""
+    #: Reader of the answer.
     read: Callable[[str], Read[T]]
-    """Reader of the answer."""
 
 
 @dataclass(frozen=True)
 class StructuredChatOutcome(Generic[T]):
     """Outcome of a question."""
 
+    #: Its value, if there is one.
     value: T | None
-    """Its value, if there is one."""
+    #: Step that counts.
     final: Step
-    """Step that counts."""
+    #: Every step on the way, for the trace.
     steps: tuple[Step, ...]
-    """Every step on the way, for the trace."""
+    #: Findings of its replies.
     findings: tuple[str, ...] = ()
-    """Findings of its replies."""
 
 
 @dataclass(frozen=True)
 class ScoreAsk:
     """Chat that is to be answered with scores."""
 
+    #: The question.
     chat: Chat
-    """The question."""
+    #: Schema of the answer where a server is not held to it.
     schema: Mapping[str, Any] | None = None
-    """Schema of the answer where a server is not held to it."""
+    #: Accept a number alone or in quotation marks as asked then.
     as_shown: bool = False
-    """Accept a number alone or in quotation marks as asked then."""
+    #: Lowest and highest of the one number that the chat asks for, where it asks for one alone.
     number: tuple[float, float] | None = None
-    """Lowest and highest of the one number that the chat asks for, where it asks for one alone."""
 
 
 def ask_all(

@@ -160,12 +160,12 @@ def decode(image: Image) -> PIL.Image.Image:
 class Examined:
     """The findings on a file that was looked through."""
 
+    #: SHA-256 of its bytes.
     digest: str
-    """SHA-256 of its bytes."""
+    #: True where its picture is to be turned upright.
     turned: bool
-    """True where its picture is to be turned upright."""
+    #: True where its mode is such that every reader has the colours that `decode` has.
     plain: bool = True
-    """True where its mode is such that every reader has the colours that `decode` has."""
 
 
 def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS) -> tuple[PIL.Image.Image, Examined]:

@@ -38,26 +38,26 @@ def unjudged(status: Status, reason: str) -> Verdict:
 class Provenance:
     """The origin of a verdict."""
 
+    #: Name of the judge.
     judge: str
-    """Name of the judge."""
+    #: Words that tell its variants apart (`0shot`).
     settings: tuple[str, ...]
-    """Words that tell its variants apart (`0shot`)."""
+    #: Aspects that it rates.
     aspects: tuple[str, ...]
-    """Aspects that it rates."""
+    #: Name that tables call it by.
     backbone: str = ""
-    """Name that tables call it by."""
+    #: Name of the prompt pack.
     pack: str = ""
-    """Name of the prompt pack."""
+    #: Hash of the prompt pack.
     pack_hash: str = ""
-    """Hash of the prompt pack."""
+    #: Hash of the options in force.
     config_hash: str = ""
-    """Hash of the options in force."""
+    #: It is of a replay.
     recorded: bool = False
-    """It is of a replay."""
+    #: Resolved options of the run in the form of an options file, less keys.
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """Resolved options of the run in the form of an options file, less keys."""
+    #: Name that the user gave the run.
     label: str = ""
-    """Name that the user gave the run."""
 
     @property
     def setting(self) -> str:
@@ -69,70 +69,70 @@ class Provenance:
 class Generation:
     """The making of an image by a generator."""
 
+    #: The file; empty where there is none.
     image: str = ""
-    """The file; empty where there is none."""
+    #: Cost by name (`generation_seconds`, ...).
     cost: Mapping[str, float] = field(default_factory=dict)
-    """Cost by name (`generation_seconds`, ...)."""
 
 
 @dataclass(frozen=True)
 class InputRow:
     """The row of a data set that a verdict in a folder of shards is about."""
 
+    #: The folder of shards.
     folder: str
-    """The folder of shards."""
+    #: File as the folder's plan has it.
     file: str
-    """File as the folder's plan has it."""
+    #: Number of the row in it, from 0.
     row: int
-    """Number of the row in it, from 0."""
+    #: Number among the row's prompts.
     prompt: int
-    """Number among the row's prompts."""
+    #: SHA-256 of the output's file; empty where there is none.
     digest: str
-    """SHA-256 of the output's file; empty where there is none."""
+    #: Answers were kept.
     traced: bool
-    """Answers were kept."""
 
 
 @dataclass(frozen=True)
 class Record:
     """A sample or contest after a run, with its verdict and human ratings."""
 
+    #: Identity of the sample or contest.
     id: SampleId
-    """Identity of the sample or contest."""
+    #: The verdict.
     verdict: Verdict
-    """The verdict."""
+    #: Provenance of the verdict.
     provenance: Provenance
-    """Provenance of the verdict."""
+    #: Ratings by aspect, one an annotator, NaN where an annotator gave none; none of a contest.
     ratings: Mapping[str, tuple[float, ...]]
-    """Ratings by aspect, one an annotator, NaN where an annotator gave none; none of a contest."""
+    #: Tags of the sample.
     tags: tuple[str, ...] = ()
-    """Tags of the sample."""
+    #: Fingerprint of the sample as it was judged.
     fingerprint: str = ""
-    """Fingerprint of the sample as it was judged."""
+    #: Kind of the sample.
     kind: str = ""
-    """Kind of the sample."""
+    #: Group of the sample.
     group: str = ""
-    """Group of the sample."""
+    #: Place of the sample.
     place: tuple[int, ...] = ()
-    """Place of the sample."""
+    #: Votes on a contest; None of a sample.
     votes: Votes | None = None
-    """Votes on a contest; None of a sample."""
+    #: Candidates of a contest.
     candidates: tuple[SampleId, ...] = ()
-    """Candidates of a contest."""
+    #: Category of the sample.
     category: str = ""
-    """Category of the sample."""
+    #: Making of an image that a generator made in the run.
     generation: Generation | None = None
-    """Making of an image that a generator made in the run."""
+    #: The sample that was judged, where it is at hand.
     sample: Judged | None = None
-    """The sample that was judged, where it is at hand."""
+    #: Tokens that the verdict took as the host says, in and out; None where it says nothing.
     tokens: int | None = None
-    """Tokens that the verdict took as the host says, in and out; None where it says nothing."""
+    #: File in which the host says how long the run took.
     summary: Path | None = None
-    """File in which the host says how long the run took."""
+    #: Ratings of each candidate of a contest; empty where annotators rated none.
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
-    """Ratings of each candidate of a contest; empty where annotators rated none."""
+    #: Row of a verdict in a folder of shards, from which the sample is read where it is needed.
     row: InputRow | None = None
-    """Row of a verdict in a folder of shards, from which the sample is read where it is needed."""
 
 
 def output_file(record: Record) -> str:
@@ -151,14 +151,14 @@ class JudgeName:
     ('viescore 0shot (mid)', 'sharpness')
     """
 
+    #: The method.
     judge: str
-    """The method."""
+    #: Its setting.
     setting: str
-    """Its setting."""
+    #: Model that it asks, or the run's label.
     model: str
-    """Model that it asks, or the run's label."""
+    #: Further options that tell it from others.
     details: str = ""
-    """Further options that tell it from others."""
 
     def __str__(self) -> str:
         further = ", ".join(filter(None, ["" if self.model == self.judge else self.model, self.details]))
@@ -169,26 +169,26 @@ class JudgeName:
 class Run:
     """Records of one judge on one benchmark."""
 
+    #: Name in tables.
     label: str
-    """Name in tables."""
+    #: The benchmark.
     benchmark: str
-    """The benchmark."""
+    #: The judge.
     judge: str
-    """The judge."""
+    #: Aspects that it rates.
     aspects: tuple[str, ...]
-    """Aspects that it rates."""
+    #: Records by part, each sample's together.
     records: dict[str, list[tuple[Record, ...]]]
-    """Records by part, each sample's together."""
+    #: As the judge's description has it.
     against_all: bool = False
-    """As the judge's description has it."""
+    #: As the judge's description has it.
     table: str = ""
-    """As the judge's description has it."""
+    #: Setting of the verdicts, where it is known.
     setting: str = ""
-    """Setting of the verdicts, where it is known."""
+    #: Model of the verdicts, where it is known.
     model: str = ""
-    """Model of the verdicts, where it is known."""
+    #: Options that tell it from other runs of that judge and model.
     details: str = ""
-    """Options that tell it from other runs of that judge and model."""
 
     @property
     def name(self) -> JudgeName:
@@ -283,20 +283,20 @@ def response_json(
 class Unjudged:
     """An image that a run made for a judge and left to be judged later."""
 
+    #: The sample, without its output where there is no image.
     sample: Sample
-    """The sample, without its output where there is no image."""
+    #: Making of the image.
     generation: Generation
-    """Making of the image."""
+    #: The judge; empty for none.
     judge: str
-    """The judge; empty for none."""
+    #: Its setting.
     setting: str = ""
-    """Its setting."""
+    #: Reason why there is no image; empty where there is one.
     reason: str = ""
-    """Reason why there is no image; empty where there is one."""
+    #: Findings on the image.
     findings: tuple[str, ...] = ()
-    """Findings on the image."""
+    #: Status of a sample without its image.
     status: Status = Status.NO_IMAGE
-    """Status of a sample without its image."""
 
 
 def unjudged_json(unjudged: Unjudged) -> str:

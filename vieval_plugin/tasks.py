@@ -28,48 +28,48 @@ FOLDER = Path(vieval_plugin.task_configs.__path__[0])
 class TaskRow:
     """A judge on a benchmark: a task a part, and a group of them where there are several."""
 
+    #: Name of the benchmark.
     benchmark: str
-    """Name of the benchmark."""
+    #: Name of the judge.
     judge: str
-    """Name of the judge."""
+    #: Setting of the judge; another than its plain one makes a variant.
     setting: str = ""
-    """Setting of the judge; another than its plain one makes a variant."""
+    #: Parts of the benchmark; empty for all that the judge knows.
     parts: tuple[str, ...] = ()
-    """Parts of the benchmark; empty for all that the judge knows."""
+    #: False for parts of which no average is wanted.
     grouped: bool = True
-    """False for parts of which no average is wanted."""
+    #: True for a variant in the plain setting, where that is none of a benchmark's own tasks.
     variant: bool = False
-    """True for a variant in the plain setting, where that is none of a benchmark's own tasks."""
 
 
 @dataclass(frozen=True)
 class Task:
     """A task as hosts know it: the samples of a part, asked of a judge in a setting."""
 
+    #: Its name.
     name: str
-    """Its name."""
+    #: Name of the benchmark.
     benchmark: str
-    """Name of the benchmark."""
+    #: Part of the benchmark.
     part: str
-    """Part of the benchmark."""
+    #: Name of the judge.
     judge: str
-    """Name of the judge."""
+    #: Setting of the judge.
     setting: str
-    """Setting of the judge."""
 
 
 @dataclass(frozen=True)
 class TaskGroup:
     """Tasks or groups that are run and averaged together."""
 
+    #: Its name.
     name: str
-    """Its name."""
+    #: Names of the tasks and groups in it.
     members: tuple[str, ...]
-    """Names of the tasks and groups in it."""
+    #: Name of the benchmark.
     benchmark: str
-    """Name of the benchmark."""
+    #: False for those that are only run together.
     averaged: bool = True
-    """False for those that are only run together."""
 
 
 @cache

@@ -29,10 +29,10 @@ DOTS = "..."
 class Form:
     """Words of one sample."""
 
+    #: Key of its question in the prompt pack.
     question: str
-    """Key of its question in the prompt pack."""
+    #: Key of its answer sentence.
     answer: str
-    """Key of its answer sentence."""
 
 
 def form_of(uid: str, wording: Pack, *, seed: int = 0, question: int = 0, answer: int = 0) -> Form:

@@ -19,28 +19,28 @@ _NONE = frozenset({"", "none", "null", "no", "no_tool", "n/a"})
 class Entry:
     """Entry of a plan."""
 
+    #: Number of the question.
     task_id: int
-    """Number of the question."""
+    #: Name of the tool; empty for none.
     tool: str
-    """Name of the tool; empty for none."""
+    #: Things to look for.
     entities: tuple[str, ...] = ()
-    """Things to look for."""
+    #: Reason for the choice.
     reasoning: str = ""
-    """Reason for the choice."""
 
 
 @dataclass(frozen=True)
 class ToolChoice:
     """Tool chosen for a sub-question."""
 
+    #: The tool, if any.
     tool: Tool | None = None
-    """The tool, if any."""
+    #: Things to look for.
     entities: tuple[str, ...] = ()
-    """Things to look for."""
+    #: Step of the choice.
     step: Step | None = None
-    """Step of the choice."""
+    #: What is counted.
     finding: str = ""
-    """What is counted."""
 
 
 def planned_items(sub_questions: Sequence[SubQuestion], setup: Setup) -> list[list[SubQuestion]]:

@@ -53,12 +53,12 @@ class CIGEvalOptions:
 class Setup:
     """Setup of all sub-questions."""
 
+    #: Prompt pack.
     wording: Pack
-    """Prompt pack."""
+    #: Options of the judge.
     options: CIGEvalOptions
-    """Options of the judge."""
+    #: Tools on offer.
     tools: tuple[Tool, ...] = ()
-    """Tools on offer."""
 
     def improves(self, name: Improvement) -> bool:
         """Return whether a departure from the released code is wanted."""
@@ -73,16 +73,16 @@ class Setup:
 class SubQuestion:
     """Sub-question about a sample."""
 
+    #: Name within its kind.
     name: str
-    """Name within its kind."""
+    #: Kind of the sample.
     kind: str
-    """Kind of the sample."""
+    #: Question of the prompt pack.
     question: PackQuestion
-    """Question of the prompt pack."""
+    #: Images by role, in order.
     images: Mapping[str, Image]
-    """Images by role, in order."""
+    #: Texts that its template takes.
     texts: Mapping[str, Any]
-    """Texts that its template takes."""
 
     def render(self, setup: Setup, **more: Any) -> str:
         """The sub-question in a form: `plan` for its words alone, `rating`, or `react` with a choice of tools."""

@@ -36,24 +36,24 @@ from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 class Action:
     """Action of the model in a turn: use a tool, or give its score."""
 
+    #: Name of the tool; empty for a score.
     tool: str = ""
-    """Name of the tool; empty for a score."""
+    #: Things to look for.
     phrases: tuple[str, ...] = ()
-    """Things to look for."""
+    #: The score.
     scores: tuple[float, ...] = ()
-    """The score."""
 
 
 @dataclass
 class _Conversation:
     """Conversation of a sub-question that is under way."""
 
+    #: Turns so far.
     messages: list[Message]
-    """Turns so far."""
+    #: Steps so far.
     steps: list[Step]
-    """Steps so far."""
+    #: What is counted.
     findings: list[str]
-    """What is counted."""
 
 
 def judge(setup: Setup) -> Judge:

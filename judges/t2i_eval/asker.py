@@ -44,14 +44,14 @@ class T2IEvalOptions:
 class Asker:
     """Sample under one pack, set of options and ablation."""
 
+    #: Prompt pack.
     wording: Pack
-    """Prompt pack."""
+    #: Options of the judge.
     options: T2IEvalOptions
-    """Options of the judge."""
+    #: Variant of the paper.
     ablation: Ablation
-    """Variant of the paper."""
+    #: The sample.
     sample: Sample
-    """The sample."""
 
     def chat(
         self,
@@ -84,10 +84,10 @@ class Asker:
 class Notes:
     """Notes that a program takes on its way."""
 
+    #: Steps.
     trace: list[Step] = field(default_factory=list)
-    """Steps."""
+    #: What is counted.
     findings: list[str] = field(default_factory=list)
-    """What is counted."""
 
     def add_failure(self, final: Step) -> Status:
         """Take down in which way an answer was no use, unless its call failed; returns its status.
@@ -107,30 +107,30 @@ class Turn:
     A turn whose question shows images begins the conversation anew.
     """
 
+    #: Name in paths.
     name: str
-    """Name in paths."""
+    #: The pack's question.
     key: str
-    """The pack's question."""
+    #: Stage, whose backbone answers.
     step: Stage
-    """Stage, whose backbone answers."""
+    #: Schema of its answer.
     schema: Mapping[str, Any]
-    """Schema of its answer."""
+    #: Show neither the prompt nor what was extracted from it.
     blind: bool = False
-    """Show neither the prompt nor what was extracted from it."""
 
 
 @dataclass(frozen=True)
 class Thread:
     """Conversation to be held."""
 
+    #: Beginning of its paths.
     path: Path
-    """Beginning of its paths."""
+    #: Its turns.
     turns: tuple[Turn, ...]
-    """Its turns."""
+    #: Variables of its templates.
     variables: Mapping[str, Any] = field(default_factory=dict)
-    """Variables of its templates."""
+    #: Variables of the templates of blind turns.
     blind: Mapping[str, Any] = field(default_factory=dict)
-    """Variables of the templates of blind turns."""
 
 
 def converse(asker: Asker, threads: Sequence[Thread], notes: Notes) -> Generator[list[Ask], list[Reply], list[Fields]]:

@@ -42,12 +42,12 @@ _LONGEST_KEY = 3
 class Item:
     """Line of text under headings."""
 
+    #: Headings, outermost first.
     headings: tuple[str, ...]
-    """Headings, outermost first."""
+    #: Words before its first colon, lower case; empty where there is none.
     key: str
-    """Words before its first colon, lower case; empty where there is none."""
+    #: The rest of it.
     value: str
-    """The rest of it."""
 
 
 def items(text: str) -> list[Item]:

@@ -23,58 +23,58 @@ _POSITIONS = ("position", "location", "place")
 class Attribute:
     """Intrinsic attribute of an entity: existence, quantity, colour, size, material, ... (never its position)."""
 
+    #: Name.
     name: str
-    """Name."""
+    #: Value.
     value: str
-    """Value."""
 
 
 @dataclass(frozen=True)
 class Entity:
     """Thing that the prompt names."""
 
+    #: Name.
     name: str
-    """Name."""
+    #: Its attributes.
     attributes: tuple[Attribute, ...] = ()
-    """Its attributes."""
+    #: Look of it in the image, where that was asked for.
     caption: str = ""
-    """Look of it in the image, where that was asked for."""
 
 
 @dataclass(frozen=True)
 class Relation:
     """Relation between entities in the prompt: an action, a position, a comparison."""
 
+    #: Names of the entities.
     entities: tuple[str, ...]
-    """Names of the entities."""
+    #: The relation in words.
     value: str
-    """The relation in words."""
 
 
 @dataclass(frozen=True)
 class Question:
     """Question about the image."""
 
+    #: Dimension that it is about.
     kind: Kind
-    """Dimension that it is about."""
+    #: The question.
     text: str
-    """The question."""
+    #: Names of the entities that it is about.
     entities: tuple[str, ...] = ()
-    """Names of the entities that it is about."""
+    #: Name of the attribute that it is about, where that is known.
     attribute: str = ""
-    """Name of the attribute that it is about, where that is known."""
 
 
 @dataclass(frozen=True)
 class Extraction:
     """Result of the extraction step."""
 
+    #: Entities.
     entities: tuple[Entity, ...]
-    """Entities."""
+    #: Relations between them.
     relations: tuple[Relation, ...] = ()
-    """Relations between them."""
+    #: Questions on both and on the looks.
     questions: tuple[Question, ...] = ()
-    """Questions on both and on the looks."""
 
     def questions_of(self, kind: Kind) -> tuple[Question, ...]:
         """The questions of one kind, in order."""
@@ -151,12 +151,12 @@ TITLES: dict[Kind, str] = {
 class Fields:
     """Fields of a reply to one question: only what was asked for is there."""
 
+    #: Answer.
     answer: str = ""
-    """Answer."""
+    #: Explanation.
     explanation: str = ""
-    """Explanation."""
+    #: Score from 0 to 10.
     score: float | None = None
-    """Score from 0 to 10."""
 
 
 NOTHING = Fields()
@@ -166,24 +166,24 @@ NOTHING = Fields()
 class JudgedQuestion:
     """Question and its reply."""
 
+    #: Place in the trace, such as `("intrinsic", "2")`.
     path: Path
-    """Place in the trace, such as `("intrinsic", "2")`."""
+    #: The question.
     question: Question
-    """The question."""
+    #: The reply.
     reply: Fields
-    """The reply."""
 
 
 @dataclass(frozen=True)
 class Result:
     """Result of both modes."""
 
+    #: Questions with their replies.
     judged: tuple[JudgedQuestion, ...] = ()
-    """Questions with their replies."""
+    #: Summary of each dimension.
     dimensions: Mapping[Kind, Fields] = field(default_factory=dict)
-    """Summary of each dimension."""
+    #: Summary of all.
     overall: Fields = NOTHING
-    """Summary of all."""
 
 
 def path_of(extraction: Extraction) -> list[tuple[Path, Question]]:

@@ -30,40 +30,40 @@ class ToolMissing(VievalError):
 class Request:
     """Request of a sub-question to a tool."""
 
+    #: Beginning of the paths of the tool's asks.
     path: Path
-    """Beginning of the paths of the tool's asks."""
+    #: Name of the sub-question.
     question: str
-    """Name of the sub-question."""
+    #: Its own images by role, in its order.
     images: Mapping[str, Image]
-    """Its own images by role, in its order."""
+    #: Phrases to look for.
     phrases: tuple[str, ...]
-    """Phrases to look for."""
+    #: Prompt pack.
     wording: Pack
-    """Prompt pack."""
+    #: Area that the task was to change, for tools that use one.
     mask: Image | None = None
-    """Area that the task was to change, for tools that use one."""
+    #: The judge's departures from the published choices, by name.
     improvements: Collection[str] = ()
-    """The judge's departures from the published choices, by name."""
+    #: Model of the grounding tool.
     detector: str = ""
-    """Model of the grounding tool."""
+    #: Version of that model; None for the latest.
     revision: str | None = None
-    """Version of that model; None for the latest."""
 
 
 @dataclass(frozen=True)
 class ToolOutcome:
     """Outcome of a tool for a sub-question."""
 
+    #: Images in place of its own, by role.
     images: Mapping[str, Image] = field(default_factory=dict)
-    """Images in place of its own, by role."""
+    #: Text for the rating model.
     text: str = ""
-    """Text for the rating model."""
+    #: Steps for the trace.
     steps: tuple[Step, ...] = ()
-    """Steps for the trace."""
+    #: Failure, with which there is nothing to use but the steps.
     failure: Failure | None = None
-    """Failure, with which there is nothing to use but the steps."""
+    #: Text of each image by role, where the tool speaks of each by itself.
     image_texts: Mapping[str, str] = field(default_factory=dict)
-    """Text of each image by role, where the tool speaks of each by itself."""
 
 
 Use: TypeAlias = Callable[[Request], Generator[list[Ask], list[Reply], ToolOutcome]]
@@ -74,20 +74,20 @@ ToolRun: TypeAlias = Callable[[Mapping[str, Any]], ToolResult]
 class Tool:
     """Image tool."""
 
+    #: Name.
     name: str
-    """Name."""
+    #: Description for the planner.
     description: str = ""
-    """Description for the planner."""
+    #: Cost for the planner.
     cost: str = ""
-    """Cost for the planner."""
+    #: Note to the rating model on what the tool did.
     note: str = ""
-    """Note to the rating model on what the tool did."""
+    #: Outcome for a sub-question's images; None for one that serves other tools and is never planned.
     use: Use | None = None
-    """Outcome for a sub-question's images; None for one that serves other tools and is never planned."""
+    #: Work on pixels; None for one that asks a model, or has its run in the backend of its name.
     run: ToolRun | None = None
-    """Work on pixels; None for one that asks a model, or has its run in the backend of its name."""
+    #: Packages that it imports.
     needs: tuple[str, ...] = ()
-    """Packages that it imports."""
 
 
 @cache

@@ -40,14 +40,14 @@ Picture: TypeAlias = PIL.Image.Image
 class Change:
     """A change of samples."""
 
+    #: Its name.
     name: str
-    """Its name."""
+    #: The changed sample, from the sample and another of its kind; None where it does not apply.
     make: Callable[[Sample, Sample | None], Sample | None]
-    """The changed sample, from the sample and another of its kind; None where it does not apply."""
+    #: What ought to become of scores by aspect, `O` for those not named.
     expected: Mapping[str, Expected]
-    """What ought to become of scores by aspect, `O` for those not named."""
+    #: The output, or the images that it was made from.
     modifies: Literal["output", "source"] = "output"
-    """The output, or the images that it was made from."""
 
     def expects(self, aspect: str) -> Expected:
         """Effect that the change ought to have on the scores of an aspect."""

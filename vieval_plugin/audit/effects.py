@@ -26,26 +26,26 @@ LEAST_EFFECT = 0.05
 class Effect:
     """Effect of a change on the scores of an aspect."""
 
+    #: Name of the change.
     change: str
-    """Name of the change."""
+    #: The aspect.
     aspect: str
-    """The aspect."""
+    #: What ought to become of scores.
     expected: Expected
-    """What ought to become of scores."""
+    #: Number of samples with a score before and after.
     n: int
-    """Number of samples with a score before and after."""
+    #: Number of samples with a score before and none after.
     failed: int
-    """Number of samples with a score before and none after."""
+    #: Mean of those n before, NaN for none.
     mean_before: float
-    """Mean of those n before, NaN for none."""
+    #: Mean of those n after, NaN for none.
     mean_after: float
-    """Mean of those n after, NaN for none."""
+    #: After less before.
     difference: Estimate
-    """After less before."""
+    #: That of a paired permutation test.
     p: float
-    """That of a paired permutation test."""
+    #: p by Holm over a judge's effects.
     adjusted: float = math.nan
-    """p by Holm over a judge's effects."""
 
     @property
     def finding(self) -> str:

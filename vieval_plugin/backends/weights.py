@@ -21,12 +21,12 @@ from vieval_plugin.text.untrusted import exists, isdir, path_of
 class Origin:
     """The origin of weights."""
 
+    #: A name on the hub, or a path.
     model: str
-    """A name on the hub, or a path."""
+    #: Revision on the hub.
     revision: str | None = None
-    """Revision on the hub."""
+    #: Device that they go to.
     device: str = "auto"
-    """Device that they go to."""
 
 
 def library(name: str) -> Any:

@@ -22,70 +22,70 @@ from vieval_plugin.meta_evaluation.tables import Printed
 class Preparing:
     """Request to `vieval prepare`."""
 
+    #: Parts to prepare; None for all.
     parts: Sequence[str] | None = None
-    """Parts to prepare; None for all."""
+    #: False for ratings and conditions alone.
     images: bool = True
-    """False for ratings and conditions alone."""
+    #: Number of frames or views that stand for a sample; None for that of before.
     count: int | None = None
-    """Number of frames or views that stand for a sample; None for that of before."""
+    #: Addresses by the name of a source.
     hosts: Mapping[str, str] = field(default_factory=dict)
-    """Addresses by the name of a source."""
 
 
 @dataclass(frozen=True)
 class Prepared:
     """Outcome of a preparation."""
 
+    #: Lines for a terminal.
     lines: tuple[str, ...]
-    """Lines for a terminal."""
+    #: True where every part is ready.
     complete: bool
-    """True where every part is ready."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
     """A benchmark of images that people rated or voted on."""
 
+    #: Its name in tasks, folders and options.
     name: str
-    """Its name in tasks, folders and options."""
+    #: Parts, each with the number of samples it was published with, None where that is unknown.
     parts: Mapping[str, int | None]
-    """Parts, each with the number of samples it was published with, None where that is unknown."""
+    #: Function of a root and a part that gives samples or contests, naming images and opening none; VievalError, in one
+    #: line, for what is absent or malformed.
     load: Callable[[Path, str], Sequence[Judged]]
-    """Function of a root and a part that gives samples or contests, naming images and opening none; VievalError, in one
-    line, for what is absent or malformed."""
+    #: Function of a root and a part that says what a live run would lack, a line each.
     missing: Callable[[Path, str], list[str]]
-    """Function of a root and a part that says what a live run would lack, a line each."""
+    #: Its statistics and tables.
     report: Report
-    """Its statistics and tables."""
+    #: Where it comes from.
     source: str
-    """Where it comes from."""
+    #: The terms it is on.
     licence: str
-    """The terms it is on."""
+    #: True where its data may train a model.
     trainable: bool
-    """True where its data may train a model."""
+    #: Its name as its paper spells it, where that is another.
     title: str = ""
-    """Its name as its paper spells it, where that is another."""
+    #: Function that fetches it or checks what is there; None where nothing is to be prepared.
     prepare: Callable[[Path, Preparing], Prepared] | None = None
-    """Function that fetches it or checks what is there; None where nothing is to be prepared."""
+    #: Sources whose address `vieval prepare` lets a user change, with what each holds.
     hosts: Mapping[str, str] = field(default_factory=dict)
-    """Sources whose address `vieval prepare` lets a user change, with what each holds."""
+    #: Parts by the names that authors' logs and lists call them, such as those of folders.
     folders: Mapping[str, str] = field(default_factory=dict)
-    """Parts by the names that authors' logs and lists call them, such as those of folders."""
+    #: Kinds of samples that are images, by parts that are not named after a kind.
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """Kinds of samples that are images, by parts that are not named after a kind."""
+    #: True where its images are drawings of ours.
     synthetic: bool = False
-    """True where its images are drawings of ours."""
+    #: Text above its tables.
     note: str = ""
-    """Text above its tables."""
+    #: Published numbers of judges, below its tables.
     printed: tuple[Printed, ...] = ()
-    """Published numbers of judges, below its tables."""
+    #: True where a generator makes the images: `load` gives conditions, samples without `output`, image model and
+    #: ratings.
     generates: bool = False
-    """True where a generator makes the images: `load` gives conditions, samples without `output`, image model and
-    ratings."""
+    #: The root that `load` and `missing` are given: the data folder, or the user's prompt file.
     root: Literal["data", "prompts"] = "data"
-    """The root that `load` and `missing` are given: the data folder, or the user's prompt file."""
+    #: File that describes it; None where that is Python.
     file: Path | None = None
-    """File that describes it; None where that is Python."""
 
 
 def known_part(name: str, parts: Collection[str], part: str) -> str:

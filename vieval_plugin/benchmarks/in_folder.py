@@ -50,12 +50,12 @@ _IN_BRACES = re.compile(r"\{([^{}]+)\}")
 class _Reading:
     """A table as its description reads it."""
 
+    #: File of the description.
     file: Path
-    """File of the description."""
+    #: The description.
     described: Description
-    """The description."""
+    #: Folder of the data.
     folder: Path
-    """Folder of the data."""
 
     @cached_property
     def table(self) -> InputTable:

@@ -34,26 +34,26 @@ _HELP = f"see {docs_url('guides/training.md#labels-without-people')}"
 class EditingSequence:
     """Images I_0 to I_l, and the l instructions of which each turned one into the next."""
 
+    #: Its name.
     uid: str
-    """Its name."""
+    #: Files of the images.
     images: tuple[Path, ...]
-    """Files of the images."""
+    #: The instructions.
     instructions: tuple[str, ...]
-    """The instructions."""
 
 
 @dataclass(frozen=True)
 class SequenceFolder:
     """Sequences of a folder, and the terms that they are on."""
 
+    #: Where they are from.
     source: str
-    """Where they are from."""
+    #: The terms they are on.
     licence: str
-    """The terms they are on."""
+    #: True where these terms let them train a model.
     trainable: bool
-    """True where these terms let them train a model."""
+    #: The sequences.
     sequences: tuple[EditingSequence, ...]
-    """The sequences."""
 
 
 def label(j1: int, j2: int, k: int) -> float:

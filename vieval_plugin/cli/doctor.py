@@ -26,22 +26,22 @@ _SCORER_PACKAGES = ("torch", "torchmetrics", "torchvision", "transformers")
 class Ability:
     """Job that can be done here, or cannot yet."""
 
+    #: Job in words.
     job: str
-    """Job in words."""
+    #: Missing pieces; empty where it can be done.
     needs: str = ""
-    """Missing pieces; empty where it can be done."""
 
 
 @dataclass(frozen=True)
 class Check:
     """Outcome of a check."""
 
+    #: True where nothing is wrong.
     fine: bool
-    """True where nothing is wrong."""
+    #: Finding, and what to do.
     text: str
-    """Finding, and what to do."""
+    #: Model of a server that answered.
     model: str = ""
-    """Model of a server that answered."""
 
 
 def add(commands: Commands) -> None:

@@ -168,10 +168,10 @@ DATA_READY, NOTHING, RATINGS, DATA_MISSING = "ready", "nothing to prepare", "rat
 class _State:
     """State of a part's data."""
 
+    #: State in a word or two.
     state: str
-    """State in a word or two."""
+    #: First thing that is missing, and what to do.
     reason: str = ""
-    """First thing that is missing, and what to do."""
 
 
 def data_states() -> Callable[[Sequence[Task]], str]:

@@ -37,30 +37,30 @@ class Diffusion:
     order changes an image.
     """
 
+    #: The pipeline of diffusers.
     pipeline: Any
-    """The pipeline of diffusers."""
+    #: Name that tells its weights from others in the names of files.
     name: str
-    """Name that tells its weights from others in the names of files."""
+    #: Folder for its images.
     folder: Path
-    """Folder for its images."""
+    #: Further arguments of the pipeline.
     call: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of the pipeline."""
+    #: Images that it makes at once.
     batch: int = 1
-    """Images that it makes at once."""
+    #: Seed of the images' generators.
     seed: int = 0
-    """Seed of the images' generators."""
 
 
 @dataclass(frozen=True)
 class _Image:
     """An image to be made."""
 
+    #: The request that it is of.
     request: ImageRequest
-    """The request that it is of."""
+    #: Its number.
     number: int
-    """Its number."""
+    #: Its file.
     file: Path
-    """Its file."""
 
 
 def load(model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[str, Any]) -> Any:

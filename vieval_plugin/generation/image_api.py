@@ -31,14 +31,14 @@ _NAMES_NONE = "an answer with neither b64_json nor url"
 class ImageApi:
     """A server's image model."""
 
+    #: Its name there.
     model: str
-    """Its name there."""
+    #: How to call it.
     server: ServerOptions
-    """How to call it."""
+    #: Folder for its images.
     folder: Path
-    """Folder for its images."""
+    #: Further fields of a request.
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of a request."""
 
 
 def make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, seed: int = 0, bar: bool = True) -> list[str]:

@@ -21,14 +21,14 @@ from vieval_plugin.judges.protocol import Image, Sample, Status
 class ImageRequest:
     """Images to be made under the same conditions."""
 
+    #: What they are made from.
     conditions: Sample
-    """What they are made from."""
+    #: The words for them.
     prompt: str
-    """The words for them."""
+    #: How many.
     images: int = 1
-    """How many."""
+    #: How often the same was asked before, so that the first image is number `turn * images`.
     turn: int = 0
-    """How often the same was asked before, so that the first image is number `turn * images`."""
 
     @property
     def numbers(self) -> range:

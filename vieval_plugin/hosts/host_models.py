@@ -24,12 +24,12 @@ _ATTRIBUTES = (
 class ForeignHost:
     """Words of a host for a backbone."""
 
+    #: Name of the model there.
     model: str
-    """Name of the model there."""
+    #: Way in which arguments are given.
     way: str
-    """Way in which arguments are given."""
+    #: Reason why secrets are no arguments: others see them.
     exposure_reason: str
-    """Reason why secrets are no arguments: others see them."""
 
 
 def given_backbone(fields: Mapping[str, Any], backbones: Mapping[str, Backbone], host: ForeignHost) -> Backbone:

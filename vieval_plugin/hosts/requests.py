@@ -14,33 +14,33 @@ from vieval_plugin.judges.protocol import Sample
 class GenerateRequest:
     """Request for images under conditions, all of which are files."""
 
+    #: Sample without an output.
     conditions: Sample
-    """Sample without an output."""
+    #: Words of the request.
     prompt: str
-    """Words of the request."""
+    #: Number of images.
     images: int
-    """Number of images."""
+    #: Number of the prompt in its task.
     number: int
-    """Number of the prompt in its task."""
+    #: The host's generation arguments.
     generation: Mapping[str, Any] = field(default_factory=dict)
-    """The host's generation arguments."""
+    #: Called with the host's model and each request's answers, one for each time it was asked, while the model is there.
     finished: Callable[[Any, Sequence[tuple[GenerateRequest, str]]], None] | None = None
-    """Called with the host's model and each request's answers, one for each time it was asked, while the model is there."""
 
 
 @dataclass(frozen=True)
 class JudgeRequest:
     """Request to judge a sample or contest."""
 
+    #: Sample or contest.
     judged: Judged
-    """Sample or contest."""
+    #: Name of the judge.
     judge: str
-    """Name of the judge."""
+    #: Setting of the judge.
     setting: str
-    """Setting of the judge."""
+    #: The host's generation arguments, the user's included.
     generation: Mapping[str, Any] = field(default_factory=dict)
-    """The host's generation arguments, the user's included."""
+    #: The host's model as tables call it.
     backbone: str = ""
-    """The host's model as tables call it."""
+    #: Hash that tells the model from others; empty where the host was given an object.
     model_hash: str = ""
-    """Hash that tells the model from others; empty where the host was given an object."""

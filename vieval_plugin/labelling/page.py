@@ -36,24 +36,24 @@ _OUTPUT_ROLE_PREFIXES = ("output", "frame_", "view_")  # the roles of what an im
 class LabelPicture:
     """Image on the page."""
 
+    #: Role of the image.
     role: str
-    """Role of the image."""
+    #: Number among the embedded images.
     number: int
-    """Number among the embedded images."""
 
 
 @dataclass(frozen=True)
 class LabelCard:
     """Sample or contest on the page."""
 
+    #: Words of the task.
     task: str
-    """Words of the task."""
+    #: Texts by name.
     texts: tuple[tuple[str, str], ...]
-    """Texts by name."""
+    #: Images that the image model was given.
     conditions: tuple[LabelPicture, ...]
-    """Images that the image model was given."""
+    #: Outputs of each side.
     sides: tuple[tuple[LabelPicture, ...], ...]
-    """Outputs of each side."""
 
 
 def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:

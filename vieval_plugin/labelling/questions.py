@@ -12,28 +12,28 @@ from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TI
 class PageAnswer:
     """Answer to a question of the page."""
 
+    #: Key that gives it.
     key: str
-    """Key that gives it."""
+    #: Value in the CSV file.
     value: str
-    """Value in the CSV file."""
+    #: Words on the page.
     text: str
-    """Words on the page."""
 
 
 @dataclass(frozen=True)
 class PageQuestion:
     """Question of the page."""
 
+    #: Aspect that the CSV file names.
     aspect: str
-    """Aspect that the CSV file names."""
+    #: Title on the page.
     title: str
-    """Title on the page."""
+    #: Meaning in a sentence.
     explanation: str
-    """Meaning in a sentence."""
+    #: Answers in their order.
     answers: tuple[PageAnswer, ...]
-    """Answers in their order."""
+    #: Key that leads to it, where there are several.
     letter: str = ""
-    """Key that leads to it, where there are several."""
 
 
 def _rating_steps(*texts: str) -> tuple[PageAnswer, ...]:

@@ -35,12 +35,12 @@ from vieval_plugin.text.untrusted import exists, is_below, isdir, path_of
 class ToLabel:
     """Sample or contest to label."""
 
+    #: Sample or contest; of a folder of shards without texts and images until it is chosen.
     judged: Judged
-    """Sample or contest; of a folder of shards without texts and images until it is chosen."""
+    #: File and line, or its id.
     where: str
-    """File and line, or its id."""
+    #: Row in a folder of shards.
     row: InputRow | None = None
-    """Row in a folder of shards."""
 
 
 def read_to_label(

@@ -29,14 +29,14 @@ def encoded(picture: Image, side: int, format: str, **options: Any) -> bytes:
 class Thumbnail:
     """Picture of a page."""
 
+    #: Number on the page.
     number: int
-    """Number on the page."""
+    #: Width in pixels.
     width: int
-    """Width in pixels."""
+    #: Height in pixels.
     height: int
-    """Height in pixels."""
+    #: Data address that holds the file.
     address: str
-    """Data address that holds the file."""
 
 
 class Thumbnails:

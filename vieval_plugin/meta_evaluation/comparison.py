@@ -45,78 +45,78 @@ OVER_BENCHMARKS = "all benchmarks"
 class System:
     """A judge or an image model in a comparison."""
 
+    #: Name in tables.
     label: str
-    """Name in tables."""
+    #: Number of samples that it has a score for.
     n: int
-    """Number of samples that it has a score for."""
+    #: Reason why it has no value, or empty.
     undefined: str = ""
-    """Reason why it has no value, or empty."""
+    #: Reason why it is in no order although it has a value: a task type, or too many samples, are missing.
     unranked: str = ""
-    """Reason why it is in no order although it has a value: a task type, or too many samples, are missing."""
+    #: Its number where the statistic has no paired test.
     value: float = math.nan
-    """Its number where the statistic has no paired test."""
 
 
 @dataclass(frozen=True, eq=False)
 class CommonSamplesStatistic:
     """Two systems on the samples that both have scores of."""
 
+    #: Number of these samples.
     n: int
-    """Number of these samples."""
+    #: Paired statistic, None where there is none.
     statistic: PairedStatistic | None = None
-    """Paired statistic, None where there is none."""
+    #: Reason why there is none.
     reason: str = ""
-    """Reason why there is none."""
+    #: Lines to be read beside it.
     notes: tuple[str, ...] = ()
-    """Lines to be read beside it."""
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedStatistic:
     """A statistic on which the systems of a benchmark are compared."""
 
+    #: The benchmark's part, or `all`.
     part: str
-    """The benchmark's part, or `all`."""
+    #: The rated aspect.
     aspect: str
-    """The rated aspect."""
+    #: Way of computing it, in words.
     statistic: str
-    """Way of computing it, in words."""
+    #: All systems, in any order.
     systems: tuple[System, ...]
-    """All systems, in any order."""
+    #: Two systems, by their indices, on what both have scores of; a system with itself has all its samples.
     pair: Callable[[int, int], CommonSamplesStatistic]
-    """Two systems, by their indices, on what both have scores of; a system with itself has all its samples."""
+    #: Name of samples.
     unit: str = "samples"
-    """Name of samples."""
+    #: Name of systems.
     entrants: str = "judges"
-    """Name of systems."""
+    #: Reason why the statistic has no paired test.
     untestable_reason: str = ""
-    """Reason why the statistic has no paired test."""
+    #: Lines to be read beside the result.
     notes: tuple[str, ...] = ()
-    """Lines to be read beside the result."""
+    #: p of a system, by its index, against its constant baseline: 1 where it is not above, NaN where untestable.
     above_constant: Callable[[int, Seed], float] | None = None
-    """p of a system, by its index, against its constant baseline: 1 where it is not above, NaN where untestable."""
+    #: As `pair`, with the first one's failures as the lowest value; no statistic where it has none.
     with_failures: Callable[[int, int], CommonSamplesStatistic] | None = None
-    """As `pair`, with the first one's failures as the lowest value; no statistic where it has none."""
 
 
 @dataclass(frozen=True)
 class SystemPair:
     """Two systems on common samples."""
 
+    #: Label of one.
     first: str
-    """Label of one."""
+    #: Label of the other.
     second: str
-    """Label of the other."""
+    #: Number of common samples.
     n: int
-    """Number of common samples."""
+    #: The test's, first less second.
     result: PairedComparison
-    """The test's, first less second."""
+    #: p adjusted within its family.
     adjusted: float
-    """p adjusted within its family."""
+    #: Lines to be read beside it.
     notes: tuple[str, ...] = ()
-    """Lines to be read beside it."""
+    #: True where the adjusted p is small only while the better one's failures are left out.
     doubtful: bool = False
-    """True where the adjusted p is small only while the better one's failures are left out."""
 
     @property
     def significant(self) -> bool:
@@ -137,12 +137,12 @@ class SystemPair:
 class Standing:
     """A system in an order."""
 
+    #: The one that stands there.
     system: System
-    """The one that stands there."""
+    #: Its own number, on all that it scored.
     value: float = math.nan
-    """Its own number, on all that it scored."""
+    #: Best and worst rank that the tests leave it, None without a rank.
     ranks: tuple[int, int] | None = None
-    """Best and worst rank that the tests leave it, None without a rank."""
 
     @property
     def rank_text(self) -> str:
@@ -157,18 +157,18 @@ class Standing:
 class Comparison:
     """Systems compared on a statistic."""
 
+    #: The statistic.
     compared: ComparedStatistic
-    """The statistic."""
+    #: Ranked systems by their own number, then those with a number and no rank, then the others.
     standings: tuple[Standing, ...]
-    """Ranked systems by their own number, then those with a number and no rank, then the others."""
+    #: Pairs of ranked systems, the family that p is adjusted in.
     pairs: tuple[SystemPair, ...] = ()
-    """Pairs of ranked systems, the family that p is adjusted in."""
+    #: Pairs with a system without a rank, a family of their own.
     other_pairs: tuple[SystemPair, ...] = ()
-    """Pairs with a system without a rank, a family of their own."""
+    #: Reason why there is no pair at all.
     reason: str = ""
-    """Reason why there is no pair at all."""
+    #: Labels of systems that no test shows to be above their constant baseline.
     not_above_constant: frozenset[str] = frozenset()
-    """Labels of systems that no test shows to be above their constant baseline."""
 
     @cached_property
     def all_pairs(self) -> tuple[SystemPair, ...]:

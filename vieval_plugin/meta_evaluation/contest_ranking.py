@@ -30,42 +30,42 @@ SEPARATED = "the contests fall into two sets of image models of which one never 
 class RankedModel:
     """An image model in a ranking by contests."""
 
+    #: Its name.
     image_model: str
-    """Its name."""
+    #: Natural logarithm of its strength, all of sum 0.
     strength: Estimate
-    """Natural logarithm of its strength, all of sum 0."""
+    #: Expected share of wins against another, a tie being half a win.
     share: float
-    """Expected share of wins against another, a tie being half a win."""
+    #: Best and worst rank that the tests leave, None where there is no estimate.
     ranks: tuple[int, int] | None
-    """Best and worst rank that the tests leave, None where there is no estimate."""
+    #: Number of pairs that it was in and that have an answer.
     contests: int
-    """Number of pairs that it was in and that have an answer."""
 
 
 @dataclass(frozen=True)
 class ContestRanking:
     """Image models ranked by the contests of a part; ranks and pairs come from win rates between two models."""
 
+    #: Name of the benchmark.
     benchmark: str
-    """Name of the benchmark."""
+    #: Part of it.
     part: str
-    """Part of it."""
+    #: A judge, or people.
     voter: str
-    """A judge, or people."""
+    #: Origin of the votes: `votes` or an aspect.
     subject: str
-    """Origin of the votes: `votes` or an aspect."""
+    #: The image models.
     models: tuple[RankedModel, ...]
-    """The image models."""
+    #: Each two of them.
     pairs: tuple[SystemPair, ...]
-    """Each two of them."""
+    #: Readiness of equals to tie.
     tie: float
-    """Readiness of equals to tie."""
+    #: Number of pairs of candidates with an answer.
     answered_pairs: int
-    """Number of pairs of candidates with an answer."""
+    #: Number of all pairs of candidates.
     pairs_asked: int
-    """Number of all pairs of candidates."""
+    #: Reason why there is no ranking.
     why: str = ""
-    """Reason why there is no ranking."""
 
 
 def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[ContestRanking]:

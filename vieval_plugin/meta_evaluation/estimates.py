@@ -23,16 +23,16 @@ Counts: TypeAlias = Ints
 class Computed(NamedTuple):
     """A statistic of some rows before it has an interval."""
 
+    #: Its value.
     value: float
-    """Its value."""
+    #: Turns counts of shape (resamples, rows) into values of shape (resamples,).
     resample: Callable[[Counts], Floats]
-    """Turns counts of shape (resamples, rows) into values of shape (resamples,)."""
+    #: Each row's cluster.
     clusters: Sequence[str]
-    """Each row's cluster."""
+    #: Reason why the value is undefined.
     reason: str
-    """Reason why the value is undefined."""
+    #: True for a mean, whose interval is expanded for few clusters.
     is_mean: bool = False
-    """True for a mean, whose interval is expanded for few clusters."""
 
 
 _MOST_COUNTS = 10_000_000  # counts of rows in resamples that are in memory at once
@@ -42,10 +42,10 @@ _MOST_COUNTS = 10_000_000  # counts of rows in resamples that are in memory at o
 class Bootstrap:
     """The bootstrap of a part."""
 
+    #: Number of resamples.
     resamples: int
-    """Number of resamples."""
+    #: Seed of its own.
     seed: tuple[int, ...]
-    """Seed of its own."""
 
     @classmethod
     def for_part(cls, name: str, options: StatisticsOptions) -> Bootstrap:

@@ -37,20 +37,20 @@ _ROUNDING = 1e-9
 class GateEvidence:
     """A generator, the challenger, less another, the reference, on the prompts or contests that a gate decides on."""
 
+    #: Mean of differences where both have a score.
     scored: MeanOfDifferences
-    """Mean of differences where both have a score."""
+    #: The same with all failures as the lowest score.
     penalised: MeanOfDifferences
-    """The same with all failures as the lowest score."""
+    #: Number of prompts of the reference.
     items: int
-    """Number of prompts of the reference."""
+    #: Prompts on which each of both failed more often than the other.
     more_failures: tuple[int, int]
-    """Prompts on which each of both failed more often than the other."""
+    #: Prompts of each that could be judged again.
     unjudged: tuple[int, int]
-    """Prompts of each that could be judged again."""
+    #: Prompts on which the score fell by more than `LARGE_FALL`.
     fell: int = 0
-    """Prompts on which the score fell by more than `LARGE_FALL`."""
+    #: True where all pictures of both are the same files.
     same_files: bool = False
-    """True where all pictures of both are the same files."""
 
 
 def gate_evidence(

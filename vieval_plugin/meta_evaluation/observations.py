@@ -25,22 +25,22 @@ _NOT_GUESSED = (*_NEVER_FILLED, Status.NO_IMAGE)
 class ContestObservation:
     """A contest as the statistics see it, beyond an `Observation`."""
 
+    #: Those of the candidates in order.
     image_models: tuple[str, ...]
-    """Those of the candidates in order."""
+    #: People's votes.
     votes: Votes
-    """People's votes."""
+    #: The judge's vote by order (`forward`, `reverse`).
     judge_votes: Mapping[str, str] = field(default_factory=dict)
-    """The judge's vote by order (`forward`, `reverse`)."""
+    #: Preference for the first candidate by order, in [-1, 1].
     preferences: Mapping[str, float] = field(default_factory=dict)
-    """Preference for the first candidate by order, in [-1, 1]."""
+    #: Scores of each candidate by aspect.
     scores: tuple[Mapping[str, float], ...] = ()
-    """Scores of each candidate by aspect."""
+    #: People's ratings of each candidate by aspect, one value an annotator.
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
-    """People's ratings of each candidate by aspect, one value an annotator."""
+    #: Scores with the numbers that a log keeps apart, seen under `as_recorded` alone.
     recorded: tuple[Mapping[str, float], ...] = ()
-    """Scores with the numbers that a log keeps apart, seen under `as_recorded` alone."""
+    #: Indices of the candidates that are no image.
     without_image: tuple[int, ...] = ()
-    """Indices of the candidates that are no image."""
 
 
 @dataclass(frozen=True)

@@ -22,18 +22,18 @@ from vieval_plugin.stats.options import StatisticsOptions
 class Rating:
     """Properties of a judge that a report depends on."""
 
+    #: Aspects that it rates.
     aspects: tuple[str, ...]
-    """Aspects that it rates."""
+    #: Further scores that it gives.
     dimensions: tuple[str, ...] = ()
-    """Further scores that it gives."""
+    #: Scores whose means are reported.
     grades: tuple[str, ...] = ()
-    """Scores whose means are reported."""
+    #: True where its scores may be known to an interval only.
     intervals: bool = False
-    """True where its scores may be known to an interval only."""
+    #: Verdicts of each sample.
     repeats: int = 1
-    """Verdicts of each sample."""
+    #: True where its one score is compared with every aspect that people rated.
     against_all: bool = False
-    """True where its one score is compared with every aspect that people rated."""
 
     @classmethod
     def from_run(cls, run: Run) -> Rating:
@@ -52,28 +52,28 @@ class StatisticRows(Protocol):
 class Statistic:
     """A statistic of a benchmark."""
 
+    #: With `ending` the name of its metric, `SC_fisher`.
     name: str
-    """With `ending` the name of its metric, `SC_fisher`."""
+    #: Makes it of the rows of a part; a `Computed` gets an interval by bootstrap, an `Estimate` stays as it is.
     compute: Callable[[Any], Computed | Estimate]
-    """Makes it of the rows of a part; a `Computed` gets an interval by bootstrap, an `Estimate` stays as it is."""
+    #: End of the name of its metric.
     ending: str = "value"
-    """End of the name of its metric."""
+    #: True where the ends of its interval are metrics as well.
     interval: bool = True
-    """True where the ends of its interval are metrics as well."""
+    #: Makes that of a benchmark of those of its parts.
     over_parts: Callable[[Sequence[Estimate]], Estimate] = mean_over_parts
-    """Makes that of a benchmark of those of its parts."""
+    #: True for that of its aspect by which judges are put in order.
     primary: bool = False
-    """True for that of its aspect by which judges are put in order."""
+    #: The rated aspect, or empty.
     aspect: str = ""
-    """The rated aspect, or empty."""
+    #: Lowest and highest value that it can have.
     ends: tuple[float, float] = (0.0, 1.0)
-    """Lowest and highest value that it can have."""
+    #: Value of a constant baseline, None without one.
     constant: float | None = None
-    """Value of a constant baseline, None without one."""
+    #: Test by which two judges are compared, None without one.
     paired: PairedTestSpec | None = None
-    """Test by which two judges are compared, None without one."""
+    #: Number of samples of an image model in a part that it needs.
     least_samples: int = 1
-    """Number of samples of an image model in a part that it needs."""
 
     @property
     def title(self) -> str:
@@ -134,18 +134,18 @@ class Report(Protocol):
 class Summary:
     """The estimates of a part, or several."""
 
+    #: The statistics.
     statistics: tuple[Statistic, ...]
-    """The statistics."""
+    #: Estimates by the name of their metric.
     estimates: Mapping[str, Estimate]
-    """Estimates by the name of their metric."""
+    #: Number of samples by status.
     statuses: Mapping[Status, int]
-    """Number of samples by status."""
+    #: Options of the statistics.
     options: StatisticsOptions
-    """Options of the statistics."""
+    #: Number of samples with a score.
     scored: int = 0
-    """Number of samples with a score."""
+    #: Number of those whose scores are known to the fourth decimal.
     exact: int = 0
-    """Number of those whose scores are known to the fourth decimal."""
 
     @property
     def total(self) -> int:

@@ -36,18 +36,18 @@ class Key:
 class Tables:
     """A benchmark's results: tables to read, cells to compare, and more for programs, as JSON values."""
 
+    #: Tables to read.
     tables: tuple[Table, ...]
-    """Tables to read."""
+    #: Every number.
     cells: Mapping[Key, float]
-    """Every number."""
+    #: JSON values for programs.
     document: Mapping[str, object] = field(default_factory=dict)
-    """JSON values for programs."""
+    #: Reasons why undefined cells are undefined.
     reasons: Mapping[Key, str] = field(default_factory=dict)
-    """Reasons why undefined cells are undefined."""
+    #: Numbers that come before all tables, the default first.
     headlines: tuple[Headline, ...] = ()
-    """Numbers that come before all tables, the default first."""
+    #: Origin of the numbered tables.
     paper: str = ""
-    """Origin of the numbered tables."""
 
 
 def number(value: Estimate | float | None, digits: int = 4, reason: str = "") -> str:
@@ -126,14 +126,14 @@ def _undefined(reason: str) -> str:
 class Printed:
     """A table that somebody printed."""
 
+    #: The benchmark's.
     part: str
-    """The benchmark's."""
+    #: Names of the statistics.
     statistics: tuple[str, ...]
-    """Names of the statistics."""
+    #: A value for each statistic by judge, None where there is none.
     values: Mapping[str, tuple[float | None, ...]]
-    """A value for each statistic by judge, None where there is none."""
+    #: Place where it is printed, and how it came about.
     source: str
-    """Place where it is printed, and how it came about."""
 
 
 def printed_tables(printed: Sequence[Printed]) -> list[Table]:

@@ -42,16 +42,16 @@ NEVER_JUDGED = (Status.NOT_APPLICABLE, Status.MISSING)
 class Pairs:
     """The pairs of candidates of some contests."""
 
+    #: The contests.
     observations: tuple[Observation, ...]
-    """The contests."""
+    #: Number of each pair's contest.
     contest: Ints
-    """Number of each pair's contest."""
+    #: Its two indices in that contest, shape (pairs, 2).
     indices: Ints
-    """Its two indices in that contest, shape (pairs, 2)."""
+    #: Code of what people said.
     human: Ints
-    """Code of what people said."""
+    #: Cluster of each pair.
     groups: tuple[str, ...]
-    """Cluster of each pair."""
 
     @property
     def sizes(self) -> Ints:
@@ -217,14 +217,14 @@ TIE_HANDLINGS: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
 class Answers:
     """A judge's answers to pairs."""
 
+    #: The pairs.
     pairs: Pairs
-    """The pairs."""
+    #: A code for each pair by tie handling.
     codes: Mapping[VoteScheme, Ints]
-    """A code for each pair by tie handling."""
+    #: Reason why there is none, by tie handling.
     why: Mapping[VoteScheme, str] = field(default_factory=dict)
-    """Reason why there is none, by tie handling."""
+    #: Codes with thresholds that are best on these very pairs, for answers that need thresholds.
     bounds: Mapping[VoteScheme, Ints] = field(default_factory=dict)
-    """Codes with thresholds that are best on these very pairs, for answers that need thresholds."""
 
     @property
     def complete(self) -> frozenset[str]:

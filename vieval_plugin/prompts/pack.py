@@ -28,40 +28,40 @@ _OPTIONAL = ("defined", "undefined", "d", "default")
 class PackQuestion:
     """Question of a prompt pack."""
 
+    #: Template that asks it.
     template: str
-    """Template that asks it."""
+    #: Roles of its images, in order.
     images: tuple[str, ...]
-    """Roles of its images, in order."""
+    #: Meanings of its sub-scores.
     scores: tuple[str, ...]
-    """Meanings of its sub-scores."""
 
 
 @dataclass(frozen=True)
 class Pack:
     """Prompt pack that was loaded."""
 
+    #: Name, which is that of its judge too where it describes one.
     name: str
-    """Name, which is that of its judge too where it describes one."""
+    #: Judge that it words.
     judge: str
-    """Judge that it words."""
+    #: Settings that it words; empty for all.
     settings: tuple[str, ...]
-    """Settings that it words; empty for all."""
+    #: Hash of the manifest and every template, so that a changed word shows in results.
     hash: str
-    """Hash of the manifest and every template, so that a changed word shows in results."""
+    #: Questions by name.
     questions: Mapping[str, PackQuestion]
-    """Questions by name."""
+    #: Its templates.
     environment: PackEnvironment
-    """Its templates."""
+    #: Path of its manifest.
     path: Path
-    """Path of its manifest."""
+    #: Its manifest.
     manifest: Manifest
-    """Its manifest."""
+    #: Form of its answers: servers are asked to enforce JSON only where it is `json`.
     replies: Replies = "json"
-    """Form of its answers: servers are asked to enforce JSON only where it is `json`."""
+    #: Names of tools by the names that it calls them.
     tools: Mapping[str, str] = field(default_factory=dict)
-    """Names of tools by the names that it calls them."""
+    #: Times that an unreadable reply is asked again, with the error: the user's option.
     reminders: int = 1
-    """Times that an unreadable reply is asked again, with the error: the user's option."""
 
     @property
     def most_images(self) -> int:

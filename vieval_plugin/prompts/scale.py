@@ -23,14 +23,14 @@ class Scale:
     0.5
     """
 
+    #: `linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike; `sigmoid`: no two are.
     kind: Literal["linear", "sigmoid"]
-    """`linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike; `sigmoid`: no two are."""
+    #: Number of the score 0, of a sigmoid that of a half.
     low: float
-    """Number of the score 0, of a sigmoid that of a half."""
+    #: Number of the score 1, of a sigmoid that of 0.73.
     high: float
-    """Number of the score 1, of a sigmoid that of 0.73."""
+    #: With `lower`, less is better.
     better: Literal["higher", "lower"] = "higher"
-    """With `lower`, less is better."""
 
     def __call__(self, value: float) -> float:
         position = (value - self.low) / (self.high - self.low)

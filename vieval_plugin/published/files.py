@@ -22,18 +22,18 @@ _HOME = Path(__file__).parent
 class PublishedFile:
     """A file of a repository at a commit."""
 
+    #: Repository, as `owner/name`.
     repository: str
-    """Repository, as `owner/name`."""
+    #: Commit.
     commit: str
-    """Commit."""
+    #: Path in the repository.
     path: str
-    """Path in the repository."""
+    #: Path below the folder of published verdicts.
     place: str
-    """Path below the folder of published verdicts."""
+    #: Its bytes.
     size: int
-    """Its bytes."""
+    #: Digest of its content.
     sha256: str
-    """Digest of its content."""
 
     def difference(self, body: bytes) -> str:
         """The reason why a body is not this file; empty where it is."""

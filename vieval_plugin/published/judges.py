@@ -23,26 +23,26 @@ from vieval_plugin.results.runs import results_of
 class PublishedJudge:
     """A judge whose verdicts on a benchmark its authors published."""
 
+    #: Its name in their repository.
     name: str
-    """Its name in their repository."""
+    #: Its name in tables.
     title: str
-    """Its name in tables."""
+    #: The benchmark.
     benchmark: str
-    """The benchmark."""
+    #: The method.
     judge: str
-    """The method."""
+    #: Folder of the logs of one part (`{part}`, as the authors call it), below that of published verdicts.
     folder: str
-    """Folder of the logs of one part (`{part}`, as the authors call it), below that of published verdicts."""
+    #: Model that answered.
     backbone: str = ""
-    """Model that answered."""
+    #: Setting of the method.
     setting: str = ""
-    """Setting of the method."""
+    #: The exact model, where somebody says it.
     version: str = ""
-    """The exact model, where somebody says it."""
+    #: Day of publication.
     date: str = ""
-    """Day of publication."""
+    #: True for a metric of pixels or features, and for answers at random.
     baseline: bool = False
-    """True for a metric of pixels or features, and for answers at random."""
 
     def files(self, part: str) -> tuple[PublishedFile, ...]:
         """The files of one part, as the authors call it, in the list of what was published."""

@@ -58,12 +58,12 @@ _FIRST = 100  # rows whose values say whether a column of such a name holds imag
 class ColumnMap:
     """The column of each field of a sample."""
 
+    #: Columns by field (`images.output`, `texts.prompt`, `uid`, ...); none where rows are a samples file's as they are.
     columns: Mapping[str, str]
-    """Columns by field (`images.output`, `texts.prompt`, `uid`, ...); none where rows are a samples file's as they are."""
+    #: Lines for the user on what was guessed or left out.
     notes: tuple[str, ...] = ()
-    """Lines for the user on what was guessed or left out."""
+    #: Advice where no column is a text.
     no_text: str = ""
-    """Advice where no column is a text."""
 
 
 def parse_columns(options: Sequence[str]) -> dict[str, str]:

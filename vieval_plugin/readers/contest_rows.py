@@ -32,16 +32,16 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 3000
 class ContestRows:
     """Description of what the contests of a part have in common."""
 
+    #: Name of the benchmark.
     benchmark: str
-    """Name of the benchmark."""
+    #: Name of the part.
     part: str
-    """Name of the part."""
+    #: Kind of the candidates.
     kind: str
-    """Kind of the candidates."""
+    #: Scheme of the votes.
     scheme: str
-    """Scheme of the votes."""
+    #: Number of frames that stand for a video.
     frames: int = 4
-    """Number of frames that stand for a video."""
 
 
 def read_contests(rows: Iterable[Row], folder: Path, common: ContestRows) -> list[Contest]:
@@ -73,18 +73,18 @@ def frames_folder(folder: Path, video: str, count: int) -> Path:
 class _Reading:
     """Cache of what was read so far, so that it is shared."""
 
+    #: Folder of the files.
     folder: Path
-    """Folder of the files."""
+    #: Description of what the contests have in common.
     common: ContestRows
-    """Description of what the contests have in common."""
+    #: Candidates by their ids.
     candidates: dict[SampleId, Sample] = field(default_factory=dict)
-    """Candidates by their ids."""
+    #: Images by their files' names.
     images: dict[str, Image] = field(default_factory=dict)
-    """Images by their files' names."""
+    #: Videos by the folder of their frames.
     videos: dict[Path, str] = field(default_factory=dict)
-    """Videos by the folder of their frames."""
+    #: Ids of contests.
     ids: set[str] = field(default_factory=set)
-    """Ids of contests."""
 
     def contest(self, row: Row) -> Contest:
         _require_encodable(row)

@@ -38,14 +38,14 @@ DEADLINE = 20  # times the timeout, for a file as a whole
 class Download:
     """A file to fetch."""
 
+    #: Its address.
     url: str
-    """Its address."""
+    #: Where it is written.
     path: Path
-    """Where it is written."""
+    #: Check of the body, in another thread; ValueError with the reason where it is not what was asked for.
     check: Callable[[bytes], None]
-    """Check of the body, in another thread; ValueError with the reason where it is not what was asked for."""
+    #: Cheap check that spares a file that is already at `path`; files arrive only when all of them is there.
     accept: Callable[[Path], bool] = lambda path: path.stat().st_size > 0
-    """Cheap check that spares a file that is already at `path`; files arrive only when all of them is there."""
 
     def is_there(self) -> bool:
         """Return whether the file need not be fetched."""
@@ -56,14 +56,14 @@ class Download:
 class Failed:
     """A file that could not be had."""
 
+    #: Its address.
     url: str
-    """Its address."""
+    #: Where it would have been written.
     path: Path
-    """Where it would have been written."""
+    #: The reason in one line.
     reason: str
-    """The reason in one line."""
+    #: True where the host answered at all.
     host_answered: bool = True
-    """True where the host answered at all."""
 
     @property
     def host(self) -> str:
@@ -89,16 +89,16 @@ class _Failure(Exception):
 class _Run:
     """Call of `fetch_all`."""
 
+    #: Connections.
     session: aiohttp.ClientSession
-    """Connections."""
+    #: Attempts after the first.
     retries: int
-    """Attempts after the first."""
+    #: Seconds without a byte after which an attempt is given up.
     timeout: float
-    """Seconds without a byte after which an attempt is given up."""
+    #: Hosts to which a redirect may lead.
     hosts: frozenset[str]
-    """Hosts to which a redirect may lead."""
+    #: Jobs in a row that got no answer, by host.
     silent: Counter[str] = field(default_factory=Counter)
-    """Jobs in a row that got no answer, by host."""
 
 
 async def fetch_all(

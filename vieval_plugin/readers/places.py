@@ -28,14 +28,14 @@ _LONGEST_REASON = 300
 class Place:
     """A file or folder on a disk or in object storage; as a text its path, or its address without options."""
 
+    #: Path in the file system.
     path: str
-    """Path in the file system."""
+    #: File system of pyarrow.
     system: Any = field(compare=False, repr=False)
-    """File system of pyarrow."""
+    #: Beginning of its address in object storage, such as `s3://`; empty on a disk.
     scheme: str = ""
-    """Beginning of its address in object storage, such as `s3://`; empty on a disk."""
+    #: Options at the end of that address, such as `?region=eu-west-1`.
     query: str = ""
-    """Options at the end of that address, such as `?region=eu-west-1`."""
 
     def __str__(self) -> str:
         return f"{self.scheme}{self.path}"

@@ -21,28 +21,28 @@ NAMES = tuple(f"prompts.{suffix}" for suffix in ("jsonl", "csv", "parquet", "txt
 class PromptRow:
     """Conditions of one image."""
 
+    #: Number of its row in the file.
     number: int
-    """Number of its row in the file."""
+    #: The row in the form of a samples file's line.
     row: dict[str, Any]
-    """The row in the form of a samples file's line."""
+    #: Its uid, or its number among the prompts.
     uid: str
-    """Its uid, or its number among the prompts."""
+    #: True where the file gives it a uid.
     has_uid: bool
-    """True where the file gives it a uid."""
 
 
 @dataclass(frozen=True)
 class Prompts:
     """Prompts of a file, in order."""
 
+    #: The prompts.
     rows: tuple[PromptRow, ...]
-    """The prompts."""
+    #: Folder where paths of their images begin.
     folder: Path
-    """Folder where paths of their images begin."""
+    #: Name of a row in messages.
     unit: str
-    """Name of a row in messages."""
+    #: Lines for the user on what was guessed.
     notes: tuple[str, ...]
-    """Lines for the user on what was guessed."""
 
 
 def own_prompts(folder: Path) -> Path | None:

@@ -34,10 +34,10 @@ _SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".npy")
 class Row:
     """A row of a file."""
 
+    #: File and row as an error names them.
     where: str
-    """File and row as an error names them."""
+    #: Its values by column.
     cells: Mapping[str, Any]
-    """Its values by column."""
 
     def text(self, column: str) -> str:
         """A text that is not blank."""

@@ -26,36 +26,36 @@ from vieval_plugin.text.untrusted import overlong
 class SampleRow:
     """A sample or contest of a stream, and where it stands."""
 
+    #: The sample or contest.
     sample: Judged
-    """The sample or contest."""
+    #: Name of its row, such as `line 3`.
     place: str
-    """Name of its row, such as `line 3`."""
+    #: Verdict where nobody is to be asked: the row is bad, or its image is lacking.
     verdict: Verdict | None = None
-    """Verdict where nobody is to be asked: the row is bad, or its image is lacking."""
+    #: Findings on its image from when that was made.
     findings: tuple[str, ...] = ()
-    """Findings on its image from when that was made."""
+    #: Images, by role, that are addresses and no files.
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """Images, by role, that are addresses and no files."""
 
 
 @dataclass(frozen=True)
 class SampleSource:
     """Samples that can be read again and again, a row at a time; iterating begins anew."""
 
+    #: Its name in messages.
     name: str
-    """Its name in messages."""
+    #: Function that reads the rows.
     read: Callable[[], Iterator[SampleRow]]
-    """Function that reads the rows."""
+    #: Digest of the inputs: a run that was interrupted goes on only where it is the same.
     fingerprint: str
-    """Digest of the inputs: a run that was interrupted goes on only where it is the same."""
+    #: Lines for the user on what was left out or guessed.
     notes: tuple[str, ...] = ()
-    """Lines for the user on what was left out or guessed."""
+    #: Number of rows, where that is known.
     total: int | None = None
-    """Number of rows, where that is known."""
+    #: True where some images are addresses.
     addresses: bool = False
-    """True where some images are addresses."""
+    #: Advice where samples have no text at all.
     no_text: str = ""
-    """Advice where samples have no text at all."""
 
     def __iter__(self) -> Iterator[SampleRow]:
         return self.read()

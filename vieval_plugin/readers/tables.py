@@ -38,40 +38,40 @@ NumberedRow: TypeAlias = "tuple[int, Mapping[str, Any] | BadLine]"
 class StoredImage:
     """A cell of a table that holds an image."""
 
+    #: Its file's name, which may be an address; empty where only bytes are there.
     name: str
-    """Its file's name, which may be an address; empty where only bytes are there."""
+    #: Its bytes; None where only a name is there.
     data: bytes | None
-    """Its bytes; None where only a name is there."""
+    #: Where it is.
     cell: TableCell
-    """Where it is."""
 
 
 @dataclass(frozen=True)
 class InputTable:
     """A table whose rows are read as often as they are asked for."""
 
+    #: Its name in messages.
     name: str
-    """Its name in messages."""
+    #: Columns that rows may have, as far as that can be said before all are read.
     columns: tuple[str, ...]
-    """Columns that rows may have, as far as that can be said before all are read."""
+    #: Function that reads the rows, given the columns that are needed.
     read: Callable[[Sequence[str]], Iterator[NumberedRow]]
-    """Function that reads the rows, given the columns that are needed."""
+    #: Folder where relative paths begin.
     folder: Path
-    """Folder where relative paths begin."""
+    #: Files that hold the rows.
     files: tuple[Path, ...]
-    """Files that hold the rows."""
+    #: Name of a row in messages.
     unit: str = "line"
-    """Name of a row in messages."""
+    #: Folders that images must lie in where others wrote the table; empty where paths are the user's own.
     roots: tuple[Path, ...] = ()
-    """Folders that images must lie in where others wrote the table; empty where paths are the user's own."""
+    #: Image model of rows which name none.
     image_model: str = ""
-    """Image model of rows which name none."""
+    #: Types of the columns whose values are nothing that a sample has.
     unreadable: Mapping[str, str] = field(default_factory=dict)
-    """Types of the columns whose values are nothing that a sample has."""
+    #: True where rows may have the columns `images` and `texts`, which map roles and names to values.
     nested: bool = False
-    """True where rows may have the columns `images` and `texts`, which map roles and names to values."""
+    #: Types of the columns whose values are no texts.
     not_texts: Mapping[str, str] = field(default_factory=dict)
-    """Types of the columns whose values are no texts."""
 
 
 def csv_table(path: Path) -> InputTable:

@@ -29,12 +29,12 @@ _HEADER = 2**20  # bytes that tarfile may read of a member's headers, extended o
 class Limits:
     """Limits of what an archive may hold."""
 
+    #: Number of members.
     members: int = 20_000
-    """Number of members."""
+    #: Bytes of a file.
     file: int = 64 * 2**20
-    """Bytes of a file."""
+    #: Bytes in all, decompressed and written.
     total: int = 4 * 2**30
-    """Bytes in all, decompressed and written."""
 
 
 def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:

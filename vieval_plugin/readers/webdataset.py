@@ -34,18 +34,18 @@ _HEADER, _CHECKSUM = 512, slice(148, 156)
 class TarMember:
     """A file in a tar."""
 
+    #: Number of its sample.
     sample: int
-    """Number of its sample."""
+    #: Key of its sample.
     key: str
-    """Key of its sample."""
+    #: Its name after the key.
     name: str
-    """Its name after the key."""
+    #: Where its content begins.
     offset: int
-    """Where its content begins."""
+    #: Bytes of its content.
     size: int
-    """Bytes of its content."""
+    #: Checksum of its header.
     checksum: int
-    """Checksum of its header."""
 
 
 def tar_index(path: Path) -> Iterator[TarMember]:

@@ -43,14 +43,14 @@ _LIMITS: Mapping[str, Any] = {
 class FilteredRows:
     """Counts of a data set that was filtered."""
 
+    #: Verdicts.
     verdicts: int
-    """Verdicts."""
+    #: Verdicts that passed.
     passed: int
-    """Verdicts that passed."""
+    #: Files that were written.
     files: int
-    """Files that were written."""
+    #: Line on a run that is not complete.
     note: str = ""
-    """Line on a run that is not complete."""
 
 
 def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: bool = False) -> FilteredRows:

@@ -34,10 +34,10 @@ _prepared: dict[str, PreparedJudge] = {}
 class Lookup:
     """Records of results that samples are looked up for."""
 
+    #: Records, whose samples are in them, in the rows that they name or in the data folder.
     records: tuple[Record, ...]
-    """Records, whose samples are in them, in the rows that they name or in the data folder."""
+    #: Lines on what they are of.
     notes: tuple[str, ...] = ()
-    """Lines on what they are of."""
 
     def find(self, name: str, judge: str | None = None) -> Record:
         """The record whose id is or ends in `name`, else whose file is called so; VievalError names those it could be.

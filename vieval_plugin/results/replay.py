@@ -37,14 +37,14 @@ class Recording:
     A contest of which nothing is recorded is answered by what is recorded of its candidates, put together.
     """
 
+    #: File or folder.
     source: Path
-    """File or folder."""
+    #: Name of the judge.
     judge: str
-    """Name of the judge."""
+    #: Verdicts by sample or contest, one for each time it was judged; without provenance for authors' logs.
     verdicts: Mapping[SampleId, tuple[Recorded, ...]]
-    """Verdicts by sample or contest, one for each time it was judged; without provenance for authors' logs."""
+    #: Lines of which nothing could be read, with the reason.
     unread_lines: tuple[str, ...] = ()
-    """Lines of which nothing could be read, with the reason."""
 
     @cached_property
     def covered(self) -> frozenset[str]:

@@ -23,14 +23,14 @@ from vieval_plugin.run.verdict_log import PARTIAL
 class Results:
     """The runs of some results."""
 
+    #: The runs.
     runs: tuple[Run, ...]
-    """The runs."""
+    #: A line for each file that could not be read.
     unreadable: tuple[str, ...] = ()
-    """A line for each file that could not be read."""
+    #: Lines on what was left out.
     notes: tuple[str, ...] = ()
-    """Lines on what was left out."""
+    #: Counts over all verdicts of folders of shards, of which the runs may have a sample.
     totals: tuple[FolderTotals, ...] = ()
-    """Counts over all verdicts of folders of shards, of which the runs may have a sample."""
 
 
 def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False) -> Results:

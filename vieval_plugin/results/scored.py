@@ -27,14 +27,14 @@ _MOST_STEPS = 4  # lines below an image's scores
 class Scored:
     """Verdicts of one or several judges as they are counted."""
 
+    #: Judge and summary of each run.
     summaries: dict[str, tuple[str, ScoreSummary]] = field(default_factory=dict)
-    """Judge and summary of each run."""
+    #: Cost and statuses of all.
     progress: Progress = field(default_factory=Progress)
-    """Cost and statuses of all."""
+    #: Verdicts of judges that were asked.
     judged: int = 0
-    """Verdicts of judges that were asked."""
+    #: Verdicts on rows that nobody could judge.
     bad_rows: int = 0
-    """Verdicts on rows that nobody could judge."""
 
     @property
     def any_scores(self) -> bool:

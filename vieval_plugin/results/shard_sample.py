@@ -31,12 +31,12 @@ OTHER_MODELS = "(others)"
 class ScoreTotals:
     """Totals of a score."""
 
+    #: Number of scores.
     scored: int = 0
-    """Number of scores."""
+    #: Their sum.
     sum: float = 0.0
-    """Their sum."""
+    #: Scores by bin, of which the first is below 0.
     histogram: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS + 1, np.int64))
-    """Scores by bin, of which the first is below 0."""
 
     def add(self, scores: NDArray[np.float64]) -> None:
         """Count scores, of which NaN is none."""
@@ -52,20 +52,20 @@ class ScoreTotals:
 class ModelTotals:
     """Totals of an image model."""
 
+    #: Verdicts by status.
     statuses: Counter[str] = field(default_factory=Counter)
-    """Verdicts by status."""
+    #: Totals by score.
     scores: dict[str, ScoreTotals] = field(default_factory=dict)
-    """Totals by score."""
 
 
 @dataclass(frozen=True)
 class FolderTotals:
     """Counts over all verdicts of a folder of shards."""
 
+    #: The folder.
     path: Path
-    """The folder."""
+    #: Totals by image model.
     by_model: dict[str, ModelTotals]
-    """Totals by image model."""
 
     @property
     def verdicts(self) -> int:
@@ -77,12 +77,12 @@ class FolderTotals:
 class ShardSample:
     """A random sample of a folder of shards."""
 
+    #: Records of the sample.
     records: tuple[Record, ...]
-    """Records of the sample."""
+    #: Counts over all verdicts.
     totals: FolderTotals
-    """Counts over all verdicts."""
+    #: Lines on what the records are of all.
     notes: tuple[str, ...]
-    """Lines on what the records are of all."""
 
 
 def sample_shards(path: Path, partial: bool = False, max_prompts: int = MOST_PROMPTS) -> ShardSample:

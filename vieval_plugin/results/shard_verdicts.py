@@ -32,12 +32,12 @@ _MOST_EXAMPLES = 5
 class VerdictFolder:
     """A folder of shards that is read."""
 
+    #: The folder.
     folder: ShardFolder
-    """The folder."""
+    #: Its plan.
     plan: Plan
-    """Its plan."""
+    #: File of each shard that is done, and its number there.
     entries: Mapping[str, tuple[str, int]]
-    """File of each shard that is done, and its number there."""
 
     @property
     def note(self) -> str:

@@ -18,14 +18,14 @@ _LONGEST = 60
 class Source(NamedTuple):
     """Identity of a run."""
 
+    #: Its label, or else its backbone.
     name: str
-    """Its label, or else its backbone."""
+    #: Its judge.
     judge: str
-    """Its judge."""
+    #: Settings of the judge.
     settings: tuple[str, ...]
-    """Settings of the judge."""
+    #: Names and values of all else that may change an answer: prompt pack, sampling, options of the judge.
     details: Details
-    """Names and values of all else that may change an answer: prompt pack, sampling, options of the judge."""
 
 
 def source_of(provenance: Provenance, label: str = "") -> Source:

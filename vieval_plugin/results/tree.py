@@ -20,22 +20,22 @@ from vieval_plugin.text.yaml_json import read_json
 class Node:
     """A step, or the steps below a path."""
 
+    #: Title.
     title: str
-    """Title."""
+    #: Status of the step.
     status: Status | None = None
-    """Status of the step."""
+    #: Its scores.
     scores: tuple[float, ...] = ()
-    """Its scores."""
+    #: Its answer in lines.
     lines: tuple[str, ...] = ()
-    """Its answer in lines."""
+    #: Its question.
     question: str = ""
-    """Its question."""
+    #: Images of the question.
     question_images: tuple[Image, ...] = ()
-    """Images of the question."""
+    #: Image that a tool answered with.
     answer_image: Image | None = None
-    """Image that a tool answered with."""
+    #: Nodes below it.
     children: list[Node] = field(default_factory=list)
-    """Nodes below it."""
 
 
 def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:

@@ -36,12 +36,12 @@ _EDITS = ("tie", "mie")
 class UnjudgedRun:
     """The images of a run that are to be judged."""
 
+    #: The images, those that there are not decided already.
     source: SampleSource
-    """The images, those that there are not decided already."""
+    #: Judge that its tasks name; empty where they name none.
     judge: str
-    """Judge that its tasks name; empty where they name none."""
+    #: Its setting.
     setting: str
-    """Its setting."""
 
 
 def is_run(path: Path) -> bool:

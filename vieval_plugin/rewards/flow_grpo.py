@@ -24,8 +24,8 @@ from vieval_plugin.rewards.samples import Conditions
 class BatchReward:
     """A reward of batches. It can be pickled, and opens its judges again in another process."""
 
+    #: The reward of each image.
     reward: OpenReward
-    """The reward of each image."""
 
     def __call__(
         self, images: Any, prompts: Sequence[str], metadata: Any = None, ref_images: Any = None

@@ -26,14 +26,14 @@ _BATCH_AXES = 4
 class OpenReward:
     """A reward whose judges are open."""
 
+    #: The reward as its user wrote it.
     definition: str
-    """The reward as its user wrote it."""
+    #: Its judges by name.
     judges: Mapping[str, Judge] = field(repr=False)
-    """Its judges by name."""
+    #: Meaning of images that come beside an output.
     conditions: Conditions = PLAIN
-    """Meaning of images that come beside an output."""
+    #: Format that pixels are written in for a judge.
     image_format: Format = "png"
-    """Format that pixels are written in for a judge."""
 
     @property
     def reward(self) -> Reward:

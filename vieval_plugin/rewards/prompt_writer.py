@@ -25,10 +25,10 @@ class PromptWriterReward:
     It can be pickled if `render` can.
     """
 
+    #: The reward of an image.
     reward: OpenReward
-    """The reward of an image."""
+    #: Makes the images of texts.
     render: Render
-    """Makes the images of texts."""
 
     def __post_init__(self) -> None:
         self.__name__ = "judge"  # which TRL calls its numbers by

@@ -24,12 +24,12 @@ _TERM = re.compile(r"(?:(?P<weight>[+-]?[0-9.]+)\*)?(?P<judge>.+?)(?::(?P<aspect
 class Term:
     """A judge's score of one aspect, times a weight; of a judge of contests the share of wins, which has no aspect."""
 
+    #: The judge.
     judge: PreparedJudge
-    """The judge."""
+    #: The aspect, empty for the share of wins.
     aspect: str = ""
-    """The aspect, empty for the share of wins."""
+    #: What the score is multiplied with.
     weight: float = 1.0
-    """What the score is multiplied with."""
 
     def __str__(self) -> str:
         weight = "" if self.weight == 1 else f"{self.weight:g} * "
@@ -50,10 +50,10 @@ class Term:
 class Reward:
     """A sum of terms."""
 
+    #: Name that trainers know it by.
     name: str
-    """Name that trainers know it by."""
+    #: Judges with their aspects and weights.
     terms: tuple[Term, ...]
-    """Judges with their aspects and weights."""
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.terms))
@@ -74,16 +74,16 @@ def toys_among(rewards: Iterable[Reward]) -> list[str]:
 class RewardValue:
     """The reward of one sample, or of one term of it."""
 
+    #: The number, None where there is none.
     value: float | None
-    """The number, None where there is none."""
+    #: The worst status of its verdicts.
     status: Status
-    """The worst status of its verdicts."""
+    #: Why there is no number.
     reason: str = ""
-    """Why there is no number."""
+    #: The verdicts that it comes from, by term.
     verdicts: tuple[Verdict, ...] = ()
-    """The verdicts that it comes from, by term."""
+    #: True where the number is the mean of the group's others, because its own judgement failed.
     imputed: bool = False
-    """True where the number is the mean of the group's others, because its own judgement failed."""
 
 
 def read_reward(text: str, prepare: Callable[[str], PreparedJudge]) -> Reward:

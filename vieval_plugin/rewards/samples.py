@@ -18,10 +18,10 @@ LONGEST_TEXT = 100_000
 class Conditions:
     """The meaning of images that come beside the output."""
 
+    #: Kind of every sample; without it a sample with conditions is an edit (`tie`) and any other is `tig`.
     kind: str = ""
-    """Kind of every sample; without it a sample with conditions is an edit (`tie`) and any other is `tig`."""
+    #: A role for each image, in their order.
     roles: tuple[str, ...] = ("source",)
-    """A role for each image, in their order."""
 
     def __post_init__(self) -> None:
         if self.kind and self.kind not in INPUTS:

@@ -106,10 +106,10 @@ class MetricAnswerer:
 class BatchAnswerer:
     """A host's function that answers all questions of a batch step in one call."""
 
+    #: Make it for a run, from the jobs, the store of replies (None for none) and the counter of calls.
     make_answer: Callable[[Sequence[Job], Store | None, Usage], AnswerBatch]
-    """Make it for a run, from the jobs, the store of replies (None for none) and the counter of calls."""
+    #: Replies are stored; not where they could not be told from those of another model.
     keeps_replies: bool = True
-    """Replies are stored; not where they could not be told from those of another model."""
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge in batch steps, under the host's own progress bar; see `Answerer.judge`."""
@@ -124,14 +124,14 @@ class BatchAnswerer:
 class InProcessBackend(Protocol):
     """A model in this process, such as `VLLMBackend` or `TransformersBackend`."""
 
+    #: Name of the model.
     model: str
-    """Name of the model."""
+    #: Counter of calls and tokens.
     usage: Usage
-    """Counter of calls and tokens."""
+    #: Store of replies; None for none.
     store: Store | None
-    """Store of replies; None for none."""
+    #: Sampling of answers.
     sampling: Sampling
-    """Sampling of answers."""
 
     def answer(self, questions: list[tuple[int, Question]], repeats: Sequence[int]) -> list[Reply]:
         """Replies to questions, in order; each comes with its program's number, an index into `repeats`."""
@@ -179,10 +179,10 @@ class EngineAnswerer:
 class CallAnswerer:
     """A host's function that answers one question, each sample at its own pace."""
 
+    #: Make it for a run, from the store of replies (None for none) and the counter of calls; asked with the job's repeat.
     make_answer: Callable[[Store | None, Usage], Callable[[Question, int], Reply]]
-    """Make it for a run, from the store of replies (None for none) and the counter of calls; asked with the job's repeat."""
+    #: Calls at once, each in a thread; with 0 it is called in the caller's own.
     threads: int = 0
-    """Calls at once, each in a thread; with 0 it is called in the caller's own."""
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge question by question; see `Answerer.judge`."""

@@ -75,30 +75,30 @@ _SECONDS, _TOKENS, _JUDGING = "generation_seconds", "generation_tokens", "judgin
 class Answer:
     """A generator's answer."""
 
+    #: Image files that it names.
     images: tuple[Path, ...]
-    """Image files that it names."""
+    #: Its text.
     text: str = ""
-    """Its text."""
+    #: Cost of making the images, by name.
     cost: Mapping[str, float] | None = None
-    """Cost of making the images, by name."""
+    #: Status of an image that is not there.
     status: Status = Status.NO_IMAGE
-    """Status of an image that is not there."""
 
 
 @dataclass(frozen=True)
 class GeneratedImage:
     """An image to judge, or the lack of one."""
 
+    #: The sample.
     sample: Sample
-    """The sample."""
+    #: Making of the image.
     generation: Generation
-    """Making of the image."""
+    #: Reason why there is no image; empty where there is one.
     reason: str = ""
-    """Reason why there is no image; empty where there is one."""
+    #: Findings on the answer.
     findings: tuple[str, ...] = ()
-    """Findings on the answer."""
+    #: Status of a sample without its image.
     status: Status = Status.NO_IMAGE
-    """Status of a sample without its image."""
 
 
 def read_answer(text: str, number: int) -> Answer:

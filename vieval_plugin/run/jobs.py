@@ -21,12 +21,12 @@ from vieval_plugin.text.escaping import say
 class Job:
     """A sample or contest to judge."""
 
+    #: The sample or contest.
     judged: Judged
-    """The sample or contest."""
+    #: Its judge.
     judge: PreparedJudge
-    """Its judge."""
+    #: Number among verdicts on the same, from 0.
     repeat: int = 0
-    """Number among verdicts on the same, from 0."""
 
 
 class JobsSplitByCandidate:

@@ -41,38 +41,38 @@ def is_planned() -> bool:
 class Spent:
     """The cost of judging one sample."""
 
+    #: Questions of a model.
     questions: float
-    """Questions of a model."""
+    #: Tokens in; NaN where nobody says.
     input_tokens: float
-    """Tokens in; NaN where nobody says."""
+    #: Tokens out; NaN where nobody says.
     output_tokens: float
-    """Tokens out; NaN where nobody says."""
+    #: Seconds of calls.
     seconds: float
-    """Seconds of calls."""
+    #: Answers that were in the store.
     cached: int = 0
-    """Answers that were in the store."""
 
 
 @dataclass(frozen=True)
 class Pilot:
     """The costs of a few samples of a run."""
 
+    #: Name of the judge.
     judge: str
-    """Name of the judge."""
+    #: Seed that they were drawn by.
     seed: int
-    """Seed that they were drawn by."""
+    #: Samples of the run.
     samples: int
-    """Samples of the run."""
+    #: Cost of the first, which also opens connections.
     first: Spent
-    """Cost of the first, which also opens connections."""
+    #: Costs of the others.
     further: tuple[Spent, ...]
-    """Costs of the others."""
+    #: Seconds that the others took together.
     wall: float
-    """Seconds that the others took together."""
+    #: Statuses of all verdicts.
     statuses: Counter[Status]
-    """Statuses of all verdicts."""
+    #: Reason of the first failure; empty where there is none.
     reason: str = ""
-    """Reason of the first failure; empty where there is none."""
 
     @property
     def costs(self) -> tuple[Spent, ...]:

@@ -21,18 +21,18 @@ from vieval_plugin.records import OWN, Provenance, unjudged
 class PreparedJudge:
     """A judge ready to run, and what is true of all its verdicts but the backbone's name."""
 
+    #: Description of the judge.
     spec: JudgeSpec
-    """Description of the judge."""
+    #: The judge.
     judge: Judge | JudgeOfContests
-    """The judge."""
+    #: Provenance of its verdicts, without the backbone.
     provenance: Provenance
-    """Provenance of its verdicts, without the backbone."""
+    #: Setting that it is in.
     setting: str = ""
-    """Setting that it is in."""
+    #: Calls of a model that a sample takes, in words.
     calls: str = "0"
-    """Calls of a model that a sample takes, in words."""
+    #: Image tools may look at what models are shown.
     uses_tools: bool = False
-    """Image tools may look at what models are shown."""
 
     def by(self, backbone: str) -> Provenance:
         return replace(self.provenance, backbone=backbone)

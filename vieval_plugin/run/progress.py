@@ -25,16 +25,16 @@ _UNREAD_STATUSES = (Status.PARSE_FAILURE, Status.GUESSED)
 class Progress:
     """Counts of a run so far."""
 
+    #: Calls and tokens.
     usage: Usage = field(default_factory=Usage)
-    """Calls and tokens."""
+    #: Verdicts by status.
     statuses: Counter[Status] = field(default_factory=Counter)
-    """Verdicts by status."""
+    #: Findings of verdicts.
     findings: Counter[str] = field(default_factory=Counter)
-    """Findings of verdicts."""
+    #: Words of unread replies, by judge.
     wordings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """Words of unread replies, by judge."""
+    #: Reasons why a judge was not asked at all.
     not_asked: Counter[str] = field(default_factory=Counter)
-    """Reasons why a judge was not asked at all."""
 
     @property
     def failed_calls(self) -> int:

@@ -25,34 +25,34 @@ _log = logging.getLogger("vieval")
 class Outcome:
     """A program's verdict and what it cost."""
 
+    #: The verdict.
     verdict: Verdict
-    """The verdict."""
+    #: Tokens of its chats, as far as the backend told.
     input_tokens: int = 0
-    """Tokens of its chats, as far as the backend told."""
+    #: Tokens of the answers, as far as the backend told.
     output_tokens: int = 0
-    """Tokens of the answers, as far as the backend told."""
+    #: Answers of a model.
     calls: int = 0
-    """Answers of a model."""
+    #: Seconds from its first question to its verdict, where it went at its own pace.
     seconds: float = field(default=0.0, compare=False)
-    """Seconds from its first question to its verdict, where it went at its own pace."""
 
 
 @dataclass
 class _Live:
     """A program under way."""
 
+    #: The program.
     program: Program
-    """The program."""
+    #: What it asked last.
     asks: list[Ask] = field(default_factory=list)
-    """What it asked last."""
+    #: Tokens so far.
     input_tokens: int = 0
-    """Tokens so far."""
+    #: Tokens of answers so far.
     output_tokens: int = 0
-    """Tokens of answers so far."""
+    #: Answers of a model so far.
     calls: int = 0
-    """Answers of a model so far."""
+    #: Notes of backends, once each.
     notes: dict[str, None] = field(default_factory=dict)
-    """Notes of backends, once each."""
 
     def advance(self, replies: list[Reply] | None) -> Outcome | None:
         """Send replies (None to begin); the outcome if that was the end."""

@@ -30,10 +30,10 @@ from vieval_plugin.run.scheduler import Outcome, one_by_one
 class QuestionCounts:
     """The number of times that each question of a model comes, by key."""
 
+    #: Questions to be asked.
     to_ask: Counter[str] = field(default_factory=Counter)
-    """Questions to be asked."""
+    #: Questions that the store answers.
     stored: Counter[str] = field(default_factory=Counter)
-    """Questions that the store answers."""
 
 
 async def count_of(

@@ -26,8 +26,8 @@ from vieval_plugin.text.redaction import redacted
 class Stop:
     """The signal by which a run was stopped, as far as it was."""
 
+    #: Number of the signal.
     number: int = int(signal.SIGINT)
-    """Number of the signal."""
 
     @property
     def code(self) -> int:

@@ -22,12 +22,12 @@ from vieval_plugin.run.progress import Progress
 class JudgedFolders:
     """Folders that a judge has judged."""
 
+    #: Samples or contests.
     judged: tuple[Judged, ...]
-    """Samples or contests."""
+    #: Their verdicts.
     verdicts: tuple[Verdict, ...]
-    """Their verdicts."""
+    #: Provenance of the verdicts.
     provenance: Provenance
-    """Provenance of the verdicts."""
 
 
 async def judge_folders(

@@ -22,14 +22,14 @@ _MOST_MODELS = 5
 class _Counts:
     """Verdicts on one image model's samples of one kind."""
 
+    #: Samples.
     samples: int = 0
-    """Samples."""
+    #: Failures by status.
     failures: Counter[Status] = field(default_factory=Counter)
-    """Failures by status."""
+    #: Sums of scores, by aspect.
     sums: Counter[str] = field(default_factory=Counter)
-    """Sums of scores, by aspect."""
+    #: Numbers of scores, by aspect.
     scored: Counter[str] = field(default_factory=Counter)
-    """Numbers of scores, by aspect."""
 
     @property
     def applicable(self) -> int:
@@ -41,14 +41,14 @@ class _Counts:
 class ScoreSummary:
     """Verdicts of a judge by image model and kind, and the failures among them."""
 
+    #: Aspects of the judge.
     aspects: Sequence[str]
-    """Aspects of the judge."""
+    #: Counts by image model and kind.
     by_group: dict[tuple[str, str], _Counts] = field(default_factory=dict)
-    """Counts by image model and kind."""
+    #: Failures by status and reason.
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Failures by status and reason."""
+    #: The first of each, in words.
     first: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The first of each, in words."""
 
     def add(self, identity: SampleId, verdict: Verdict) -> None:
         """Count the verdict on a sample, or on a contest with the scores of its candidates."""

@@ -38,14 +38,14 @@ _ALWAYS = ("scores", "status")
 class Inputs:
     """Samples that were judged."""
 
+    #: Name of them.
     name: str
-    """Name of them."""
+    #: Their number; None where it is not known.
     total: int | None
-    """Their number; None where it is not known."""
+    #: Hash that changes when they do.
     fingerprint: str
-    """Hash that changes when they do."""
+    #: Command of the run.
     command: str = ""
-    """Command of the run."""
 
 
 def inputs_of(source: SampleSource, command: str = "") -> Inputs:

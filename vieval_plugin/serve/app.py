@@ -50,22 +50,22 @@ _HOME = Path(__file__).parent
 class Front:
     """State that requests share."""
 
+    #: Judgements.
     service: Service
-    """Judgements."""
+    #: Who may call.
     guard: Guard
-    """Who may call."""
+    #: Options of the server.
     options: ServeOptions
-    """Options of the server."""
+    #: Bodies of requests in memory.
     bodies: Bodies
-    """Bodies of requests in memory."""
+    #: Set at the shutdown: requests that come from then on are refused.
     stopping: bool = False
-    """Set at the shutdown: requests that come from then on are refused."""
+    #: Requests that are open.
     requests: int = 0
-    """Requests that are open."""
+    #: Number of open connections.
     connections: Callable[[], int] = lambda: 0
-    """Number of open connections."""
+    #: Threads that read bodies and write answers.
     pool: ThreadPoolExecutor = field(default_factory=lambda: DaemonPool(_READERS, "bodies"))
-    """Threads that read bodies and write answers."""
 
 
 def application(front: Front) -> web.Application:

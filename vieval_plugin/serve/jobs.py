@@ -22,26 +22,26 @@ _log = logging.getLogger("vieval")
 class KeyedJob:
     """A sample or contest and its judge."""
 
+    #: Jobs of one key have one outcome.
     key: Hashable
-    """Jobs of one key have one outcome."""
+    #: What is judged.
     judged: Judged
-    """What is judged."""
+    #: By whom.
     judge: PreparedJudge
-    """By whom."""
+    #: Number of the verdict among several on the same.
     repeat: int = 0
-    """Number of the verdict among several on the same."""
 
 
 @dataclass(eq=False)
 class _Queued:
     """A job that waits or is under way."""
 
+    #: The job.
     job: KeyedJob
-    """The job."""
+    #: Its outcome.
     outcome: asyncio.Future[Outcome]
-    """Its outcome."""
+    #: Requests that wait for it.
     waiters: int = 0
-    """Requests that wait for it."""
 
 
 async def outcome_or_failure(judging: Awaitable[Outcome]) -> Outcome:

@@ -17,12 +17,12 @@ _BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 class Histogram:
     """Durations, in seconds."""
 
+    #: How many are at most an upper bound.
     counts: Counter[float] = field(default_factory=Counter)
-    """How many are at most an upper bound."""
+    #: How many there are.
     number: int = 0
-    """How many there are."""
+    #: Their sum.
     total: float = 0.0
-    """Their sum."""
 
     def observe(self, seconds: float) -> None:
         self.number += 1
@@ -34,16 +34,16 @@ class Histogram:
 class Metrics:
     """Counts of a server since it was started."""
 
+    #: Requests by protocol and HTTP status.
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Requests by protocol and HTTP status."""
+    #: Verdicts by judge and status.
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Verdicts by judge and status."""
+    #: Rewards by name and outcome.
     rewards: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Rewards by name and outcome."""
+    #: Groups by reward, and by whether their values are tied.
     groups: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Groups by reward, and by whether their values are tied."""
+    #: Time that requests took.
     seconds: Histogram = field(default_factory=Histogram)
-    """Time that requests took."""
 
     def text(self, usage: Usage, gauges: Mapping[str, float]) -> str:
         """The counts, those of `usage` and the levels of this moment, as lines of a page."""

@@ -15,51 +15,51 @@ MIB = 2**20
 class Bounds:
     """Bounds on what strangers may send, and how long they may take."""
 
+    #: Bytes of a request.
     body: int = 256 * MIB
-    """Bytes of a request."""
+    #: Bytes of all requests together.
     bodies: int = 1024 * MIB
-    """Bytes of all requests together."""
+    #: Samples of a request.
     samples: int = 1024
-    """Samples of a request."""
+    #: Pixels of an image.
     pixels: int = 33_000_000
-    """Pixels of an image."""
+    #: Requests that wait at once.
     waiting: int = 256
-    """Requests that wait at once."""
+    #: Open connections.
     connections: int = 10_000
-    """Open connections."""
+    #: Seconds that the header of a request may take.
     header_seconds: float = 15.0
-    """Seconds that the header of a request may take."""
+    #: Seconds that the body of a request may take.
     body_seconds: float = 60.0
-    """Seconds that the body of a request may take."""
+    #: Seconds that a connection may say nothing between two requests.
     idle_seconds: float = 120.0
-    """Seconds that a connection may say nothing between two requests."""
+    #: Seconds that open requests have at the shutdown.
     drain_seconds: float = 20.0
-    """Seconds that open requests have at the shutdown."""
 
 
 @dataclass(frozen=True)
 class ServeOptions:
     """Options of a server: where it listens, who may call, and what it does with failures."""
 
+    #: Address that it listens on.
     host: str = "127.0.0.1"
-    """Address that it listens on."""
+    #: Port that it listens on, 0 for any.
     port: int = 8200
-    """Port that it listens on, 0 for any."""
+    #: Token that callers have to send, empty for none.
     token: str = field(default="", repr=False)
-    """Token that callers have to send, empty for none."""
+    #: Further names that it is called by.
     hosts: tuple[str, ...] = ()
-    """Further names that it is called by."""
+    #: Meaning of images beside the output.
     conditions: Conditions = PLAIN
-    """Meaning of images beside the output."""
+    #: Times that a question is asked until it is answered.
     attempts: int = 3
-    """Times that a question is asked until it is answered."""
+    #: Verdicts that a reward is the mean of.
     repeats: int = 1
-    """Verdicts that a reward is the mean of."""
+    #: With `neutral` a failed member of a group gets the mean of the others.
     on_failure: OnFailure = "error"
-    """With `neutral` a failed member of a group gets the mean of the others."""
+    #: Largest share of a group that gets its mean.
     max_imputed: float = 0.1
-    """Largest share of a group that gets its mean."""
+    #: Most replies in the store.
     store_replies: int = 500_000
-    """Most replies in the store."""
+    #: Bounds on what strangers may send.
     bounds: Bounds = Bounds()
-    """Bounds on what strangers may send."""

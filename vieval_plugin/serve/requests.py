@@ -30,10 +30,10 @@ Reserve: TypeAlias = Callable[[int], None]
 class Bodies:
     """The bodies of all requests that are in memory."""
 
+    #: How many bytes one, and all together, may have.
     bounds: Bounds
-    """How many bytes one, and all together, may have."""
+    #: How many they have.
     bytes_open: int = 0
-    """How many they have."""
 
     async def read(self, request: web.Request, reserve: Reserve) -> Body:
         """The body of a request; `RequestRefused` for one that is too large, too slow, or packed.

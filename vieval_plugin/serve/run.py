@@ -35,16 +35,16 @@ _DESCRIPTORS = 256  # of files, the store and the backbones' servers
 class ServerSetup:
     """Everything that a server is started with."""
 
+    #: Rewards that it serves.
     rewards: Sequence[Reward]
-    """Rewards that it serves."""
+    #: Options of judges, backbones and the store.
     current: Config
-    """Options of judges, backbones and the store."""
+    #: Backbone of the judges, None for the one that the options name.
     backbone: Backbone | None
-    """Backbone of the judges, None for the one that the options name."""
+    #: Rules on who may call.
     guard: Guard
-    """Rules on who may call."""
+    #: Options of the server itself.
     options: ServeOptions
-    """Options of the server itself."""
 
 
 @asynccontextmanager

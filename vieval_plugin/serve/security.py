@@ -30,12 +30,12 @@ _SCHEME = "http://"
 class Guard:
     """Rules by which callers are told apart."""
 
+    #: Names that the server may be called by.
     names: frozenset[str]
-    """Names that the server may be called by."""
+    #: Lets it be called by any number address, where it listens on more than loopback.
     any_address: bool = False
-    """Lets it be called by any number address, where it listens on more than loopback."""
+    #: Token that callers have to send, empty for none.
     token: str = field(default="", repr=False)
-    """Token that callers have to send, empty for none."""
 
     def refusal(self, headers: Mapping[str, str], target: str = "/") -> RequestRefused | None:
         """Reason not to heed a request with these headers for a target; None for one that is heeded."""

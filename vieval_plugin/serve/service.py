@@ -32,14 +32,14 @@ _NO_GROUP = "this reward compares the members of a group, and the sample names n
 class _Batch:
     """Samples of a request that one reward takes together."""
 
+    #: The reward.
     reward: Reward
-    """The reward."""
+    #: Positions of the samples in the request.
     positions: tuple[int, ...]
-    """Positions of the samples in the request."""
+    #: The samples, or one contest.
     judged: tuple[Judged, ...]
-    """The samples, or one contest."""
+    #: Where the jobs of each term begin and end.
     spans: tuple[tuple[int, int], ...]
-    """Where the jobs of each term begin and end."""
 
 
 class Service:

@@ -26,20 +26,20 @@ _ROUNDING = 1e-9
 class DriftTest:
     """Outcome of a test."""
 
+    #: What is tested.
     name: str
-    """What is tested."""
+    #: Its value in the new answers.
     latest: float
-    """Its value in the new answers."""
+    #: Its value in the repeats.
     repeats: float
-    """Its value in the repeats."""
+    #: Number of items.
     n: int
-    """Number of items."""
+    #: P-value.
     p: float
-    """P-value."""
+    #: P-value after Holm.
     adjusted: float
-    """P-value after Holm."""
+    #: Least difference that such a test, with the noise of these repeats, finds about four times of five; or NaN.
     smallest: float
-    """Least difference that such a test, with the noise of these repeats, finds about four times of five; or NaN."""
 
 
 def drift_tests(codes: ArrayLike, scores: ArrayLike, usable: ArrayLike, seed: int = 0) -> tuple[DriftTest, ...]:

@@ -20,14 +20,14 @@ _ROUNDING = 1e-9
 class ImageModelCoverage:
     """The image models and parts that an average is over, of all that there are."""
 
+    #: Image models with a value.
     image_models: int = 0
-    """Image models with a value."""
+    #: All image models.
     all_image_model_count: int = 0
-    """All image models."""
+    #: Parts with a value.
     parts: int = 0
-    """Parts with a value."""
+    #: All parts.
     all_part_count: int = 0
-    """All parts."""
 
     def __str__(self) -> str:
         """Return what an average rests on, in words; empty where it is everything."""
@@ -41,22 +41,22 @@ class ImageModelCoverage:
 class Estimate:
     """A value with its 95% interval."""
 
+    #: The value, NaN where undefined.
     value: float
-    """The value, NaN where undefined."""
+    #: Lower end of the interval, NaN where it has none.
     low: float = math.nan
-    """Lower end of the interval, NaN where it has none."""
+    #: Upper end of the interval, NaN where it has none.
     high: float = math.nan
-    """Upper end of the interval, NaN where it has none."""
+    #: Its values in the bootstrap, shape (resamples,), empty where it has none.
     resamples: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
-    """Its values in the bootstrap, shape (resamples,), empty where it has none."""
+    #: Number of samples that it is of.
     n: int = 0
-    """Number of samples that it is of."""
+    #: Why it, or a part of what it averages, is undefined, as `whose: why` or `why` alone.
     reasons: tuple[str, ...] = ()
-    """Why it, or a part of what it averages, is undefined, as `whose: why` or `why` alone."""
+    #: The parts that count as 0, in the same way.
     zeros: tuple[str, ...] = ()
-    """The parts that count as 0, in the same way."""
+    #: What an average rests on.
     coverage: ImageModelCoverage = field(default=ImageModelCoverage(), repr=False)
-    """What an average rests on."""
 
     @property
     def defined(self) -> bool:

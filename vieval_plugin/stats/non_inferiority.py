@@ -26,14 +26,14 @@ _POWER = 0.8
 class MeanOfDifferences:
     """The mean of differences of items (such as prompts), the new system less the old one."""
 
+    #: The mean.
     value: float
-    """The mean."""
+    #: Its standard error.
     error: float
-    """Its standard error."""
+    #: Number of items.
     n: int
-    """Number of items."""
+    #: The most that an item can fall: the whole scale of a score, one half of a win rate.
     fall: float = 1.0
-    """The most that an item can fall: the whole scale of a score, one half of a win rate."""
 
     @classmethod
     def from_differences(

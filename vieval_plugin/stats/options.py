@@ -13,11 +13,11 @@ MissingRatings: TypeAlias = Literal["drop", "impute_mean"]
 class StatisticsOptions:
     """Treatment of failed verdicts and of ratings that are missing, and the bootstrap of intervals."""
 
+    #: What `apply_failure_policy` does with failed verdicts.
     policy: Policy = "drop"
-    """What `apply_failure_policy` does with failed verdicts."""
+    #: Number of bootstrap resamples.
     draws: int = 1000
-    """Number of bootstrap resamples."""
+    #: Seed of the bootstrap and of permutations.
     seed: int = 0
-    """Seed of the bootstrap and of permutations."""
+    #: Whether a rating that was not given is left out or taken to be the mean of the item's other annotators.
     missing_ratings: MissingRatings = "drop"
-    """Whether a rating that was not given is left out or taken to be the mean of the item's other annotators."""

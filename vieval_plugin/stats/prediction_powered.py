@@ -181,16 +181,16 @@ def _with_interval(value: float, deviations: Floats, quantile: float) -> Estimat
 class _Stratum:
     """Items of which the rated ones are a random part. The best weight of the judge is `shared` over `spread`."""
 
+    #: Their ratings.
     y: Floats
-    """Their ratings."""
+    #: Their scores.
     f: Floats
-    """Their scores."""
+    #: Their groups.
     members: Ints
-    """Their groups."""
+    #: What the judge and people have in common in the variance of the mean.
     shared: float
-    """What the judge and people have in common in the variance of the mean."""
+    #: The judge's part of that variance.
     spread: float
-    """The judge's part of that variance."""
 
     @classmethod
     def from_items(cls, y: Floats, f: Floats, members: Ints) -> _Stratum:

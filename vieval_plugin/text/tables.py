@@ -29,20 +29,20 @@ _IS_NUMBER = re.compile(rf"{_NUMBER}|-|undefined|nan")
 class _Column:
     """Column of a table."""
 
+    #: Name in the header.
     name: str
-    """Name in the header."""
+    #: Cells below the header.
     cells: tuple[str, ...]
-    """Cells below the header."""
+    #: Width at which nothing is wrapped.
     width: int
-    """Width at which nothing is wrapped."""
+    #: Width at which no word is cut.
     unbroken_width: int
-    """Width at which no word is cut."""
+    #: Width at which no number is cut.
     broken: int
-    """Width at which no number is cut."""
+    #: True where cells are set to the right.
     of_numbers: bool
-    """True where cells are set to the right."""
+    #: Number of rows, from the first, that decide whether all say the same.
     compared: int
-    """Number of rows, from the first, that decide whether all say the same."""
 
     @property
     def is_uniform(self) -> bool:

@@ -26,16 +26,16 @@ PORTS = {"http": 80, "https": 443}
 class ParsedAddress:
     """Address without user, password and query."""
 
+    #: Address as it is called.
     url: str
-    """Address as it is called."""
+    #: Scheme, such as https.
     scheme: str
-    """Scheme, such as https."""
+    #: Host name or number.
     host: str
-    """Host name or number."""
+    #: The scheme's own where the text names none.
     port: int | None
-    """The scheme's own where the text names none."""
+    #: Path on the server.
     path: str
-    """Path on the server."""
 
     @property
     def origin(self) -> tuple[str, str, int | None]:

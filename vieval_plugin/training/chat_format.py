@@ -100,16 +100,16 @@ def _file(image: Image, folder: Path) -> str:
 class LearntTurn:
     """A turn to learn and what comes before it, as TRL has messages."""
 
+    #: Name of the turn.
     id: str
-    """Name of the turn."""
+    #: Id of what was judged, as far as its uid: benchmark, part, image model where there is one, uid.
     sample: str
-    """Id of what was judged, as far as its uid: benchmark, part, image model where there is one, uid."""
+    #: The messages before it.
     prompt: tuple[dict[str, Any], ...]
-    """The messages before it."""
+    #: The turn itself.
     completion: tuple[dict[str, Any], ...]
-    """The turn itself."""
+    #: The images of both, in order.
     images: tuple[str, ...]
-    """The images of both, in order."""
 
 
 def read(files: Sequence[Path]) -> list[LearntTurn]:

@@ -35,14 +35,14 @@ MARGIN = 0.3
 class ExportChoices:
     """Options of an export."""
 
+    #: Trainer whose format is written.
     trainer: Trainer
-    """Trainer whose format is written."""
+    #: True repeats examples until scores and sub-tasks are balanced.
     rebalance: bool = False
-    """True repeats examples until scores and sub-tasks are balanced."""
+    #: Seed of the rebalancing.
     seed: int = 0
-    """Seed of the rebalancing."""
+    #: How far a verdict may be from the mean of human ratings.
     margin: float = MARGIN
-    """How far a verdict may be from the mean of human ratings."""
 
 
 def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> Iterator[str]:

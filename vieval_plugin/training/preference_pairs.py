@@ -35,20 +35,20 @@ _OUTPUT = "output"
 class PreferencePair:
     """Two images of one prompt."""
 
+    #: Uid of the prompt.
     uid: str
-    """Uid of the prompt."""
+    #: The prompt, or the instruction of an edit.
     prompt: str
-    """The prompt, or the instruction of an edit."""
+    #: The image with the higher score.
     preferred: Image
-    """The image with the higher score."""
+    #: The image with the lower score.
     rejected: Image
-    """The image with the lower score."""
+    #: The judge's score of the first.
     preferred_score: float
-    """The judge's score of the first."""
+    #: The judge's score of the second.
     rejected_score: float
-    """The judge's score of the second."""
+    #: The images that both were made from, by role.
     conditions: Mapping[str, Image]
-    """The images that both were made from, by role."""
 
 
 def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePair]:

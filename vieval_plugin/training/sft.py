@@ -31,14 +31,14 @@ _TUNED = r"^(?!.*(?:visual|vision)).*_proj$"
 class Losses:
     """Cross-entropy of the turns."""
 
+    #: Of learnt turns in the first tenth of the steps.
     first: float
-    """Of learnt turns in the first tenth of the steps."""
+    #: Of learnt turns in the last tenth.
     last: float
-    """Of learnt turns in the last tenth."""
+    #: Of held-out turns before the training, None where none are held out or it was resumed.
     held_out_before: float | None
-    """Of held-out turns before the training, None where none are held out or it was resumed."""
+    #: Of held-out turns after it.
     held_out_after: float | None
-    """Of held-out turns after it."""
 
 
 def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: Tuning, folder: Path) -> Losses:

@@ -24,22 +24,22 @@ Example = TypeVar("Example")
 class Tuning:
     """The options by which a base is trained."""
 
+    #: The model that is trained.
     base: str
-    """The model that is trained."""
+    #: Adapters or every weight.
     tune: Tune = "lora"
-    """Adapters or every weight."""
+    #: Steps of optimisation.
     steps: int = 1000
-    """Steps of optimisation."""
+    #: Examples that each process sees at once.
     batch_size: int = 8
-    """Examples that each process sees at once."""
+    #: Batches of a step in each process.
     accumulate: int = 1
-    """Batches of a step in each process."""
+    #: The highest learning rate.
     learning_rate: float = 1e-4
-    """The highest learning rate."""
+    #: Share of groups of examples that is kept for measuring.
     held_out: float = 0.05
-    """Share of groups of examples that is kept for measuring."""
+    #: Seed of the split, the order and dropout.
     seed: int = 0
-    """Seed of the split, the order and dropout."""
 
 
 def split(

@@ -40,12 +40,12 @@ _MARK = secrets.token_hex(16)  # stands for an image while a body is written, an
 class Encoded:
     """An image ready to be sent."""
 
+    #: Its data URL.
     url: str
-    """Its data URL."""
+    #: Digest of the bytes in it.
     digest: str
-    """Digest of the bytes in it."""
+    #: Notes for the verdict.
     notes: tuple[str, ...] = ()
-    """Notes for the verdict."""
 
 
 class ImageEncoder:
@@ -150,12 +150,12 @@ def _as_png(picture: PIL.Image.Image, max_pixels: int | None, colours: bytes) ->
 class File:
     """A file of a form."""
 
+    #: Its name.
     name: str
-    """Its name."""
+    #: Its bytes.
     content: bytes
-    """Its bytes."""
+    #: Its media type.
     kind: str = "image/png"
-    """Its media type."""
 
 
 class FormBody(dict[str, Any]):

@@ -44,12 +44,12 @@ _SCHEMA_REFUSED = ("HTTP 400", "HTTP 422")
 class Sampling:
     """Sampling options of a model."""
 
+    #: Temperature of chats.
     temperature: float = 0.0
-    """Temperature of chats."""
+    #: Most tokens of an answer, None for what the judge asks for.
     max_tokens: int | None = None
-    """Most tokens of an answer, None for what the judge asks for."""
+    #: Further fields of a request, which go into it as they are.
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of a request, which go into it as they are."""
 
     def limit(self, ask: Chat | Likelihood) -> int:
         """The most tokens of an answer; one where probabilities are asked for."""

@@ -25,18 +25,18 @@ class Attempts:
     # States: trying (`tries` grow up to `retries` + 1), and spent, when it is asked whether the server is well. If it is,
     # one more try is made and then the request is given up; if it is away, tries begin anew, as only patience counts then.
 
+    #: Tries after the first.
     retries: int
-    """Tries after the first."""
+    #: All its tries.
     sends: int = 0
-    """All its tries."""
+    #: Those that count: "too many requests" is half a one, and none where most requests get it.
     tries: float = 0.0
-    """Those that count: "too many requests" is half a one, and none where most requests get it."""
+    #: Times that the server was found to be well and the request failed all the same.
     vain: int = 0
-    """Times that the server was found to be well and the request failed all the same."""
+    #: Times that the server answered something between two absences.
     returns: int = 0
-    """Times that the server answered something between two absences."""
+    #: Time at which it was last found to be away.
     last_absence: float | None = None
-    """Time at which it was last found to be away."""
 
     @property
     def spent(self) -> bool:
@@ -85,22 +85,22 @@ class Address:
     # States: well; suspect after a failed try, when others go first, until it answers; resting, when most of the last
     # requests were told to wait and nothing is sent to it, for longer with each rest in a row.
 
+    #: The address.
     url: str
-    """The address."""
+    #: Requests under way.
     in_flight: int = 0
-    """Requests under way."""
+    #: Time until which nothing is sent to it.
     resting_until: float = 0.0
-    """Time until which nothing is sent to it."""
+    #: Time until which others are tried first.
     suspect_until: float = 0.0
-    """Time until which others are tried first."""
+    #: Rests since it last answered.
     rests: int = 0
-    """Rests since it last answered."""
+    #: True once it has answered anything.
     has_answered: bool = False
-    """True once it has answered anything."""
+    #: Refusals in a row that say nothing of the request, such as of a key.
     denied: int = 0
-    """Refusals in a row that say nothing of the request, such as of a key."""
+    #: Whether each of the last requests was told to wait.
     _told_to_wait: OrderedDict[Attempts, bool] = field(default_factory=OrderedDict)
-    """Whether each of the last requests was told to wait."""
 
     def doubtful(self, now: float) -> bool:
         """Return whether others go first: it failed just now, or failed last and a request is finding out how it is."""

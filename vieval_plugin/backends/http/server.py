@@ -59,26 +59,26 @@ _NO_FILE = "a file cannot be had"
 class ServerOptions:
     """Addresses of servers, and how to call them."""
 
+    #: Base addresses, which end in /v1.
     urls: tuple[str, ...]
-    """Base addresses, which end in /v1."""
+    #: Key that is sent as a bearer token and shown nowhere.
     key: str = field(default="", repr=False)
-    """Key that is sent as a bearer token and shown nowhere."""
+    #: Most requests in flight.
     concurrent: int = 32
-    """Most requests in flight."""
+    #: Seconds without a byte after which a try has failed.
     timeout: float = 600.0
-    """Seconds without a byte after which a try has failed."""
+    #: Times that a call is tried again while the server answers others.
     retries: int = 5
-    """Times that a call is tried again while the server answers others."""
+    #: Seconds without any answer after which the run stops.
     patience: float = 120.0
-    """Seconds without any answer after which the run stops."""
+    #: Seconds of a try in all, twice `timeout` by default.
     deadline: float | None = None
-    """Seconds of a try in all, twice `timeout` by default."""
+    #: Path that every such server has.
     path: str = CHAT
-    """Path that every such server has."""
+    #: The shortest of requests to that path.
     hello: Mapping[str, Any] = field(
         default_factory=lambda: {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
     )
-    """The shortest of requests to that path."""
 
     @property
     def longest_try(self) -> float:
@@ -94,24 +94,24 @@ class ServerOptions:
 class Usage:
     """Calls and tokens of a run so far."""
 
+    #: Calls that were answered.
     calls: int = 0
-    """Calls that were answered."""
+    #: Questions that earlier runs had answered.
     cached: int = 0
-    """Questions that earlier runs had answered."""
+    #: Questions that were the same as another of this run, which was asked once.
     repeated: int = 0
-    """Questions that were the same as another of this run, which was asked once."""
+    #: Measurements that were made.
     measured: int = 0
-    """Measurements that were made."""
+    #: Seconds of all calls together, which go on side by side.
     seconds: float = 0.0
-    """Seconds of all calls together, which go on side by side."""
+    #: Tokens of questions.
     input_tokens: int = 0
-    """Tokens of questions."""
+    #: Tokens of answers.
     output_tokens: int = 0
-    """Tokens of answers."""
+    #: Further tries by what went wrong.
     retries: Counter[str] = field(default_factory=Counter)
-    """Further tries by what went wrong."""
+    #: Failures by kind.
     failures: Counter[str] = field(default_factory=Counter)
-    """Failures by kind."""
 
     def as_json(self) -> dict[str, Any]:
         """The counts as JSON values, by name; `dataclasses.asdict` would count the entries of the counters."""

@@ -32,10 +32,10 @@ _LONGEST_TEXT = 256
 class Detection:
     """The best box for a phrase."""
 
+    #: How sure the detector is of it, in [0, 1].
     score: float
-    """How sure the detector is of it, in [0, 1]."""
+    #: Where it is.
     box: Box
-    """Where it is."""
 
 
 Detect: TypeAlias = Callable[[Sequence[tuple[Pixels, str]]], Sequence[Detection | None]]

@@ -36,10 +36,10 @@ class EngineDied(VievalError):
 class ExaminedImage:
     """An image that was examined before a model is shown it."""
 
+    #: Name of its content.
     digest: str
-    """Name of its content."""
+    #: Notes for the verdict.
     notes: tuple[str, ...] = ()
-    """Notes for the verdict."""
 
 
 def look(image: Image) -> ExaminedImage:

@@ -31,12 +31,12 @@ _ORIGIN = ("revision", "trust_remote_code", "cache_dir", "local_files_only")
 class _Row:
     """A conversation, and tokens whose probabilities are asked for."""
 
+    #: The conversation.
     messages: tuple[Message, ...]
-    """The conversation."""
+    #: Tokens that the assistant's turn begins with.
     prefix: tuple[int, ...]
-    """Tokens that the assistant's turn begins with."""
+    #: Tokens asked for at each position from the turn's start.
     wanted_tokens: tuple[tuple[int, ...], ...]
-    """Tokens asked for at each position from the turn's start."""
 
 
 class TransformersBackend:

@@ -36,23 +36,23 @@ _AHEAD = 2  # so many batches are looked at and not yet measured, at most
 class PreparedMeasure:
     """An ask that was looked at."""
 
+    #: Its key in the store.
     key: str
-    """Its key in the store."""
+    #: What is measured.
     content: Any
-    """What is measured."""
+    #: Equal for what may go into one batch.
     batch_key: Hashable = None
-    """Equal for what may go into one batch."""
+    #: Findings for the verdict.
     notes: tuple[str, ...] = ()
-    """Findings for the verdict."""
 
 
 class Instrument(Protocol):
     """Something that measures."""
 
+    #: Its name.
     by: str
-    """Its name."""
+    #: Most asks that it takes at once.
     batch: int
-    """Most asks that it takes at once."""
 
     def look(self, ask: Measure) -> PreparedMeasure:
         """Prepare a measurement, in any thread; VievalError for an image that cannot be read."""

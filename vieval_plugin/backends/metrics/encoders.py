@@ -26,24 +26,24 @@ _one_at_a_time = threading.Lock()
 class Encoder:
     """A loaded network."""
 
+    #: Name in results.
     by: str
-    """Name in results."""
+    #: Name of its weights, which no others have.
     identity: str
-    """Name of its weights, which no others have."""
+    #: Turns an image into pixels.
     processor: Any
-    """Turns an image into pixels."""
+    #: Turns pixels (images, 3, height, width) into vectors (images, size).
     embed: Callable[[Any], Any]
-    """Turns pixels (images, 3, height, width) into vectors (images, size)."""
+    #: Device that it is on.
     device: Any
-    """Device that it is on."""
+    #: Turns a text into tokens, where the network knows texts.
     tokenizer: Any = None
-    """Turns a text into tokens, where the network knows texts."""
+    #: Most tokens of a text.
     longest: int = 0
-    """Most tokens of a text."""
+    #: Turns token ids and mask (texts, tokens) into vectors (texts, size).
     embed_texts: Callable[[Any], Any] | None = None
-    """Turns token ids and mask (texts, tokens) into vectors (texts, size)."""
+    #: What its cosines were multiplied with in training.
     learnt_scale: float = 1.0
-    """What its cosines were multiplied with in training."""
 
     def pixels(self, image: PIL.Image.Image) -> Any:
         """An image as the network takes it: a tensor (3, height, width)."""

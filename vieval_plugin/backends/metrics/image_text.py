@@ -19,12 +19,12 @@ from vieval_plugin.errors import VievalError
 class ImageTextModel:
     """A loaded model with its processor."""
 
+    #: Gives hidden states; its language head is left alone.
     network: Any
-    """Gives hidden states; its language head is left alone."""
+    #: Prepares texts and images.
     processor: Any
-    """Prepares texts and images."""
+    #: Device that it is on.
     device: Any
-    """Device that it is on."""
 
     @property
     def tokenizer(self) -> Any:

@@ -49,36 +49,36 @@ class Network(Protocol):
 class NetworkInputs:
     """Inputs of a network for an ask."""
 
+    #: Tensors or arrays by role; equal shapes go together.
     tensors: Mapping[str, Any]
-    """Tensors or arrays by role; equal shapes go together."""
+    #: Findings for the verdict.
     notes: tuple[str, ...] = ()
-    """Findings for the verdict."""
 
 
 @dataclass(frozen=True)
 class NetworkMetric:
     """A metric of a network. Metrics with the same `load` and the same weights share a network."""
 
+    #: Name of the metric.
     name: str
-    """Name of the metric."""
+    #: Makes the network.
     load: Callable[[Origin], Network]
-    """Makes the network."""
+    #: Weights where a user names none.
     model: str
-    """Weights where a user names none."""
+    #: Turns an ask's decoded images and its texts into inputs, in any thread.
     show: Callable[[Any, Mapping[str, Picture], Mapping[str, str]], NetworkInputs]
-    """Turns an ask's decoded images and its texts into inputs, in any thread."""
+    #: Gives numbers (asks,) in the metric's own unit, of the network and the inputs of a batch, for each role a list.
     values: Callable[[Any, Mapping[str, Sequence[Any]]], Any]
-    """Gives numbers (asks,) in the metric's own unit, of the network and the inputs of a batch, for each role a list."""
 
 
 @dataclass(frozen=True)
 class ServedMetric:
     """A metric of a network behind a server."""
 
+    #: Name of the metric.
     name: str
-    """Name of the metric."""
+    #: Makes its instrument of a description and what counts the calls.
     open: Callable[[str, Usage], Instrument]
-    """Makes its instrument of a description and what counts the calls."""
 
 
 @cache

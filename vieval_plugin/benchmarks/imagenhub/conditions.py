@@ -27,33 +27,33 @@ Fetch: TypeAlias = Callable[[Sequence[Download]], Awaitable[list[Failed]]]
 class Hosts:
     """Base URLs of the three sources; a mirror with the same paths below them serves as well."""
 
+    #: Human ratings, at one commit, as they have moved within their repository before.
     ratings: str = (
         "https://raw.githubusercontent.com/TIGER-AI-Lab/VIEScore/a35f13fa20e5930a14a1901e6659a987d43bf69b"
         "/paper_implementation/_human_annotations/ImagenHub_human_eval_results"
     )
-    """Human ratings, at one commit, as they have moved within their repository before."""
+    #: The hub's rows API.
     hub: str = "https://datasets-server.huggingface.co"
-    """The hub's rows API."""
+    #: Images.
     museum: str = "https://chromaica.github.io/Museum"
-    """Images."""
 
 
 @dataclass(frozen=True)
 class FileKindReport:
     """Outcome of one kind of file of one part of the benchmark."""
 
+    #: The part.
     part: str
-    """The part."""
+    #: `ratings`, `conditions` or `images`.
     kind: str
-    """`ratings`, `conditions` or `images`."""
+    #: Number of files that were there before.
     present: int = 0
-    """Number of files that were there before."""
+    #: Number of files that are new.
     downloaded_count: int = 0
-    """Number of files that are new."""
+    #: Files that could not be had.
     failed: tuple[Failed, ...] = ()
-    """Files that could not be had."""
+    #: Note where another source than usual had to serve.
     note: str = ""
-    """Note where another source than usual had to serve."""
 
     @property
     def total(self) -> int:
@@ -70,16 +70,16 @@ def address(base: str, *names: str) -> str:
 class HubSplit:
     """Split of the hub that holds a task's conditions."""
 
+    #: Data set of the hub.
     dataset: str
-    """Data set of the hub."""
+    #: Its split.
     split: str
-    """Its split."""
+    #: Pattern of the museum's name of a row.
     uid: str
-    """Pattern of the museum's name of a row."""
+    #: Text columns that are kept.
     columns: tuple[str, ...]
-    """Text columns that are kept."""
+    #: Text columns that are kept where they are there.
     optional: tuple[str, ...] = ()
-    """Text columns that are kept where they are there."""
 
     def __str__(self) -> str:
         return f"dataset {self.dataset}, split {self.split}"

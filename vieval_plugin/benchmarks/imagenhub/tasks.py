@@ -18,21 +18,21 @@ ANNOTATORS = 3
 class TaskInfo:
     """ImagenHub task, which is a part of the benchmark and a kind of its own."""
 
+    #: Folder of its ratings and of its images.
     folder: str
-    """Folder of its ratings and of its images."""
+    #: Beginning of the names of its ratings files.
     ratings_stem: str
-    """Beginning of the names of its ratings files."""
+    #: Image models of the papers.
     image_models: tuple[str, ...]
-    """Image models of the papers."""
+    #: Number of instructions.
     instructions: int
-    """Number of instructions."""
+    #: Annotator, from 0, whose O the published code adds last: floating-point ties of the human O, and so the fourth
+    #: decimal of printed correlations, depend on it.
     added_last: int
-    """Annotator, from 0, whose O the published code adds last: floating-point ties of the human O, and so the fourth
-    decimal of printed correlations, depend on it."""
+    #: Roles of condition images, each with the museum's folder.
     images: tuple[tuple[str, str], ...]
-    """Roles of condition images, each with the museum's folder."""
+    #: Names of texts, each with the column of the lookup.
     texts: tuple[tuple[str, str], ...]
-    """Names of texts, each with the column of the lookup."""
 
     @property
     def ratings_files(self) -> tuple[str, ...]:

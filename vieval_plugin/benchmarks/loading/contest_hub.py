@@ -38,16 +38,16 @@ Keep: TypeAlias = Callable[[Any], str | None]
 class HubRows:
     """Rows of a part on the hub."""
 
+    #: Data set of the hub.
     dataset: str
-    """Data set of the hub."""
+    #: Its config; empty for the only one.
     config: str
-    """Its config; empty for the only one."""
+    #: Its split.
     split: str
-    """Its split."""
+    #: Function that makes one of our rows from the number and the cells of one of the hub.
     cells: Callable[[int, Mapping[str, Any], Keep], dict[str, Any]]
-    """Function that makes one of our rows from the number and the cells of one of the hub."""
+    #: Function that makes contests of these, where a contest is several rows of the hub.
     combine: Callable[[Sequence[dict[str, Any]]], Sequence[dict[str, Any]]] = list
-    """Function that makes contests of these, where a contest is several rows of the hub."""
 
 
 def from_hub(

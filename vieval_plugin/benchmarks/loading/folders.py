@@ -36,21 +36,21 @@ def without_network(name: str, root: Path, why: str) -> tuple[str, str]:
 class DataFolder:
     """The folder `name` below the data folder; its methods are what a `Benchmark` asks for."""
 
+    #: Name of the folder and of the benchmark.
     name: str
-    """Name of the folder and of the benchmark."""
+    #: Parts of the benchmark.
     parts: Mapping[str, int | None]
-    """Parts of the benchmark."""
+    #: Function of the folder and a part that gives samples or contests.
     read: Callable[[Path, str], Sequence[Judged]]
-    """Function of the folder and a part that gives samples or contests."""
+    #: Advice on how to get what is missing.
     advice: str
-    """Advice on how to get what is missing."""
+    #: Function that makes of what is there what the samples name, keeps what is made already, and gives a line for each
+    #: thing that cannot be made; it is given the parts that can be read.
     make: Callable[[Path, Preparing], list[str]] | None = None
-    """Function that makes of what is there what the samples name, keeps what is made already, and gives a line for each
-    thing that cannot be made; it is given the parts that can be read."""
+    #: File that keeps how many frames or views stand for a sample; empty where it is one image.
     count_file: str = ""
-    """File that keeps how many frames or views stand for a sample; empty where it is one image."""
+    #: Path of the folder, if it is not below the data folder.
     path: Path | None = None
-    """Path of the folder, if it is not below the data folder."""
 
     def _path(self, root: Path) -> Path:
         return self.path or root / self.name

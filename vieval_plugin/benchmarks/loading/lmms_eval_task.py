@@ -31,18 +31,18 @@ from vieval_plugin.readers.hub import one_line
 class HostTask(StrictModel):
     """A task of lmms-eval as conditions."""
 
+    #: Folder below the host's `tasks`, with the YAML of the same name.
     task: str = Field(pattern="^[A-Za-z0-9_]+$")
-    """Folder below the host's `tasks`, with the YAML of the same name."""
+    #: Name of the instruction that a generator is given.
     text: str
-    """Name of the instruction that a generator is given."""
+    #: Role of the image that it is given.
     image: str
-    """Role of the image that it is given."""
+    #: Column of the uid.
     uid: str
-    """Column of the uid."""
+    #: Column of the category.
     category: str = ""
-    """Column of the category."""
+    #: Columns of tags.
     tags: tuple[str, ...] = ()
-    """Columns of tags."""
 
 
 def of_lmms_eval(task: HostTask, name: str, kind: str, **described: Any) -> Benchmark:

@@ -36,14 +36,14 @@ IMAGE_MODELS = tuple(_MIXTURES)
 class Defects:
     """Defects of an output; at strength 0 one is not there."""
 
+    #: Defect of content.
     content: str
-    """Defect of content."""
+    #: Its strength in [0, 1].
     content_strength: float
-    """Its strength in [0, 1]."""
+    #: Defect of quality.
     quality: str
-    """Defect of quality."""
+    #: Its strength in [0, 1].
     quality_strength: float
-    """Its strength in [0, 1]."""
 
 
 def quarters(strength: float) -> int:

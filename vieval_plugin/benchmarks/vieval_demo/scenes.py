@@ -39,12 +39,12 @@ _FOUR = ((66, 92), (190, 92), (66, 192), (190, 192))
 class Case:
     """Instruction, and how its output is drawn."""
 
+    #: Its texts.
     texts: Mapping[str, str]
-    """Its texts."""
+    #: Its condition images by role.
     conditions: Mapping[str, Picture]
-    """Its condition images by role."""
+    #: Function that draws the output with a content defect, one of `plan.content_defects`, at a strength in [0, 1].
     draw: Callable[[str, float], Picture]
-    """Function that draws the output with a content defect, one of `plan.content_defects`, at a strength in [0, 1]."""
 
 
 def _tig(index: int) -> Case:

@@ -33,12 +33,12 @@ ShapesByCell: TypeAlias = Mapping[tuple[int, int], tuple[str, str]]
 class DrawnSequence:
     """Scene that is edited several times."""
 
+    #: Its name, of seed and number.
     uid: str
-    """Its name, of seed and number."""
+    #: Scenes before the first edit and after each.
     scenes: tuple[Picture, ...]
-    """Scenes before the first edit and after each."""
+    #: Instruction of each edit.
     instructions: tuple[str, ...]
-    """Instruction of each edit."""
 
 
 def draw_sequence(number: int, seed: int, turns: Sequence[int] = (2, 3, 4)) -> DrawnSequence:

@@ -69,18 +69,18 @@ ANIMALS, PATTERNS, GARMENTS = tuple(_EARS), tuple(_BELLIES), tuple(_WEAR)
 class Toy:
     """Subject that can be recognised again."""
 
+    #: Animal, one of `ANIMALS`.
     animal: str
-    """Animal, one of `ANIMALS`."""
+    #: Colour of its body.
     body: Rgb
-    """Colour of its body."""
+    #: Pattern on its belly, one of `PATTERNS`.
     belly: str
-    """Pattern on its belly, one of `PATTERNS`."""
+    #: Colour of that pattern.
     belly_colour: Rgb
-    """Colour of that pattern."""
+    #: Garment, one of `GARMENTS`.
     wear: str
-    """Garment, one of `GARMENTS`."""
+    #: Colour of the garment.
     wear_colour: Rgb
-    """Colour of the garment."""
 
 
 @lru_cache(maxsize=256)

@@ -41,16 +41,16 @@ DEFAULT_JUDGE = "viescore"
 class _Request:
     """Samples, and who judges them."""
 
+    #: Samples.
     source: SampleSource
-    """Samples."""
+    #: Judges that are ready.
     judges: Sequence[PreparedJudge]
-    """Judges that are ready."""
+    #: Options in force.
     current: Config
-    """Options in force."""
+    #: Backbone that flags name; None for those of the options.
     backbone: Backbone | None
-    """Backbone that flags name; None for those of the options."""
+    #: Judges of several that cannot run, with the reason of each.
     unable: tuple[tuple[str, str], ...] = ()
-    """Judges of several that cannot run, with the reason of each."""
 
 
 def add(commands: Commands) -> None:

@@ -44,12 +44,12 @@ _why_not_by_model_path: dict[str, WhyNot] = {}
 class Why:
     """Reason that a task cannot be answered."""
 
+    #: Reason in words, for several such tasks.
     all: str
-    """Reason in words, for several such tasks."""
+    #: Reason in a line of its own.
     line: str
-    """Reason in a line of its own."""
+    #: True where it can be run by name: a replay of other parts, in which all its samples are `missing`.
     as_missing: bool = False
-    """True where it can be run by name: a replay of other parts, in which all its samples are `missing`."""
 
 
 def answering(model: Any, why_not: WhyNot) -> None:

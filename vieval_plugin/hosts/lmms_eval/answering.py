@@ -86,12 +86,12 @@ def jobs(instances: Sequence[Instance], options: Config, backbone: Backbone | No
 class GenerationArguments:
     """Generation arguments of the user (--gen_kwargs)."""
 
+    #: None where none was given.
     temperature: float | None
-    """None where none was given."""
+    #: None where none was given.
     max_tokens: int | None
-    """None where none was given."""
+    #: Further request fields.
     extra: dict[str, Any]
-    """Further request fields."""
 
 
 def generation_arguments(requests: Sequence[JudgeRequest]) -> GenerationArguments:

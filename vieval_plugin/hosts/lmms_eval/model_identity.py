@@ -23,10 +23,10 @@ _SOURCE = "vieval_source"
 class ModelIdentity:
     """Identity of a model of the host."""
 
+    #: Name in tables.
     name: str = ""
-    """Name in tables."""
+    #: Hash of what it was made from; empty where nothing but the object is known.
     hash: str = ""
-    """Hash of what it was made from; empty where nothing but the object is known."""
 
 
 def keep_arguments() -> None:

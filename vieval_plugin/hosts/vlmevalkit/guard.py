@@ -35,26 +35,26 @@ _NEEDED_HOST_ATTRIBUTES: tuple[tuple[str, str, type], ...] = (
 class Installation:
     """VLMEvalKit that can be imported."""
 
+    #: Distribution and version, or a checkout and its folder.
     name: str
-    """Distribution and version, or a checkout and its folder."""
+    #: Folder of its package.
     folder: Path
-    """Folder of its package."""
 
 
 @dataclass(frozen=True)
 class Modules:
     """Modules of the host that are built upon."""
 
+    #: `vlmeval.dataset`.
     dataset: ModuleType
-    """`vlmeval.dataset`."""
+    #: `vlmeval.vlm`.
     vlm: ModuleType
-    """`vlmeval.vlm`."""
+    #: `vlmeval.config`.
     config: ModuleType
-    """`vlmeval.config`."""
+    #: `vlmeval.inference`.
     inference: ModuleType
-    """`vlmeval.inference`."""
+    #: Absent where there is no pipeline for servers.
     api: ModuleType | None
-    """Absent where there is no pipeline for servers."""
 
 
 def installation() -> Installation:

@@ -28,14 +28,14 @@ FAILED = "Failed to obtain answer via API."
 class KeptVerdict:
     """Verdict as it is kept."""
 
+    #: Row in the dataset.
     index: int
-    """Row in the dataset."""
+    #: Target as hosts carry it.
     target: str
-    """Target as hosts carry it."""
+    #: Response as hosts carry it.
     response: str
-    """Response as hosts carry it."""
+    #: Hash of judge, wording and model.
     by: str
-    """Hash of judge, wording and model."""
 
     @property
     def digest(self) -> str:
@@ -46,24 +46,24 @@ class KeptVerdict:
 class SheetCell:
     """Cell of a sheet."""
 
+    #: Hash of what gave the verdict.
     by: str
-    """Hash of what gave the verdict."""
+    #: Digest of the verdict.
     digest: str
-    """Digest of the verdict."""
+    #: True where a call or tool failed.
     failed: bool
-    """True where a call or tool failed."""
 
 
 @dataclass(frozen=True)
 class VerdictFiles:
     """Files of the verdicts on a dataset by a model, beside the host's sheet."""
 
+    #: Folder of the run.
     folder: Path
-    """Folder of the run."""
+    #: Name of the model in file names.
     model: str
-    """Name of the model in file names."""
+    #: Name of the dataset in file names.
     dataset: str
-    """Name of the dataset in file names."""
 
     @property
     def samples(self) -> Path:

@@ -24,18 +24,18 @@ from vieval_plugin.records import Record, Run
 class Judgement:
     """A judge's verdict on one sample or contest."""
 
+    #: Name of the judge.
     label: str
-    """Name of the judge."""
+    #: The verdict.
     record: Record
-    """The verdict."""
+    #: The compared score.
     aspect: str = ""
-    """The compared score."""
+    #: Share of the judge's samples of that part that it puts below this one.
     quantile: float = math.nan
-    """Share of the judge's samples of that part that it puts below this one."""
+    #: The same of people.
     human_quantile: float = math.nan
-    """The same of people."""
+    #: Distance of the two in [0, 1]; NaN where either is not known.
     disagreement: float = math.nan
-    """Distance of the two in [0, 1]; NaN where either is not known."""
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,12 @@ class ShardFolder:
     Files of verdicts go by their names without the suffix: that of a shard, or one that begins with `joined-`.
     """
 
+    #: Its path or address.
     location: str
-    """Its path or address."""
+    #: The storage of its files.
     storage: Storage
-    """The storage of its files."""
+    #: Folder of notes and of indexes of tar files: on a disk the folder itself.
     local_folder: Path
-    """Folder of notes and of indexes of tar files: on a disk the folder itself."""
 
     @property
     def name(self) -> str:

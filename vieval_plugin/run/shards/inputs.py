@@ -50,14 +50,14 @@ R = TypeVar("R")
 class InputFile:
     """A file of a data set."""
 
+    #: Path from the plan's root.
     path: str
-    """Path from the plan's root."""
+    #: Bytes.
     size: int
-    """Bytes."""
+    #: Digest of a parquet file's footer, or of the index of a tar.
     digest: str
-    """Digest of a parquet file's footer, or of the index of a tar."""
+    #: Rows of each row group; a tar is one as a whole.
     groups: tuple[int, ...]
-    """Rows of each row group; a tar is one as a whole."""
 
     @property
     def is_tar(self) -> bool:

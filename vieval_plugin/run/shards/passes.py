@@ -17,36 +17,36 @@ from vieval_plugin.run.shards.plan import Shard
 class Pass:
     """Shards of one row group, which are read together."""
 
+    #: The shards, in order.
     shards: tuple[Shard, ...]
-    """The shards, in order."""
+    #: They are judged even where another driver's worker has them open.
     is_last: bool = False
-    """They are judged even where another driver's worker has them open."""
 
 
 @dataclass(frozen=True)
 class Written:
     """A shard whose file is there."""
 
+    #: The shard.
     shard: Shard
-    """The shard."""
+    #: Its verdicts by status; empty where another worker wrote it.
     statuses: Mapping[str, int] = field(default_factory=dict)
-    """Its verdicts by status; empty where another worker wrote it."""
+    #: Answers of a model that it took.
     calls: int = 0
-    """Answers of a model that it took."""
 
 
 @dataclass(frozen=True)
 class NotWritten:
     """A shard without a file."""
 
+    #: The shard.
     shard: Shard
-    """The shard."""
+    #: Why it has none.
     reason: str
-    """Why it has none."""
+    #: Another driver's worker has it open.
     is_open_elsewhere: bool = False
-    """Another driver's worker has it open."""
+    #: It takes more calls than all that the run may make, so that the same command cannot write it.
     exceeds_budget: bool = False
-    """It takes more calls than all that the run may make, so that the same command cannot write it."""
 
 
 ShardReport: TypeAlias = Written | NotWritten

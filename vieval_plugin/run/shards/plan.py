@@ -30,16 +30,16 @@ _READERS = ("backends/reply_checks.py", "backends/token_probabilities.py", "back
 class Shard:
     """Rows of a row group of a file."""
 
+    #: Name of its file of verdicts.
     name: str
-    """Name of its file of verdicts."""
+    #: Path of the file, from the plan's root.
     path: str
-    """Path of the file, from the plan's root."""
+    #: Number of the row group.
     group: int
-    """Number of the row group."""
+    #: Number of the first row in the file.
     first: int
-    """Number of the first row in the file."""
+    #: Number of rows.
     rows: int
-    """Number of rows."""
 
     @property
     def numbers(self) -> range:
@@ -51,26 +51,26 @@ class Shard:
 class Plan:
     """A data set cut into shards, and all that a verdict on it depends on."""
 
+    #: Folder that paths start at.
     root: str
-    """Folder that paths start at."""
+    #: The files, in order.
     files: tuple[InputFile, ...]
-    """The files, in order."""
+    #: Rows of a shard, less at the end of a row group.
     rows_per_shard: int
-    """Rows of a shard, less at the end of a row group."""
+    #: Columns of the files by what they are to a sample.
     columns: Mapping[str, str]
-    """Columns of the files by what they are to a sample."""
+    #: Kind of rows that name none.
     kind: str
-    """Kind of rows that name none."""
+    #: Provenance of verdicts.
     provenance: Provenance
-    """Provenance of verdicts."""
+    #: Columns of verdicts.
     schema: VerdictSchema
-    """Columns of verdicts."""
+    #: Version of VIEval.
     version: str
-    """Version of VIEval."""
+    #: Hash of the code that reads replies.
     readers: str
-    """Hash of the code that reads replies."""
+    #: Rows after which the files end; None for all.
     limit: int | None = None
-    """Rows after which the files end; None for all."""
 
     @cached_property
     def run(self) -> str:

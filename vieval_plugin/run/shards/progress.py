@@ -20,34 +20,34 @@ _MOST_REASONS = 5
 class FolderProgress:
     """Counts over a folder of shards."""
 
+    #: Shards of the plan.
     shards: int
-    """Shards of the plan."""
+    #: Rows of the plan.
     rows: int
-    """Rows of the plan."""
+    #: Limit of the plan; None for none.
     limit: int | None = None
-    """Limit of the plan; None for none."""
+    #: Shards with verdicts.
     shards_done: int = 0
-    """Shards with verdicts."""
+    #: Rows with verdicts.
     rows_done: int = 0
-    """Rows with verdicts."""
+    #: Shards that workers have open.
     running: int = 0
-    """Shards that workers have open."""
+    #: Verdicts by status.
     statuses: Counter[str] = field(default_factory=Counter)
-    """Verdicts by status."""
+    #: Failures by status and reason.
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Failures by status and reason."""
+    #: Answers of a model.
     calls: int = 0
-    """Answers of a model."""
+    #: Those that came from the store.
     from_store: int = 0
-    """Those that came from the store."""
+    #: Those to questions that were asked once with others.
     repeated: int = 0
-    """Those to questions that were asked once with others."""
+    #: Tokens in and out.
     tokens: Counter[str] = field(default_factory=Counter)
-    """Tokens in and out."""
+    #: Rows a second; 0 where it is not known.
     rate: float = 0.0
-    """Rows a second; 0 where it is not known."""
+    #: Answers that the model was asked for a second; 0 where it is not known.
     call_rate: float = 0.0
-    """Answers that the model was asked for a second; 0 where it is not known."""
 
     @property
     def is_complete(self) -> bool:

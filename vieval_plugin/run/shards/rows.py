@@ -30,16 +30,16 @@ _OVERHEAD = 2048  # bytes that a row takes beside its images
 class ShardRow:
     """A sample of a shard."""
 
+    #: The shard.
     shard: Shard
-    """The shard."""
+    #: Number of the row in the file.
     number: int
-    """Number of the row in the file."""
+    #: Number among the row's prompts.
     prompt: int
-    """Number among the row's prompts."""
+    #: The sample.
     row: SampleRow
-    """The sample."""
+    #: Digest of the output; None before it is computed, and where there is none.
     digest: bytes | None = None
-    """Digest of the output; None before it is computed, and where there is none."""
 
     @property
     def size(self) -> int:

@@ -64,12 +64,12 @@ _LONGEST_REASON = 200
 class VerdictSchema:
     """The columns of a judge's verdicts."""
 
+    #: Names of its scores.
     scores: tuple[str, ...]
-    """Names of its scores."""
+    #: Scores may be intervals.
     intervals: bool = False
-    """Scores may be intervals."""
+    #: Traces are kept.
     trace: bool = False
-    """Traces are kept."""
 
     def arrow(self) -> Any:
         """The schema in Arrow's terms; VievalError where pyarrow is not installed."""
@@ -108,20 +108,20 @@ def schema_of(prepared: PreparedJudge, judge_options: Any, trace: bool) -> Verdi
 class Tally:
     """Counts over the verdicts of a shard, for its metadata."""
 
+    #: Verdicts.
     verdicts: int = 0
-    """Verdicts."""
+    #: Verdicts by status.
     statuses: Counter[str] = field(default_factory=Counter)
-    """Verdicts by status."""
+    #: Reasons of failures, by status.
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
-    """Reasons of failures, by status."""
+    #: Answers of a model.
     calls: int = 0
-    """Answers of a model."""
+    #: Those that came from the store.
     from_store: int = 0
-    """Those that came from the store."""
+    #: Those to questions that were asked once with others.
     repeated: int = 0
-    """Those to questions that were asked once with others."""
+    #: Tokens in and out.
     tokens: Counter[str] = field(default_factory=Counter)
-    """Tokens in and out."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Count a verdict in the form of `verdict_row`."""

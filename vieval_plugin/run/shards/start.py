@@ -47,52 +47,52 @@ MOST_STORED = 100_000
 class ShardRequest:
     """A user's request: a data set, a folder for its verdicts, and who judges."""
 
+    #: Files, folders and patterns of the data set.
     inputs: Sequence[str]
-    """Files, folders and patterns of the data set."""
+    #: Folder for verdicts.
     folder: Path
-    """Folder for verdicts."""
+    #: Name of the judge, or its file.
     judge: str
-    """Name of the judge, or its file."""
+    #: Its setting; None for the plain one.
     setting: str | None
-    """Its setting; None for the plain one."""
+    #: Options in force.
     options: Config
-    """Options in force."""
+    #: Model that a command names; None for that of the options.
     backbone: Backbone | None = None
-    """Model that a command names; None for that of the options."""
+    #: Name of the run in reports.
     label: str = ""
-    """Name of the run in reports."""
+    #: Kind of rows that name none.
     kind: str | None = None
-    """Kind of rows that name none."""
+    #: Columns by what they are to a sample, where names do not say.
     columns: Mapping[str, str] | None = None
-    """Columns by what they are to a sample, where names do not say."""
+    #: Rows of a shard; None for those of the plan, or the default.
     rows_per_shard: int | None = None
-    """Rows of a shard; None for those of the plan, or the default."""
+    #: Rows after which the data set ends; None for all.
     limit: int | None = None
-    """Rows after which the data set ends; None for all."""
+    #: Keep traces.
     trace: bool = False
-    """Keep traces."""
+    #: Add new files to the plan.
     extend: bool = False
-    """Add new files to the plan."""
+    #: Share of failed rows above which a shard is not written.
     most_failures: float = MOST_FAILURES
-    """Share of failed rows above which a shard is not written."""
+    #: Calls that may be made; None for any number.
     budget: int | None = None
-    """Calls that may be made; None for any number."""
+    #: Hosts whose images are fetched.
     hosts: tuple[str, ...] = ()
-    """Hosts whose images are fetched."""
+    #: Each host has a store of its own.
     own_store: bool = False
-    """Each host has a store of its own."""
 
 
 @dataclass(frozen=True)
 class StartedRun:
     """A run of shards that may be launched."""
 
+    #: What workers are told.
     run: ShardRun
-    """What workers are told."""
+    #: The plan.
     plan: Plan
-    """The plan."""
+    #: Lines for the user.
     notes: tuple[str, ...]
-    """Lines for the user."""
 
 
 def begin(request: ShardRequest) -> StartedRun:

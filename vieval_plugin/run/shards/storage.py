@@ -30,8 +30,8 @@ _ONE_REQUEST = "allow_delayed_open=true"
 class Disk:
     """A folder on a file system: files by their names in it; VievalError where the system refuses."""
 
+    #: The folder.
     path: Path
-    """The folder."""
 
     @property
     def name(self) -> str:
@@ -98,8 +98,8 @@ class Disk:
 class ObjectStorage:
     """A folder in a bucket, with the same functions; VievalError where the service refuses."""
 
+    #: The folder.
     folder: Place
-    """The folder."""
 
     @property
     def name(self) -> str:

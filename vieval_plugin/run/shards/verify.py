@@ -25,14 +25,14 @@ _IDENTITY = ("uid", "image_model", "kind", "draw")
 class Verified:
     """Findings on a folder."""
 
+    #: Lines on what makes it incomplete or wrong.
     problems: list[str] = field(default_factory=list)
-    """Lines on what makes it incomplete or wrong."""
+    #: Lines on what is as it was given.
     notes: list[str] = field(default_factory=list)
-    """Lines on what is as it was given."""
+    #: Images whose digests were computed again.
     digests: int = 0
-    """Images whose digests were computed again."""
+    #: Hashes of the names of samples, a shard each.
     identities: list[NDArray[np.int64]] = field(default_factory=list)
-    """Hashes of the names of samples, a shard each."""
 
 
 def verify(folder: ShardFolder, plan: Plan) -> Verified:

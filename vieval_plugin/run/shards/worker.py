@@ -57,72 +57,72 @@ _FATAL = unjudged(Status.TOOL_ERROR, f"it ended the process that judged it {DEAT
 class ShardRun:
     """The run that a worker is told; no key is in it, as each worker takes its own from its environment."""
 
+    #: Folder of shards.
     folder: str
-    """Folder of shards."""
+    #: Folder on this machine that paths of the plan start at.
     root: str
-    """Folder on this machine that paths of the plan start at."""
+    #: Name of the judge, or its file.
     judge: str
-    """Name of the judge, or its file."""
+    #: Its setting; None for the plain one.
     setting: str | None
-    """Its setting; None for the plain one."""
+    #: Options of the run.
     options: Config
-    """Options of the run."""
+    #: Model that a command names; None for that of the options.
     backbone: Backbone | None
-    """Model that a command names; None for that of the options."""
+    #: Share of failed rows above which a shard is not written.
     most_failures: float = MOST_FAILURES
-    """Share of failed rows above which a shard is not written."""
+    #: Calls that this worker may make; None for any number.
     budget: int | None = None
-    """Calls that this worker may make; None for any number."""
+    #: Hosts whose images are fetched.
     hosts: tuple[str, ...] = ()
-    """Hosts whose images are fetched."""
+    #: Statuses whose rows are judged again in shards that are done; empty for shards that are not.
     rejudge: tuple[str, ...] = ()
-    """Statuses whose rows are judged again in shards that are done; empty for shards that are not."""
+    #: The judge is a network in the worker's own process.
     measures: bool = False
-    """The judge is a network in the worker's own process."""
 
 
 @dataclass
 class OpenShard:
     """A shard under way: its rows are read, then the last are judged, then it is written or reported as not written."""
 
+    #: The shard.
     shard: Shard
-    """The shard."""
+    #: The note on its rows under way.
     note: RowsUnderWay
-    """The note on its rows under way."""
+    #: Rows that are judged alone.
     suspects: set[int]
-    """Rows that are judged alone."""
+    #: Rows that are not judged again.
     fatal: set[int]
-    """Rows that are not judged again."""
+    #: Verdicts of an earlier run that stay, by row and prompt.
     earlier_verdicts: Mapping[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
-    """Verdicts of an earlier run that stay, by row and prompt."""
+    #: Verdicts so far.
     verdicts: list[dict[str, Any]] = field(default_factory=list)
-    """Verdicts so far."""
+    #: Rows that were read and have no verdict.
     pending: int = 0
-    """Rows that were read and have no verdict."""
+    #: All its rows were read.
     is_read: bool = False
-    """All its rows were read."""
+    #: Reason why its rows end too early; empty where they do not.
     problem: str = ""
-    """Reason why its rows end too early; empty where they do not."""
+    #: Time at which it was opened.
     began: float = field(default_factory=time.time)
-    """Time at which it was opened."""
 
 
 @dataclass(frozen=True)
 class _EndEvent:
     """The end of an open shard's rows."""
 
+    #: The shard.
     opened: OpenShard
-    """The shard."""
 
 
 @dataclass(frozen=True)
 class _RowEvent:
     """A row of an open shard."""
 
+    #: The shard.
     opened: OpenShard
-    """The shard."""
+    #: The row.
     row: ShardRow
-    """The row."""
 
 
 _Event: TypeAlias = _RowEvent | _EndEvent | ShardReport

@@ -39,22 +39,22 @@ class RequestRefused(Exception):
 class Body:
     """Body of a request."""
 
+    #: Its bytes; of several parts those of the part `request`.
     content: bytes
-    """Its bytes; of several parts those of the part `request`."""
+    #: The files that came beside it as parts, by name.
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The files that came beside it as parts, by name."""
 
 
 @dataclass(frozen=True)
 class Reading:
     """Rules by which bodies are read."""
 
+    #: Meaning of images beside the output.
     conditions: Conditions
-    """Meaning of images beside the output."""
+    #: Most samples of a request.
     samples: int
-    """Most samples of a request."""
+    #: Most pixels of an image.
     pixels: int
-    """Most pixels of an image."""
 
     def image(self, data: bytes) -> Image:
         """An image from the bytes of its file; VievalError where they are none or it is too large."""
@@ -82,16 +82,16 @@ class Reading:
 class RequestEntry:
     """A sample of a request."""
 
+    #: Sample or contest, None where nothing can be judged.
     judged: Judged | None
-    """Sample or contest, None where nothing can be judged."""
+    #: Reason why nothing can be judged.
     fault: str = ""
-    """Reason why nothing can be judged."""
+    #: Names of the rewards that it asks for, None for all of the route.
     rewards: tuple[str, ...] | None = None
-    """Names of the rewards that it asks for, None for all of the route."""
+    #: Group that it belongs to, empty for none.
     group: str = ""
-    """Group that it belongs to, empty for none."""
+    #: Further facts of the request that the answer needs.
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """Further facts of the request that the answer needs."""
 
 
 def entry_of(make: Callable[[], Judged], **fields: Any) -> RequestEntry:
@@ -106,10 +106,10 @@ def entry_of(make: Callable[[], Judged], **fields: Any) -> RequestEntry:
 class HttpAnswer:
     """An answer in JSON over HTTP."""
 
+    #: Its bytes.
     body: bytes
-    """Its bytes."""
+    #: Its HTTP status.
     status: int = 200
-    """Its HTTP status."""
 
 
 Values: TypeAlias = Sequence[Mapping[str, RewardValue]]
@@ -120,20 +120,20 @@ Values: TypeAlias = Sequence[Mapping[str, RewardValue]]
 class Protocol:
     """Description of a protocol."""
 
+    #: Name in metrics.
     name: str
-    """Name in metrics."""
+    #: Path that it is posted to, below the address of a reward or at the root.
     path: str
-    """Path that it is posted to, below the address of a reward or at the root."""
+    #: Seconds until it must be answered, less than its client waits.
     deadline: float
-    """Seconds until it must be answered, less than its client waits."""
+    #: Makes entries of a body, and runs beside the event loop; VievalError for one that is none.
     read: Callable[[Body, Reading], list[RequestEntry]]
-    """Makes entries of a body, and runs beside the event loop; VievalError for one that is none."""
+    #: Makes the answer of the values, in which no failure is a number.
     write: Callable[[Sequence[RequestEntry], Values], HttpAnswer]
-    """Makes the answer of the values, in which no failure is a number."""
+    #: Makes the answer to a request that is not judged, of a reason and the HTTP status where the client heeds it.
     refuse: Callable[[str, int], HttpAnswer]
-    """Makes the answer to a request that is not judged, of a reason and the HTTP status where the client heeds it."""
+    #: True where it serves all rewards at one address, and its body names them.
     all_rewards: bool = False
-    """True where it serves all rewards at one address, and its body names them."""
 
 
 def json_answer(document: Any, status: int = 200) -> HttpAnswer:

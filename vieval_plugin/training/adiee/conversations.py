@@ -27,14 +27,14 @@ _IGNORED = -100
 class Batch:
     """Tensors of edits."""
 
+    #: Inputs of the model.
     inputs: Any
-    """Inputs of the model."""
+    #: Positions that the head reads, shape (rows,).
     at: Any
-    """Positions that the head reads, shape (rows,)."""
+    #: Tokens to be said, shape (rows, length).
     targets: Any
-    """Tokens to be said, shape (rows, length)."""
+    #: Labels, shape (rows,).
     labels: Any
-    """Labels, shape (rows,)."""
 
     def to(self, device: Any) -> Batch:
         return Batch(self.inputs.to(device), *(tensor.to(device) for tensor in (self.at, self.targets, self.labels)))

@@ -24,12 +24,12 @@ _PATHS = ("source", "output")
 class Terms:
     """The terms of edits."""
 
+    #: Where they are from.
     source: str
-    """Where they are from."""
+    #: Licence of the source.
     licence: str
-    """Licence of the source."""
+    #: True where that lets them train a model.
     trainable: bool
-    """True where that lets them train a model."""
 
 
 def write(folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Terms], seed: int) -> None:

@@ -19,28 +19,28 @@ from vieval_plugin.training.adiee.network import Trained
 class HeldOutAgreement:
     """Agreement of a head's numbers with the labels of held-out edits."""
 
+    #: Spearman's correlation.
     spearman: float
-    """Spearman's correlation."""
+    #: Mean absolute error.
     error: float
-    """Mean absolute error."""
+    #: Number of edits.
     n: int
-    """Number of edits."""
 
 
 @dataclass(frozen=True)
 class Figures:
     """Figures on held-out edits for the training record, each asked all questions."""
 
+    #: Agreement with the labels, by the first question.
     agreement: HeldOutAgreement
-    """Agreement with the labels, by the first question."""
+    #: Mean over edits of the largest less the smallest score over the questions.
     question_range: float
-    """Mean over edits of the largest less the smallest score over the questions."""
+    #: Mean score of edits whose label is 1.
     done_as_asked: float
-    """Mean score of edits whose label is 1."""
+    #: Mean score of the same with the source of another scene.
     another_source: float
-    """Mean score of the same with the source of another scene."""
+    #: Mean score of sources that nobody edited.
     unedited: float
-    """Mean score of sources that nobody edited."""
 
 
 def values(

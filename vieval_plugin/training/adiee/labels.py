@@ -33,20 +33,20 @@ SUCCEEDED = 0.2
 class LabelledEdit:
     """An edit to learn from."""
 
+    #: Name of the edit.
     uid: str
-    """Name of the edit."""
+    #: Scene of the edit; edits of one scene are held out together.
     group: str
-    """Scene of the edit; edits of one scene are held out together."""
+    #: Image before the edit.
     source: Path
-    """Image before the edit."""
+    #: Image after it.
     output: Path
-    """Image after it."""
+    #: What was asked for.
     instruction: str
-    """What was asked for."""
+    #: How far the output is what the instruction makes of the source, in [0, 1].
     label: float
-    """How far the output is what the instruction makes of the source, in [0, 1]."""
+    #: How the label came about: j1, j2 and k of a sequence, or the editor and its CLIP-D.
     origin: Mapping[str, float | str] = field(default_factory=dict)
-    """How the label came about: j1, j2 and k of a sequence, or the editor and its CLIP-D."""
 
 
 def from_sequence(sequence: EditingSequence, number: int, seed: int) -> list[LabelledEdit]:
@@ -80,12 +80,12 @@ def from_sequence(sequence: EditingSequence, number: int, seed: int) -> list[Lab
 class Editors:
     """The labelling of outputs, by whom they are and by their CLIP-D."""
 
+    #: Editor whose outputs are what the instruction asks for.
     truth: str
-    """Editor whose outputs are what the instruction asks for."""
+    #: Editors whose outputs are failures where CLIP-D is below `FAILED`, and are left out otherwise.
     weak: frozenset[str]
-    """Editors whose outputs are failures where CLIP-D is below `FAILED`, and are left out otherwise."""
+    #: Editors whose outputs are right where CLIP-D is above `SUCCEEDED`, else halfway.
     strong: frozenset[str]
-    """Editors whose outputs are right where CLIP-D is above `SUCCEEDED`, else halfway."""
 
     def label(self, editor: str, direction: float) -> float | None:
         """The label of an editor's output, None where it is left out.
@@ -130,12 +130,12 @@ SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY = "source_caption", "output_caption"
 class Pair:
     """An edit whose files are known to be files."""
 
+    #: The edit.
     sample: Sample
-    """The edit."""
+    #: File of its source.
     source: Path
-    """File of its source."""
+    #: File of its output.
     output: Path
-    """File of its output."""
 
 
 def pairs_of(samples: Sequence[Sample], editors: Editors) -> list[Pair]:

@@ -38,15 +38,15 @@ SCORE_WEIGHT = 10.0
 class Recipe:
     """The recipe by which a scorer of edits is trained."""
 
+    #: Options of any training.
     tuning: Tuning
-    """Options of any training."""
+    #: With `number` there is neither token nor head, and the model learns to say 0 to 10: the paper's ablation.
     answer: Answer = "token"
-    """With `number` there is neither token nor head, and the model learns to say 0 to 10: the paper's ablation."""
+    #: Source and output as two images, or joined into one.
     images: Images = "two"
-    """Source and output as two images, or joined into one."""
 
+    #: Prompt pack of questions and answers.
     pack: ClassVar[str] = "adiee/v1"
-    """Prompt pack of questions and answers."""
 
     def options(self) -> dict[str, Any]:
         """The options of the recipe, by name."""
@@ -91,32 +91,32 @@ _LONGEST_STEP = 1.0  # of the gradient
 class Curve:
     """An evaluation on the way."""
 
+    #: Steps that were made.
     step: int
-    """Steps that were made."""
+    #: Loss of the text, averaged since the last evaluation.
     text: float
-    """Loss of the text, averaged since the last evaluation."""
+    #: Loss of the score, averaged likewise.
     score: float
-    """Loss of the score, averaged likewise."""
+    #: Agreement with held-out labels, None without any.
     held_out: HeldOutAgreement | None
-    """Agreement with held-out labels, None without any."""
 
 
 @dataclass
 class _State:
     """The state of a training, which a checkpoint keeps."""
 
+    #: The model.
     trained: Trained
-    """The model."""
+    #: The model as accelerate runs it.
     module: Any
-    """The model as accelerate runs it."""
+    #: The optimizer as accelerate runs it.
     optimizer: Any
-    """The optimizer as accelerate runs it."""
+    #: Processes and devices.
     accelerator: Any
-    """Processes and devices."""
+    #: Evaluations so far.
     curves: list[Curve]
-    """Evaluations so far."""
+    #: Steps that were made.
     step: int = 0
-    """Steps that were made."""
 
 
 def train(

@@ -26,12 +26,12 @@ _RANK, _ALPHA, _DROPOUT = 8, 16, 0.05
 class Trained:
     """A model in training."""
 
+    #: Gives the losses.
     module: Any
-    """Gives the losses."""
+    #: The model in it.
     network: Any
-    """The model in it."""
+    #: Prepares the model's inputs.
     processor: Any
-    """Prepares the model's inputs."""
 
     @property
     def head(self) -> Any:

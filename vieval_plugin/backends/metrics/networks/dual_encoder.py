@@ -28,14 +28,14 @@ class DualEncoder(StrictModel):
 class CosineScaledEncoder:
     """A loaded CLIP with a scale."""
 
+    #: Name in results.
     by: str
-    """Name in results."""
+    #: Name of its weights and scale, which no others have.
     identity: str
-    """Name of its weights and scale, which no others have."""
+    #: The CLIP.
     encoder: Encoder
-    """The CLIP."""
+    #: What its cosines are multiplied with.
     scale: float
-    """What its cosines are multiplied with."""
 
 
 def load(origin: Origin) -> CosineScaledEncoder:

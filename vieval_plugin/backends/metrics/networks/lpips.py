@@ -22,14 +22,14 @@ _SLICES = {"0": "slice1", "3": "slice2", "6": "slice3", "8": "slice4", "10": "sl
 class PerceptualDistance:
     """The loaded network; called with images and references, tensors (3, height, width) of 0 to 255, it gives distances."""
 
+    #: Name in results.
     by: str
-    """Name in results."""
+    #: Name of its weights, which no others have.
     identity: str
-    """Name of its weights, which no others have."""
+    #: Torchmetrics' network.
     network: Any
-    """Torchmetrics' network."""
+    #: Device that it is on.
     device: Any
-    """Device that it is on."""
 
     def __call__(self, images: Sequence[Any], references: Sequence[Any]) -> Any:
         scaled = (library("torch").stack(list(batch)).to(self.device).float() / 255 for batch in (images, references))

@@ -75,18 +75,18 @@ class ValueHead(StrictModel):
 class LoadedValueHead:
     """A loaded value head on its base."""
 
+    #: Name in results.
     by: str
-    """Name in results."""
+    #: Name of its weights and settings, which no others have.
     identity: str
-    """Name of its weights and settings, which no others have."""
+    #: Its description.
     settings: ValueHead
-    """Its description."""
+    #: The image-text model.
     base: ImageTextModel
-    """The image-text model."""
+    #: The linear layers.
     head: Any
-    """The linear layers."""
+    #: The token that it reads at or before, None for the last one.
     token: int | None
-    """The token that it reads at or before, None for the last one."""
 
     def token_index(self, tokens: Sequence[int]) -> int:
         """The index of the token of a prompt that the head reads."""

@@ -100,24 +100,24 @@ def numbered(tokens: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]:
 class TrainedPart:
     """A trained network."""
 
+    #: Its weights.
     layer: Layer
-    """Its weights."""
+    #: Its words as numbers.
     vocabulary: Mapping[str, int]
-    """Its words as numbers."""
+    #: Sizes of the groups of facts that it learnt beside scores.
     facts: Sequence[int]
-    """Sizes of the groups of facts that it learnt beside scores."""
 
 
 @dataclass(frozen=True)
 class SmallJudge:
     """The loaded networks."""
 
+    #: Name in results.
     by: str
-    """Name in results."""
+    #: Digest of their weights.
     identity: str
-    """Digest of their weights."""
+    #: The networks by part.
     parts: Mapping[str, TrainedPart]
-    """The networks by part."""
 
 
 def load(origin: Origin) -> SmallJudge:

@@ -73,26 +73,26 @@ def work_in_processes(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], 
 class _Slot:
     """A worker's process, and the passes that it was given."""
 
+    #: What the worker is told.
     run: ShardRun
-    """What the worker is told."""
+    #: The passes of all workers.
     queue: PassQueue
-    """The passes of all workers."""
+    #: Called with numbers of rows that have their verdicts.
     on_rows: Callable[[int], None]
-    """Called with numbers of rows that have their verdicts."""
+    #: Deaths of its workers.
     deaths: int = 0
-    """Deaths of its workers."""
+    #: Reason why it stopped; empty while it works.
     problem: str = ""
-    """Reason why it stopped; empty while it works."""
+    #: The worker's process.
     _process: subprocess.Popen[bytes] | None = None
-    """The worker's process."""
+    #: The pipe to it.
     _connection: Connection | None = None
-    """The pipe to it."""
+    #: Passes that it has.
     _passes: list[Pass] = field(default_factory=list)
-    """Passes that it has."""
+    #: Deaths since a shard was last written.
     _deaths_in_a_row: int = 0
-    """Deaths since a shard was last written."""
+    #: It is to start no further process.
     _stopped: bool = False
-    """It is to start no further process."""
 
     def work(self) -> None:
         """Keep a process at work until nothing is left; in a thread."""

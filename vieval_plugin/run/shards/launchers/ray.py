@@ -31,10 +31,10 @@ _ENDING = 10.0
 class Cluster:
     """The part of a cluster that is used."""
 
+    #: Its address; empty for the one that runs here, or a new one.
     address: str = ""
-    """Its address; empty for the one that runs here, or a new one."""
+    #: Number of workers; None for one a node, or one a GPU where the judge measures by a network.
     workers: int | None = None
-    """Number of workers; None for one a node, or one a GPU where the judge measures by a network."""
 
 
 class ShardActor:
@@ -126,26 +126,26 @@ class _Driver:
     An actor is opening until its first call returns, then open; when it died it is opened again, or has stopped.
     """
 
+    #: The module.
     ray: Any
-    """The module."""
+    #: What workers are told.
     run: ShardRun
-    """What workers are told."""
+    #: The passes.
     queue: PassQueue
-    """The passes."""
+    #: Called with numbers of rows that have their verdicts.
     on_rows: Callable[[int], None]
-    """Called with numbers of rows that have their verdicts."""
+    #: The actors, by number.
     actors: list[Any] = field(default_factory=list)
-    """The actors, by number."""
+    #: Calls under way: the actor and the pass, None for its opening.
     awaited: dict[Any, tuple[int, Pass | None]] = field(default_factory=dict)
-    """Calls under way: the actor and the pass, None for its opening."""
+    #: Numbers of actors whose judge is open.
     open_actors: set[int] = field(default_factory=set)
-    """Numbers of actors whose judge is open."""
+    #: Deaths of each since it last wrote a shard.
     deaths: Counter[int] = field(default_factory=Counter)
-    """Deaths of each since it last wrote a shard."""
+    #: Deaths of all.
     died: int = 0
-    """Deaths of all."""
+    #: Reasons of those that stopped.
     stopped: dict[int, str] = field(default_factory=dict)
-    """Reasons of those that stopped."""
 
     def drive(self) -> None:
         """Hand out passes until none is left."""
