@@ -52,7 +52,7 @@ class Estimate:
     n: int = 0
     """Number of samples that it is of."""
     reasons: tuple[str, ...] = ()
-    """Why it, or a part of what it averages, is undefined, as `whose: why` or `why` alone."""
+    """Why it, or a part of what it averages, is undefined; what a reason is of stands before it, with a colon."""
     zeros: tuple[str, ...] = ()
     """The parts that count as 0, in the same way."""
     coverage: ImageModelCoverage = field(default=ImageModelCoverage(), repr=False)
