@@ -114,6 +114,14 @@ def test_our_reading_differs_from_theirs_only_where_a_reply_has_several_labels(c
     assert sum("forward" not in vote for vote in votes["minicpm-V-2.5"]) == 359
 
 
+def test_no_reply_is_lost(contests, recorded):
+    verdicts = [recorded["idefics2"].verdict(contest)[0] for contest in contests["video"]]
+    failed = [verdict for verdict in verdicts if not verdict.status.usable]
+    assert (len(verdicts), sum(verdict.status is Status.MISSING for verdict in verdicts)) == (1069, 0)
+    assert len(failed) > 376  # those without any label, and those whose label is none of the four
+    assert all(verdict.choice.votes == {"paper": ""} and verdict.trace[0].reason for verdict in failed)
+
+
 @pytest.mark.parametrize(
     ("response", "votes"),
     [

@@ -51,7 +51,7 @@ class Estimate:
     resamples: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
     #: Number of samples that it is of.
     n: int = 0
-    #: Why it, or a part of what it averages, is undefined, as `whose: why` or `why` alone.
+    #: Why it, or a part of what it averages, is undefined; what a reason is of stands before it, with a colon.
     reasons: tuple[str, ...] = ()
     #: The parts that count as 0, in the same way.
     zeros: tuple[str, ...] = ()
