@@ -32,9 +32,8 @@ from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import by_benchmark_in_turn, order, select_items, tile_limits
 from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.headline_columns import headline_columns
-from vieval_plugin.report.page.repetition import said_once
 from vieval_plugin.report.page.strip import Highlight, StripPicture, best_and_worst, largest_disagreements, strip
-from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, text_room, tile_of
+from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, said_once, text_room, tile_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
