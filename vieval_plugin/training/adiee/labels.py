@@ -21,8 +21,6 @@ from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image, Sample
 
 _HALFWAY = 0.5  # the label of a strong editor's output that may not be right
-
-
 FAILED = 0.0
 """CLIP-D below which an output of a weak editor is a failure."""
 SUCCEEDED = 0.2
