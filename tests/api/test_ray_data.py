@@ -1,5 +1,6 @@
 """A judge in Ray Data, with checkpoints that survive a failure and a kill, as docs/tutorials/millions.md has it."""
 
+import inspect
 import json
 import os
 import subprocess
@@ -38,7 +39,7 @@ def judge(data, out, batch=16, block=1 << 14, tasks=20):
 
 
 START = {"address": "local", "num_cpus": 4, "include_dashboard": False}  # the filter of checkpoints takes some
-JOB = "import sys, ray; from tests.api.test_ray_data import START, judge; ray.init(**START); judge(*sys.argv[1:])"
+JOB = f"import sys, ray\n{inspect.getsource(judge)}\nray.init(**{START})\njudge(*sys.argv[1:])"
 
 
 def environment(tmp_path, server):
