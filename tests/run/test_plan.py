@@ -115,6 +115,14 @@ def test_a_judge_that_asks_no_model_costs_time_alone(store, samples, run):
     assert "seconds: about " in said
 
 
+def test_stored_scores_of_a_network_are_no_calls(store, samples, run):
+    run(samples, None, "--judge", "vieval_small")
+    code, said, _ = run(samples, None, "--judge", "vieval_small")
+    assert code == 0
+    assert "samples: no calls" in said
+    assert "answers of the pilot were in the store" in said
+
+
 def test_several_judges_have_a_plan_each(store, samples, run):
     with FakeServer() as server:
         _, said, _ = run(samples, server, "--judge", "viescore", "--judge", "sharpness")

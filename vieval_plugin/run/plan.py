@@ -127,7 +127,9 @@ async def pilot(
                     sum(outcome.output_tokens for outcome in outcomes),
                 )
             tokens_in, tokens_out = (count or math.nan for count in counts)
-            return Spent(usage.calls + usage.cached, tokens_in, tokens_out, usage.seconds, usage.cached)
+            # the store also has what a judge of this process measured, which is no call
+            questions = usage.calls + usage.cached if prepared.asks_a_model else 0
+            return Spent(questions, tokens_in, tokens_out, usage.seconds, usage.cached)
 
         opening = await cost_of(first)
         started = time.monotonic()
