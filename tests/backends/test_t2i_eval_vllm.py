@@ -53,7 +53,13 @@ def test_every_reply_parses_under_enforced_schemas(server, lmms_eval, tmp_path, 
     assert counts["ok"]
     assert all(step.answer.startswith("{") for step in steps if step.answer)
     for record in lookup.records:
-        told = lookup.conversation(record)
-        assert [one.step for one in told] == list(record.verdict.trace)
-        marks = re.findall(r"\[(ok|repaired|parse_failure)\]", "\n".join(text(outline(record, told))))
-        assert len(marks) == 1 + len(told)
+        exchanges = lookup.conversation(record)
+        # a question is asked again after all others were asked, and stands beside its first answer in the trace
+        asked, trace = (
+            {(step.path, step.attempt): step for step in steps}
+            for steps in ([exchange.step for exchange in exchanges], record.verdict.trace)
+        )
+        assert asked == trace
+        assert len(exchanges) == len(record.verdict.trace)
+        marks = re.findall(r"\[(ok|repaired|parse_failure)\]", "\n".join(text(outline(record, exchanges))))
+        assert len(marks) == 1 + len(exchanges)

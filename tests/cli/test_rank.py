@@ -294,7 +294,7 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
 def test_contests_that_name_no_generators_rank_none_and_say_so(tmp_path, capsys):
     unnamed = contests(tmp_path / "run", lambda *_: "first", ("unnamed", "unnamed"))
     shown = rank(capsys, unnamed, code=1)
-    assert shown.startswith("vieval: no generator to rank: the candidates of vieval_demo_contests are not named; ")
+    assert shown.startswith("vieval: no generator to rank in vieval_demo_contests: no contest there was judged whose ")
     assert len(shown.splitlines()) == 1
 
 

@@ -48,6 +48,7 @@ from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
 from vieval_plugin.text.tables import text_table
+from vieval_plugin.text.wording import enumeration
 
 FILES = (
     *("rank.md", "rank_generators.csv", "rank_generator_pairs.csv", "rank_corrected.csv", "rank_corrected_pairs.csv"),
@@ -137,15 +138,15 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
         options: what failed verdicts are, how many draws, the seed.
 
     Raises:
-        VievalError: no rating is of a sample among the results; no image model is named in any of them.
+        VievalError: no rating is of a sample among the results; nothing in them has a generator to rank.
     """
     runs, notes = rated_runs(results, ratings)
     benchmarks = dict.fromkeys(run.benchmark for run in runs)
     rankings = [r for run in runs for r in (*rank_generators(run, options), *win_rate_rankings(run, options))]
     if not rankings:
         raise VievalError(
-            f"no generator to rank: the candidates of {' and '.join(benchmarks)} are not named; rank verdicts of images "
-            "whose image models are named"
+            f"no generator to rank in {enumeration(list(benchmarks))}: no contest there was judged whose candidates are "
+            "of different image models with names"
         )
     return RankReport(
         tuple(runs),

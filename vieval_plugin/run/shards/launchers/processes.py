@@ -176,7 +176,8 @@ class _Slot:
         self.deaths += 1
         self._deaths_in_a_row += 1
         if self._deaths_in_a_row == MOST_DEATHS:
-            reason = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+            names = {member.value: member.name for member in signal.Signals}  # a signal of real time has none
+            reason = f"exit code {code}" if code >= 0 else f"signal {names.get(-code, -code)}"
             self.problem = f"a worker died {MOST_DEATHS} times in a row, the last time of {reason}"
 
 
