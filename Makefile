@@ -36,7 +36,7 @@ PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --editabl
 LIGHT := ".[http,metrics]"
 CORE := ".[http,tables,filter,hub,metrics,video,test]"
 LMMS_EVAL := ".[lmms-eval,http,metrics]"
-ALL := ".[lmms-eval,http,tables,filter,ray,hub,metrics,scorers,train,generators,video,tools,docs,test]"
+ALL := ".[lmms-eval,http,tables,filter,ray,hub,metrics,scorers,train,generators,video,text,tools,docs,test]"
 
 # stamps of what an environment was made from: a second call is quick unless setup.cfg changed
 $(BIN)/python:

@@ -39,8 +39,9 @@ def complete(benchmark: Benchmark, judged: Sequence[Judged], published: Path) ->
 
 
 def numbers(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions) -> Mapping[str, Estimate]:
-    """The number of each judge: the first headline."""
-    return benchmark.report.tables(benchmark.name, tuple(benchmark.parts), runs, options).headlines[0].estimates
+    """The number of each judge by the first statistic that ranks judges."""
+    findings = benchmark.report.findings(benchmark.name, tuple(benchmark.parts), runs, options)
+    return {number.system: number.estimate for number in findings.numbers if findings.ranked[0].has(number)}
 
 
 def limited(run: Run, ids: set[SampleId]) -> Run:

@@ -66,10 +66,11 @@ def exchanged(verdicts: Sequence[Verdict], samples: Sequence[Sample], judge: int
 def tested(results: list[Path], labels: list[str], intervals: bool) -> Cost:
     """The pair tests of O."""
     benchmark, runs = benchmark_registry.benchmark("imagenhub"), load_results(results, labels).runs
-    statistics = benchmark.report.compared(benchmark.name, tuple(benchmark.parts), runs, StatisticsOptions())
-    [of_overall] = [statistic for statistic in statistics if statistic.aspect == "O"]
+    options = StatisticsOptions()
+    findings = benchmark.report.findings(benchmark.name, tuple(benchmark.parts), runs, options)
+    [of_overall] = [statistic.compared(options) for statistic in findings.ranked if statistic.aspect == "O"]
     with costs() as cost:
-        compare_systems(of_overall, benchmark.name, StatisticsOptions(), intervals)
+        compare_systems(of_overall, benchmark.name, options, intervals)
     return cost
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply, Step, Text
+from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply, SampleId, Step, Text
 
 
 @dataclass(frozen=True)
@@ -61,3 +61,19 @@ def final_chats(exchanges: Sequence[Exchange]) -> dict[Path, tuple[Chat, str]]:
             if exchange.step.status.usable:
                 final[chat.path] = (first[chat.path], exchange.step.answer)
     return final
+
+
+def turn_units(identity: SampleId, exchanges: Sequence[Exchange], kind: str = "") -> list[TrainingUnit]:
+    """An example of one turn for each question whose answer was read; of answers that could not be read, none.
+
+    Args:
+        identity: sample or contest.
+        exchanges: the conversation behind its verdict.
+        kind: what the examples teach; where empty, what each question's path begins with.
+    """
+    units = []
+    for path, (chat, answer) in final_chats(exchanges).items():
+        messages, sub_task = (*chat.messages, Message("assistant", (answer,))), kind or path[0]
+        example = TrainingExample(f"{identity}/{'/'.join(path)}", sub_task, messages, (len(messages) - 1,))
+        units.append(TrainingUnit(sub_task, sub_task, None, (example,)))
+    return units

@@ -15,6 +15,7 @@ from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.judges import pairwise, rubric
 from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.protocol import OUTPUTS, Judge, Measure, Program, Sample
+from vieval_plugin.judges.required import MEASURES, with_requirements
 from vieval_plugin.judges.rubric import OVERALL, Rubric, question_key
 from vieval_plugin.judges.spec import INPUTS, JudgeSpec, Needs, NoOptions
 from vieval_plugin.prompts.pack import Pack
@@ -29,8 +30,8 @@ _COMMON_KEYS = {"name", "title", "kinds", "texts", "questions"}
 _SCORE_KEYS = {*_COMMON_KEYS, "replies", "scale", "better", "combine"}
 _CHOICE_KEYS = {*_COMMON_KEYS, "replies"}
 _KEYS: Mapping[str, set[str]] = {
-    **{key: {*_SCORE_KEYS, "optional"} for key in ("json", "free_json")},
-    **{"number": _SCORE_KEYS, "expected": {*_SCORE_KEYS, "answers"}},
+    **{key: {*_SCORE_KEYS, "optional", "measure", "require"} for key in ("json", "free_json")},
+    **{"number": {*_SCORE_KEYS, "measure", "require"}, "expected": {*_SCORE_KEYS, "answers"}},
     **{"two_way": _CHOICE_KEYS, "four_way": _CHOICE_KEYS},
     "network": {*_COMMON_KEYS, "scale", "sigmoid", "better", "network"},
 }
@@ -156,14 +157,33 @@ def _of_sub_scores(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
             _refuse(pack, f"questions.{key}.scores", "name what is scored, one name a number of the answer")
         if len(question.scores) > 1 and pack.replies in ("expected", "number"):
             _refuse(pack, f"questions.{key}.scores", f"one name, where replies are {pack.replies}")
+    sub_scores = {name: None for question in pack.questions.values() for name in question.scores}
+    for name, measured in manifest.measure.items():
+        _require_known(pack, f"measure.{name}", measured, MEASURES)
+        if name in {*sub_scores, *spec.aspects, OVERALL}:
+            _refuse(pack, f"measure.{name}", "is the name of another score; choose one of its own")
+    for name in manifest.require:
+        _require_known(pack, "require", name, {*sub_scores, *manifest.measure})
+    if manifest.require and not (overall or OVERALL in spec.aspects):
+        _refuse(pack, "require", f"makes {OVERALL} 0, and there is none: add combine: {{{OVERALL}: geometric_mean}}")
     of_scores = Rubric(scale, {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects}, overall)
-    spec = replace(spec, aspects=(*spec.aspects, *([OVERALL] if overall else [])), intervals=expected)
+    spec = replace(spec, intervals=expected, grades=lambda options: tuple(manifest.measure))
     if not expected:
-        return replace(spec, build=lambda options, wording, setting: rubric.judge(of_scores, wording))
+        return rubric.with_rubric(
+            spec,
+            of_scores,
+            lambda narrowed: (
+                lambda options, wording, setting: with_requirements(rubric.judge(narrowed, wording), wording)
+            ),
+        )
     if not manifest.answers and scale.high - scale.low > _MOST_NUMBERS:
         _refuse(pack, "answers", f"name them, where the scale has more than {_MOST_NUMBERS} steps")
     answers = manifest.answers or {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
-    return replace(spec, build=lambda options, wording, setting: rubric.expected_judge(of_scores, wording, answers))
+    return rubric.with_rubric(
+        spec,
+        of_scores,
+        lambda narrowed: lambda options, wording, setting: rubric.expected_judge(narrowed, wording, answers),
+    )
 
 
 def _of_contests(spec: JudgeSpec) -> JudgeSpec:

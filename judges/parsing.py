@@ -130,6 +130,16 @@ def object_schema(properties: Mapping[str, Any], required: Iterable[str] | None 
     }
 
 
+def text_schema(longest: int) -> dict[str, Any]:
+    """JSON schema of a text that is not empty."""
+    return {"type": "string", "minLength": 1, "maxLength": longest}
+
+
+def list_schema(item: Mapping[str, Any], min_items: int = 0, max_items: int = 8) -> dict[str, Any]:
+    """JSON schema of a list."""
+    return {"type": "array", "items": item, "minItems": min_items, "maxItems": max_items}
+
+
 def parse_scores(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> Parsed:
     """Read the scores of a reply that was asked to be like `{"score": [7, 8], "reasoning": "..."}`.
 

@@ -25,7 +25,8 @@ class Status(StrEnum):
     `not_applicable`: the sample lacks what the judge asks about, or is of a kind it does not know; no statistic sees
     it. `no_image`: the generator made no image, or a file that nobody can read, so there is nothing to judge.
     `guessed`: in a replay, a reply that could not be read and for which those who recorded it made up a number.
-    `missing`: a replay holds no verdict of the sample.
+    `missing`: a replay holds no verdict of the sample. `not_asked`: of a question that was left out, as nobody wanted
+    its answer or it could change nothing; no verdict has it, and it is no failure.
     """
 
     OK = "ok"
@@ -38,6 +39,7 @@ class Status(StrEnum):
     NO_IMAGE = "no_image"
     GUESSED = "guessed"
     MISSING = "missing"
+    NOT_ASKED = "not_asked"
 
     @property
     def usable(self) -> bool:

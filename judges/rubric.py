@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
 from vieval_plugin.judges.parsing import reply_schema
 from vieval_plugin.judges.protocol import (
@@ -21,16 +22,22 @@ from vieval_plugin.judges.protocol import (
     Message,
     Program,
     Sample,
+    Status,
+    Step,
     Verdict,
     worst,
 )
-from vieval_plugin.judges.structured_chat import ScoreAsk, ask_scores
+from vieval_plugin.judges.spec import Build, JudgeSpec
+from vieval_plugin.judges.structured_chat import ScoreAsk, StructuredChatOutcome, ask_scores
 from vieval_plugin.prompts.pack import Pack, PackQuestion
 from vieval_plugin.prompts.scale import Combination, Scale
 
 OVERALL = "O"
 UNLIKELY = "the answers asked for are not likely"
 """The finding of a reply that hardly ever begins with an answer asked for: of a model that thinks first, for example."""
+LEFT_OUT, CHANGES_NOTHING = "left out by aspects", "left out by lazy, as O does not depend on it"
+"""The reasons of questions that are not asked."""
+_ZERO_DECIDES = ("min", "product", "geometric_mean")
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,30 @@ class Rubric:
     combine: Mapping[str, Combination]
     #: Combination of the other aspects to O, where O is not asked about.
     overall: Combination | None = None
+    #: Aspects that could be asked about and are not.
+    left_out: tuple[str, ...] = ()
+    #: One aspect is asked about after another, and no more once O is 0, or cannot be had, whatever the answer.
+    lazy: bool = False
+
+    @property
+    def aspects(self) -> tuple[str, ...]:
+        """The aspects that it rates; not those that are asked about only where O depends on them."""
+        return (*list(self.combine)[: 1 if self.lazy else None], *([OVERALL] if self.overall else []))
+
+    def narrowed(self, aspects: Sequence[str], lazy: bool) -> Rubric:
+        """The rubric of a judge that asks about some aspects only, or lazily; VievalError for one it does not ask about."""
+        if unknown := sorted(set(aspects) - set(self.combine)):
+            raise VievalError(f"aspects: no question is about {unknown[0]}, but about {', '.join(self.combine)}")
+        combine = {aspect: how for aspect, how in self.combine.items() if aspect in aspects or not aspects}
+        left_out = tuple(aspect for aspect in self.combine if aspect not in combine)
+        overall = None if left_out else self.overall
+        lazy = lazy and overall in _ZERO_DECIDES
+        return replace(self, combine=combine, overall=overall, left_out=left_out, lazy=lazy)
+
+    @property
+    def rounds(self) -> list[list[str]]:
+        """The aspects that are asked about at once, round by round."""
+        return [[aspect] for aspect in self.combine] if self.lazy else [list(self.combine)]
 
     def scores(self, sub_scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
         """Scores in [0, 1] by aspect; an aspect without sub-scores is absent, and O needs all others.
@@ -67,9 +98,15 @@ class Rubric:
 
     def with_overall(self, scores: dict[str, float]) -> dict[str, float]:
         """Scores with O, where it is combined and all that it needs are there."""
-        if self.overall and scores.keys() == self.combine.keys():
+        if self.overall and (scores.keys() == self.combine.keys() or (self.lazy and 0.0 in scores.values())):
             return {**scores, OVERALL: _COMBINE[self.overall](list(scores.values()))}
         return scores
+
+    def unasked(self, aspects: Collection[str]) -> list[Step]:
+        """The steps of questions that were not asked, where those about these aspects were."""
+        unneeded = [aspect for aspect in self.combine if aspect not in aspects]
+        reasons = {**dict.fromkeys(self.left_out, LEFT_OUT), **dict.fromkeys(unneeded, CHANGES_NOTHING)}
+        return [Step((aspect,), Status.NOT_ASKED, reason=reason) for aspect, reason in reasons.items()]
 
 
 def _geometric_mean(values: Sequence[float]) -> float:
@@ -84,6 +121,21 @@ _COMBINE: Mapping[Combination, Callable[[Sequence[float]], float]] = {
     "product": math.prod,
     "geometric_mean": _geometric_mean,
 }
+
+
+def with_rubric(spec: JudgeSpec, rubric: Rubric, build: Callable[[Rubric], Build]) -> JudgeSpec:
+    """The description of a judge that asks as a rubric has it, and can be narrowed to some of its questions."""
+    fewest_calls, most_calls = len(rubric.rounds[0]), len(rubric.combine)
+    calls = str(most_calls) if fewest_calls == most_calls else f"{fewest_calls} to {most_calls}"
+    return replace(
+        spec,
+        aspects=rubric.aspects,
+        build=build(rubric),
+        calls=lambda options, setting: calls,
+        rounds=lambda options, setting: 3 if spec.intervals else len(rubric.rounds),
+        # of an interval nobody knows that it is 0
+        narrowed=lambda aspects, lazy: with_rubric(spec, rubric.narrowed(aspects, lazy and not spec.intervals), build),
+    )
 
 
 def question_key(pack: Pack, aspect: str, kind: str) -> str:
@@ -102,21 +154,27 @@ def judge(rubric: Rubric, pack: Pack, examples: Mapping[str, OneShotExample] | N
     """The judge that asks about every aspect at once, and again where a reply cannot be read.
 
     A question is asked again up to `pack.reminders` times. Scores are in [0, 1]; an aspect whose replies could not be
-    read is absent. `examples` are shown with the questions of their names.
+    read is absent. `examples` are shown with the questions of their names. A lazy rubric's questions are asked one
+    after another.
     """
 
     def program(sample: Sample) -> Program:
-        keys = {aspect: question_key(pack, aspect, sample.kind) for aspect in rubric.combine}
-        asks = [
-            _score_ask(rubric, pack, key, aspect, sample, (examples or {}).get(key)) for aspect, key in keys.items()
-        ]
-        answers = yield from ask_scores(asks, pack)
-        final = dict(zip(keys, (answer.final for answer in answers), strict=True))
-        scores = rubric.scores({aspect: step.scores for aspect, step in final.items() if step.status.usable})
+        outcomes: dict[str, StructuredChatOutcome[tuple[float, ...]]] = {}
+        for aspects in rubric.rounds:
+            keys = {aspect: question_key(pack, aspect, sample.kind) for aspect in aspects}
+            asks = [
+                _score_ask(rubric, pack, key, aspect, sample, (examples or {}).get(key)) for aspect, key in keys.items()
+            ]
+            outcomes |= zip(aspects, (yield from ask_scores(asks, pack)), strict=True)
+            final = {aspect: outcome.final for aspect, outcome in outcomes.items()}
+            scores = rubric.scores({aspect: step.scores for aspect, step in final.items() if step.status.usable})
+            if rubric.lazy and (OVERALL in scores or len(scores) < len(final)):
+                break
         read = [(aspect, step.reason) for aspect, step in final.items() if step.status.usable and step.reason]
         rationale = "\n".join(f"{aspect}: {reason}" for aspect, reason in read)
-        trace = tuple(step for answer in answers for step in answer.steps)
-        findings = tuple(finding for answer in answers for finding in answer.findings)
+        trace = (*(step for outcome in outcomes.values() for step in outcome.steps), *rubric.unasked(final))
+        findings = tuple(finding for outcome in outcomes.values() for finding in outcome.findings)
+        scores = {aspect: scores[aspect] for aspect in rubric.aspects if aspect in scores}
         return Verdict(scores, worst([s.status for s in final.values()]), rationale, trace, findings=findings)
 
     return program
@@ -164,7 +222,7 @@ def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> 
         return Verdict(
             {aspect: (low + highest[aspect]) / 2 for aspect, low in lowest.items()},
             worst([step.status for step in steps]),
-            trace=tuple(steps),
+            trace=(*steps, *rubric.unasked(questions)),
             bounds={aspect: (low, highest[aspect]) for aspect, low in lowest.items()},
             findings=(UNLIKELY,) * sum(map(unlikely, replies)),
         )

@@ -102,10 +102,19 @@ class JudgeSpec:
     training_benchmarks: str = ""
     #: Prompt pack that describes it, of a judge in one file.
     file: Pack | None = None
+    #: True for one whose scores are of the text that OCR reads, whose version is its provenance's.
+    reads_text: bool = False
+    #: Samples that it has scores for, in words, where it has none for others that are complete.
+    some_samples: str = ""
     #: True by (options, setting) where image tools may look at what models are shown, which is decoded once.
     uses_tools: Callable[[Any, str], bool] = lambda options, setting: False
+    #: The same judge by (aspects, lazy), which asks about these aspects only (about all for none), and with `lazy` not
+    #: what cannot change O any more; None where its aspects are no separate questions.
+    narrowed: Callable[[Sequence[str], bool], JudgeSpec] | None = None
     #: Calls of a model that a sample or a contest takes, in few words.
     calls: Callable[[Any, str], str] = lambda options, setting: "0"
+    #: Most questions of a sample by (options, setting) each of which depends on the answers to those before it.
+    rounds: Callable[[Any, str], int] = lambda options, setting: 1
     #: Words that belong to the paths of a trace.
     titles: Callable[[Sequence[Step]], Mapping[Path, str]] = lambda trace: {}
     #: Training examples.

@@ -6,17 +6,19 @@ Source: Ku et al., VIEScore (ACL 2024). `SC = min(sub-scores)/10`, `PQ = min(sub
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import rubric
+from vieval_plugin.judges.conversation import turn_units
 from vieval_plugin.judges.protocol import Judge
 from vieval_plugin.judges.rubric import OneShotExample, Rubric
-from vieval_plugin.judges.spec import INPUTS, JudgeSpec, option, require_wording
+from vieval_plugin.judges.spec import INPUTS, Export, JudgeSpec, option, require_wording
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.prompts.scale import Scale
 
-PLAIN, ONE_SHOT = "0shot", "1shot"
+PLAIN, ONE_SHOT, PQ_INPUTS = "0shot", "1shot", "pq_inputs"
 RUBRIC = Rubric(Scale("linear", 0.0, 10.0), {"SC": "min", "PQ": "min"}, "geometric_mean")
 
 
@@ -29,33 +31,54 @@ class VIEScoreOptions:
     examples: Mapping[str, OneShotExample] = option(
         {}, "one-shot examples by question: PQ, SC_tig, SC_tie, ... (images, scores, reasoning)"
     )
+    aspects: tuple[str, ...] = option((), "ask only about these, as [SC]; O needs both (default: SC and PQ)")
+    pq_inputs: bool = option(False, "show the conditions with the question about PQ, as the setting pq_inputs does")
 
 
-def build(options: VIEScoreOptions, wording: Pack, setting: str = PLAIN) -> Judge:
-    """VIEScore with a prompt pack, in the setting `0shot` or `1shot`, as `rubric.judge` asks.
+def build(options: VIEScoreOptions, wording: Pack, setting: str = PLAIN, of_scores: Rubric = RUBRIC) -> Judge:
+    """VIEScore with a prompt pack, in the setting `0shot`, `1shot` or `pq_inputs`, as `rubric.judge` asks.
 
     Raises:
-        VievalError: `1shot`, and a question of the pack has no example in the options.
+        VievalError: `1shot`, and a question of the pack has no example in the options; or the pack does not word what is
+            asked for.
     """
     require_wording(SPEC, wording, setting)
+    wording = _with_inputs(wording, options.pq_inputs or setting == PQ_INPUTS)
     examples = dict(options.examples) if setting == ONE_SHOT else {}
-    if setting == ONE_SHOT and (missing := [key for key in wording.questions if key not in examples]):
+    questions = [key for key in wording.questions if key.partition("_")[0] in of_scores.combine]
+    if setting == ONE_SHOT and (missing := [key for key in questions if key not in examples]):
         raise VievalError(
             f"the setting {ONE_SHOT} needs an example image and its scores from you for each question ({', '.join(missing)} "
             f"missing); set judges.{SPEC.name}.examples in the file that VIEVAL_CONFIG names (`vieval config` writes one)"
         )
-    return rubric.judge(RUBRIC, wording, examples)
+    return rubric.judge(of_scores, wording, examples)
 
 
-SPEC = JudgeSpec(
-    name="viescore",
-    title="VIEScore",
-    aspects=("SC", "PQ", "O"),
-    method="sub-scores from 0 to 10 by a rubric",
-    needs=INPUTS,
-    options=VIEScoreOptions,
-    build=build,
-    settings=(PLAIN, ONE_SHOT),
-    pack=lambda options, setting: options.pack_1shot if setting == ONE_SHOT else options.pack,
-    calls=lambda options, setting: "2",
+def _with_inputs(wording: Pack, shown: bool) -> Pack:
+    """The pack with its question about PQ for each kind: with the images that the question about SC has, where shown."""
+    questions = dict(wording.questions)
+    question = questions.pop(PQ_INPUTS, None)
+    if shown and question is None:
+        raise VievalError(f"prompt pack {wording.name} does not word {PQ_INPUTS!r} (judges.{SPEC.name}.pq_inputs)")
+    if shown and question is not None:
+        kinds = (kind for kind in INPUTS if f"SC_{kind}" in questions)
+        questions |= {f"PQ_{kind}": replace(question, images=questions[f"SC_{kind}"].images) for kind in kinds}
+    return replace(wording, questions=questions)
+
+
+SPEC = rubric.with_rubric(
+    JudgeSpec(
+        name="viescore",
+        title="VIEScore",
+        aspects=RUBRIC.aspects,
+        method="sub-scores from 0 to 10 by a rubric",
+        needs=INPUTS,
+        options=VIEScoreOptions,
+        build=build,
+        settings=(PLAIN, ONE_SHOT, PQ_INPUTS),
+        pack=lambda options, setting: options.pack_1shot if setting == ONE_SHOT else options.pack,
+        export=Export(turn_units),
+    ),
+    RUBRIC,
+    lambda of_scores: partial(build, of_scores=of_scores),
 )

@@ -16,6 +16,7 @@ from vieval_plugin.judges.protocol import (
     Judge,
     Likelihood,
     Message,
+    Path,
     Probabilities,
     Program,
     Reply,
@@ -62,7 +63,7 @@ def build(options: VQAScoreOptions, wording: Pack, setting: str = "") -> Judge:
             Likelihood((Message("user", (image, question_text)),), continuations, (role,), options.definition)
             for role, image in views
         ]
-        steps = tuple(_read(reply, role) for reply, (role, _) in zip(replies, views, strict=True))
+        steps = tuple(step_of(reply, (role,)) for reply, (role, _) in zip(replies, views, strict=True))
         intervals = [step.bounds for step in steps if step.bounds is not None]
         if len(intervals) < len(steps):
             return Verdict({}, worst([step.status for step in steps]), trace=steps)
@@ -82,15 +83,15 @@ def variants(answer: str) -> tuple[str, ...]:
     return (*cases, *(f" {case}" for case in cases))
 
 
-def _read(reply: Reply, role: str) -> Step:
+def step_of(reply: Reply, path: Path) -> Step:
     """A step whose bounds are the lowest and highest P(answer) can be."""
     if isinstance(reply, Failure):
-        return Step((role,), reply.status, reason=reply.reason)
+        return Step(path, reply.status, reason=reply.reason)
     if not isinstance(reply, Probabilities):
-        return Step((role,), Status.API_ERROR, reason=f"probabilities were asked for, {type(reply).__name__} came")
+        return Step(path, Status.API_ERROR, reason=f"probabilities were asked for, {type(reply).__name__} came")
     low, high = _summed(reply.low), _summed(reply.high)
     answer = f"{low:.6f}" if low == high else f"{low:.6f} to {high:.6f}"
-    return Step((role,), Status.OK, answer=answer, bounds=(low, high))
+    return Step(path, Status.OK, answer=answer, bounds=(low, high))
 
 
 def _summed(probabilities: Sequence[float]) -> float:
@@ -107,6 +108,7 @@ SPEC = JudgeSpec(
     build=build,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "1",
+    rounds=lambda options, setting: 2,
     setting_labels=lambda options, setting: (options.definition,),
     intervals=True,
 )

@@ -11,7 +11,7 @@ from vieval_plugin.errors import VievalError
 EXTRAS = {
     "aiohttp": "http",
     "av": "video",
-    "cv2": "tools",
+    "cv2": "text",
     "datasets": "hub",
     "duckdb": "filter",
     "lmms_eval": "lmms-eval",
@@ -20,7 +20,7 @@ EXTRAS = {
     "pyarrow": "tables",
     "pywt": "train",
     "ray": "ray",
-    "rapidocr": "tools",
+    "rapidocr": "text",
     "skimage": "metrics",
     "sklearn": "train",
     "torch": "tools",

@@ -101,6 +101,7 @@ class Settings:
     retry_after: bool = True  # whether that 429 says when to come back
     slow_start: float = 0.0  # seconds after the start in which everything but /stats answers 503
     schema_support: Literal["enforced", "rejected", "ignored"] = "enforced"
+    cached_share: float = 0.0  # share of a question's tokens that it says it had in its cache
     hide_yes: bool = False  # leave every spelling of Yes out of the logprobs
     seed: int = 0
     fault_share: float = 0.0  # share of attempts that meet a fault of `fault_mix` ...
@@ -262,7 +263,12 @@ def completion(settings: Settings, request: dict[str, Any], prompt: Prompt) -> d
             "finish_reason": "length" if len(text) > limit else "stop",
             "logprobs": {"content": [{**tokens[0], "top_logprobs": tokens[:top]}], "refusal": None} if tokens else None,
         }],
-        "usage": {"prompt_tokens": used[0], "completion_tokens": used[1], "total_tokens": sum(used)},
+        "usage": {
+            "prompt_tokens": used[0],
+            "completion_tokens": used[1],
+            "total_tokens": sum(used),
+            "prompt_tokens_details": {"cached_tokens": int(settings.cached_share * used[0])},
+        },
     }  # fmt: skip
 
 
@@ -291,11 +297,18 @@ class _Tally:
     statuses: Counter[str] = field(default_factory=Counter)  # "none" for no answer at all
     faults: Counter[str] = field(default_factory=Counter)
     attempts: Counter[bytes] = field(default_factory=Counter)
+    tokens: Counter[str] = field(default_factory=Counter)
 
     def report(self) -> dict[str, Any]:
         report = {key: getattr(self, key) for key in ("in_flight", "max_in_flight", "working", "max_working")}
         counts = {"statuses": dict(self.statuses), "faults": dict(self.faults)}
-        return {"requests": sum(self.statuses.values()), **counts, "distinct_prompts": len(self.attempts), **report}
+        return {
+            "tokens": dict(self.tokens),
+            "requests": sum(self.statuses.values()),
+            **counts,
+            "distinct_prompts": len(self.attempts),
+            **report,
+        }
 
 
 class FakeServer:
@@ -323,7 +336,7 @@ class FakeServer:
         """Start counting anew: numbers and attempts too, so that the same requests meet the same faults again."""
         now = self._tally
         now.max_in_flight, now.max_working, now.number = now.in_flight, now.working, 0
-        now.statuses, now.faults, now.attempts = Counter(), Counter(), Counter()
+        now.statuses, now.faults, now.attempts, now.tokens = Counter(), Counter(), Counter(), Counter()
 
     def die(self, seconds: float) -> None:
         """Drop all connections and stop listening; be back on the same port after so many seconds."""
@@ -352,6 +365,7 @@ class FakeServer:
             web.get("/health", self._health),
             web.get("/stats", self._stats),
             web.post("/stats/reset", self._stats),
+            *self.further_routes(),
         ])  # fmt: skip
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
         await self._runner.setup()
@@ -362,6 +376,10 @@ class FakeServer:
             self._death.cancel()
         self._drop_connections()  # hanging requests would hold the shutdown up
         await self._runner.cleanup()
+
+    def further_routes(self) -> list[web.RouteDef]:
+        """What a server answers beyond calls."""
+        return []
 
     async def _listen(self, listening: socket.socket) -> None:
         self._site = web.SockSite(self._runner, listening, backlog=1024)
@@ -448,6 +466,7 @@ class FakeServer:
             reply = completion(settings, request, prompt)
         except Rejected as error:
             return _error(str(error))
+        tally.tokens.update({name: reply["usage"][f"{name}_tokens"] for name in ("prompt", "completion")})
         await self._slots.acquire()
         tally.working += 1
         tally.max_working = max(tally.max_working, tally.working)

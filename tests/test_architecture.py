@@ -17,7 +17,7 @@ LAYERS = (  # from below; docs/explanation/architecture.md says why in this orde
     *({"config"}, {"backends"}, {"generation"}, {"run"}),
     *({"meta_evaluation"}, {"benchmarks"}, {"tasks"}, {"importers"}),
     *({"results"}, {"published"}, {"report"}, {"audit"}, {"card"}, {"leaderboard"}, {"labelling"}, {"training"}),
-    *({"api"}, {"rewards"}, {"serve"}, {"hosts"}, {"cli"}),
+    *({"api"}, {"rewards"}, {"serve"}, {"hosts"}, {"cli"}, {"testing"}),
 )
 RESOURCES = {"prompt_templates", "task_configs"}
 

@@ -1,4 +1,6 @@
-"""The one error of this package that is meant for a user's eyes, and advice that such errors end with."""
+"""The one error of this package that is meant for a user's eyes, advice that such errors end with, and exit codes."""
+
+from enum import IntEnum
 
 PROJECT = "https://github.com/vieval/vieval"
 """Address of the project, with its documentation."""
@@ -8,6 +10,23 @@ UPGRADE = f"get the newest version from {PROJECT}"
 
 class VievalError(Exception):
     """Something the user can put right; the message is one line that names the file or option and what to do."""
+
+
+class ExitCode(IntEnum):
+    """Exit codes of all commands; what a signal ends has 128 and the signal's number."""
+
+    #: The command did what it was asked for; of a gate: the first generator is not worse.
+    FINE = 0
+    #: An error in one line, or a finding that needs your eyes, such as calls that failed.
+    ERROR = 1
+    #: The command line is wrong.
+    USAGE = 2
+    #: The first generator is worse by more than the margin, or it fails more often.
+    WORSE = 3
+    #: The data cannot tell.
+    UNDECIDED = 4
+    #: The judge is not the judge of the anchor any more, so nothing is said of your images.
+    JUDGE_DRIFTED = 5
 
 
 def docs_url(page: str) -> str:

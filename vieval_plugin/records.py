@@ -58,6 +58,8 @@ class Provenance:
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
     #: Name that the user gave the run.
     label: str = ""
+    #: Name of a calibrated score, and hash of the calibration's file; empty where there is none.
+    calibration: tuple[str, ...] = ()
 
     @property
     def setting(self) -> str:

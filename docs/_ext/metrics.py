@@ -39,7 +39,7 @@ TIES = r"(four_way|three_way|decisive)"
 FAMILIES = (
     Family(
         "Agreement by image model",
-        r"[A-Z]+_fisher",
+        r"\w+_fisher",
         "Spearman's rho between the judge's scores and the annotators' mean ratings of each image model, averaged over the "
         "*M* image models, and then over parts, by Fisher's transformation.",
         "from -1 to 1",
@@ -48,17 +48,17 @@ FAMILIES = (
     ),
     Family(
         "Agreement as the papers average it",
-        r"[A-Z]+_paper",
+        r"\w+_paper",
         "The same correlations, rounded to four decimals, as the published code averages them. Compare it with printed "
         "tables only: without the inverse transformation it is pulled towards 0.",
         "from -1 to 1",
         r"\tanh\left(\frac{1}{M}\sum_{m=1}^{M} r_m\right)",
         correlation.paper_mean,
     ),
-    Family("Number of samples", r"[A-Z]+_count|scored_count", "How many samples have a score.", "0 or more"),
+    Family("Number of samples", r"\w+_count", "How many samples have a score.", "0 or more"),
     Family(
         "Consistency",
-        r"[A-Z]+_consistency",
+        r"\w+_consistency",
         "Krippendorff's alpha of repeated verdicts on the same samples, each repetition taken as a rater, where a task "
         "judges each sample several times.",
         "up to 1; 0 is chance",
@@ -67,7 +67,7 @@ FAMILIES = (
     ),
     Family(
         "Correlation over all samples",
-        r"([A-Z]+_)?(pearson|spearman|kendall)_value",
+        r"((?!\w*manual)\w+_)?(pearson|spearman|kendall)_value",
         "Correlation between the judge's scores and the mean ratings of all samples of a part; `kendall` is tau-b.",
         "from -1 to 1",
         "",

@@ -19,6 +19,7 @@ from vieval_plugin.run import plan
 from vieval_plugin.serve import security
 
 ENVIRONMENT = {
+    "VIEVAL_GENERATOR_API_KEY": "the key of `vieval rank --generator-url`, for a server that makes images",
     config.FILE_VARIABLE: "the options file, for every command and for harnesses; `--config` goes before it",
     config.DATA_VARIABLE: "the folder of prepared benchmarks; it goes before `data` in the options file",
     judge_registry.FOLDER_VARIABLE: "a folder of files that describe judges of your own",

@@ -170,6 +170,7 @@ SPEC = JudgeSpec(
     build=build,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "1",
+    rounds=lambda options, setting: 3,
     setting_labels=lambda options, setting: (options.mode,),
     intervals=True,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval import plan, react
 from vieval_plugin.judges.cigeval.questions import IMPROVEMENTS, CIGEvalOptions, Setup
@@ -38,7 +38,7 @@ def build(options: CIGEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     require_wording(SPEC, wording, REACT if setting == REACT else PLAIN)
     _require_known(options, wording)
     used = _offered(options, setting)
-    tools.require(used)
+    tools.require(used, f"{install_advice('tools')}, or do without it (`vieval config` has the option `removed`)")
     setup = Setup(wording, options, used)
     return react.judge(setup) if setting == REACT else plan.judge(setup)
 
@@ -110,6 +110,7 @@ SPEC = JudgeSpec(
     pack=lambda options, setting: options.pack,
     uses_tools=lambda options, setting: bool(_offered(options, setting)),
     calls=lambda options, setting: "2 to 4" if setting != REACT else "2 or more",
+    rounds=lambda options, setting: 2,
     setting_labels=lambda options, setting: (setting, *sorted(options.improvements)),
     stepwise=True,
     export=Export(units, human_aspect="SC"),

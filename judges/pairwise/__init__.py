@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, JudgeOfContests
-from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
+from vieval_plugin.judges.conversation import turn_units
 from vieval_plugin.judges.expected_value import by_answer, spellings, unlikely
 from vieval_plugin.judges.pairwise.question import LETTERS, Form, message, presentation_order
 from vieval_plugin.judges.pairwise.reading import reader, schema
@@ -23,12 +24,10 @@ from vieval_plugin.judges.protocol import (
     Choice,
     Failure,
     Likelihood,
-    Message,
     Path,
     Probabilities,
     Program,
     Reply,
-    SampleId,
     Status,
     Step,
     Verdict,
@@ -198,16 +197,6 @@ def titles(trace: Sequence[Step]) -> Mapping[Path, str]:
     return {(FORWARD,): "candidates in order", (REVERSE,): "last candidate first"} if trace else {}
 
 
-def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUnit]:
-    """An example of one turn for each order that was read; of answers that could not be read, none."""
-    training_units = []
-    for path, (chat, answer) in final_chats(exchanges).items():
-        messages = (*chat.messages, Message("assistant", (answer,)))
-        example = TrainingExample(f"{identity}/{'/'.join(path)}", "contest", messages, (len(messages) - 1,))
-        training_units.append(TrainingUnit("contest", "contest", None, (example,)))
-    return training_units
-
-
 def _labels(options: PairwiseOptions, setting: str) -> tuple[str, ...]:
     answer_format = options.answers if options.mode == "answer" else options.mode
     return (answer_format,) if options.orders == "both" else (answer_format, f"{FORWARD} only")
@@ -230,5 +219,5 @@ SPEC = JudgeSpec(
     setting_labels=_labels,
     rates="contest",
     titles=titles,
-    export=Export(units),
+    export=Export(partial(turn_units, kind="contest")),
 )

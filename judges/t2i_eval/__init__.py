@@ -31,9 +31,10 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.spec import EVERY_KIND, Export, JudgeSpec, Needs, require_wording
-from vieval_plugin.judges.structured_chat import ChatRequest, ScoreAsk, ask_all, ask_scores
+from vieval_plugin.judges.stages import Notes, ask_one
+from vieval_plugin.judges.structured_chat import ScoreAsk, ask_scores
 from vieval_plugin.judges.t2i_eval import framework, individual, schemas
-from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Ablation, Asker, Notes, T2IEvalOptions
+from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Ablation, Asker, T2IEvalOptions
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
 from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Question, Result, folded, path_of, violations
 from vieval_plugin.prompts.pack import Pack
@@ -66,7 +67,7 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     ablation = cast(Ablation, setting)
 
     def program(sample: Sample) -> Program:
-        asker, notes = Asker(wording, options, ablation, sample), Notes()
+        asker, notes = Asker(wording, sample, options.backbones, options, ablation), Notes()
         captions = options.mode == "individual" and ablation != "no_captioning"
         key = "extraction_with_captions" if captions else "extraction"
         extraction = yield from extract(asker, key, captions, notes)
@@ -155,12 +156,10 @@ def extract(
     chat = asker.chat(key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072)
     markdown = asker.wording.replies == "markdown"
     schema = None if markdown else schemas.extraction(captions)
-    [answer] = yield from ask_all([ChatRequest(chat, lambda text: read_extraction(text, schema))], asker.wording)
-    notes.trace += answer.steps
-    if answer.value is None:
-        return notes.add_failure(answer.final)
-    notes.findings += [f"structure: {violation}" for violation in violations(answer.value)]
-    return answer.value
+    extraction = yield from ask_one(chat, lambda text: read_extraction(text, schema), asker.wording, notes)
+    if isinstance(extraction, Extraction):
+        notes.findings += [f"structure: {violation}" for violation in violations(extraction)]
+    return extraction
 
 
 def _general(asker: Asker) -> Extraction:
@@ -272,6 +271,7 @@ SPEC = JudgeSpec(
     settings=ABLATIONS,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "3" if options.mode == "framework" else "about 33",
+    rounds=lambda options, setting: (3 if options.mode == "framework" else 8) + options.explanation_quality,
     setting_labels=lambda options, setting: (options.mode, *((setting,) if setting != PLAIN else ())),
     dimensions=KINDS,
     grades=lambda options: (OVERALL, QUESTIONS) if options.explanation_quality else (),

@@ -1,6 +1,4 @@
-"""Common needs of every step of T2I-Eval: the options, a sample, and how a question of the pack becomes a chat about
-it.
-"""
+"""Common needs of every step of T2I-Eval: the options, a sample, and conversations about its questions."""
 
 from __future__ import annotations
 
@@ -8,14 +6,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.judges.protocol import FAILED_CALLS, Ask, Chat, Message, Path, Reply, Sample, Status, Step
+from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply
 from vieval_plugin.judges.spec import option
+from vieval_plugin.judges.stages import REPEATED, Notes, StageAsker
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
-from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, read_fields
+from vieval_plugin.judges.t2i_eval.reading import read_fields
 from vieval_plugin.judges.t2i_eval.structure import Fields
-from vieval_plugin.prompts.pack import Pack
 
-UNANSWERED, UNREADABLE, REFUSED = "question without an answer", "unreadable answer", "refused to extract"
+UNANSWERED = "question without an answer"
 
 Mode: TypeAlias = Literal["individual", "framework"]
 Ablation: TypeAlias = Literal["full", "no_extraction", "no_captioning", "no_answering", "merged"]
@@ -41,63 +39,22 @@ class T2IEvalOptions:
 
 
 @dataclass(frozen=True)
-class Asker:
+class Asker(StageAsker):
     """Sample under one pack, set of options and ablation."""
 
-    #: Prompt pack.
-    wording: Pack
     #: Options of the judge.
     options: T2IEvalOptions
     #: Variant of the paper.
     ablation: Ablation
-    #: The sample.
-    sample: Sample
-
-    def chat(
-        self,
-        key: str,
-        step: Stage,
-        path: Path,
-        schema: Mapping[str, Any],
-        variables: Mapping[str, Any],
-        max_tokens: int,
-        history: tuple[Message, ...] = (),
-    ) -> Chat:
-        """The next turn of a conversation, or its first: the images of the pack's question, then its text."""
-        question = self.wording.questions[key]
-        images = [self.sample.images[role] for role in question.images if self._shows(role)]
-        message = Message("user", (*images, self.wording.render(question.template, variables)))
-        enforced = schema if self.wording.replies == "json" else None
-        backbone = self.options.backbones.get(step, "judge")
-        return Chat((*history, message), path, enforced, max_tokens, backbone, stop_repeating=True)
 
     @property
     def with_reference(self) -> bool:
         """Return whether a reference image stands beside questions of appearance."""
-        return self._shows("reference")
+        return self.shows("reference")
 
-    def _shows(self, role: str) -> bool:
-        return role in self.sample.images and (role != "reference" or self.options.reference)
-
-
-@dataclass
-class Notes:
-    """Notes that a program takes on its way."""
-
-    #: Steps.
-    trace: list[Step] = field(default_factory=list)
-    #: What is counted.
-    findings: list[str] = field(default_factory=list)
-
-    def add_failure(self, final: Step) -> Status:
-        """Take down in which way an answer was no use, unless its call failed; returns its status.
-
-        The words are ours: a refusal's reason is the server's, and would be counted by itself.
-        """
-        if final.status not in FAILED_CALLS:
-            causes = (cause for cause in (MISSING, REPEATED) if final.reason.partition(":")[0] == cause)
-            self.findings.append(next(causes, REFUSED if final.status is Status.REFUSAL else UNREADABLE))
-        return final.status
+    def shows(self, role: str) -> bool:
+        """Return whether an image is shown; a reference only where the options ask for it."""
+        return super().shows(role) and (role != "reference" or self.options.reference)
 
 
 @dataclass(frozen=True)

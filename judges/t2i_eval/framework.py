@@ -7,14 +7,15 @@ was extracted; the evaluation compares them.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from functools import partial
 from typing import Any
 
 from vieval_plugin.judges.parsing import read_answer
 from vieval_plugin.judges.protocol import Ask, Chat, Reply, Status
-from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
+from vieval_plugin.judges.stages import Notes, ask_one, read_as
 from vieval_plugin.judges.t2i_eval import schemas
-from vieval_plugin.judges.t2i_eval.asker import Asker, Notes
-from vieval_plugin.judges.t2i_eval.reading import REPEATED, fields_of, repeats
+from vieval_plugin.judges.t2i_eval.asker import Asker
+from vieval_plugin.judges.t2i_eval.reading import fields_of
 from vieval_plugin.judges.t2i_eval.structure import (
     KINDS,
     Extraction,
@@ -84,18 +85,6 @@ def _ask(
     asker: Asker, chat: Chat, schema: schemas.Schema, notes: Notes
 ) -> Generator[list[Ask], list[Reply], Mapping[str, Any] | Status]:
     """The parts of an answer (`question_1`, `intrinsic`, `overall`), or the status of one that could not be read."""
-
-    def read(text: str) -> Read[Mapping[str, Any]]:
-        if repeats(text):
-            return Read(Status.PARSE_FAILURE, reason=REPEATED)
-        try:
-            parts, exact = read_answer(text, schema)
-        except ValueError as error:
-            return Read(Status.PARSE_FAILURE, reason=str(error))
-        return Read(Status.OK if exact else Status.REPAIRED, parts)
-
-    [answer] = yield from ask_all([ChatRequest(chat, read)], asker.wording)
-    notes.trace += answer.steps
-    if answer.value is None:
-        return notes.add_failure(answer.final)
-    return answer.value
+    return (
+        yield from ask_one(chat, lambda text: read_as(text, partial(read_answer, schema=schema)), asker.wording, notes)
+    )

@@ -10,8 +10,9 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from vieval_plugin.judges.protocol import Ask, Reply
+from vieval_plugin.judges.stages import Notes
 from vieval_plugin.judges.t2i_eval import schemas
-from vieval_plugin.judges.t2i_eval.asker import Asker, Notes, Stage, Thread, Turn, converse
+from vieval_plugin.judges.t2i_eval.asker import Asker, Stage, Thread, Turn, converse
 from vieval_plugin.judges.t2i_eval.structure import (
     KINDS,
     Extraction,

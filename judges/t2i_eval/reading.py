@@ -1,13 +1,10 @@
-"""Replies -> extractions, texts and scores: JSON in the asked shape, or the published Markdown layout.
-
-Two known ways in which small models fail are told apart: missing parts, endless repetition.
-"""
+"""Replies -> extractions, texts and scores: JSON in the asked shape, or the published Markdown layout."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -15,7 +12,7 @@ from markdown_it.token import Token
 
 from vieval_plugin.judges.json_repairs import number
 from vieval_plugin.judges.parsing import is_lead_in, read_answer, without_thinking
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.stages import MISSING, read_as
 from vieval_plugin.judges.structured_chat import Read
 from vieval_plugin.judges.t2i_eval.structure import (
     KINDS,
@@ -28,9 +25,6 @@ from vieval_plugin.judges.t2i_eval.structure import (
     Relation,
 )
 
-MISSING, REPEATED = "missing parts", "endless repetition"
-
-_REPEATS, _SPAN, _LONGEST_PERIOD = 5, 120, 400
 _SCALE = 10.0
 _KEYS = ("question", "answer", "explanation", "score")
 
@@ -92,37 +86,19 @@ def _item(headings: tuple[str, ...], line: str) -> Item:
     return Item(headings, "", line)
 
 
-def repeats(text: str) -> bool:
-    """Return whether a text ends in the same words over and over: at least five times and for 120 characters.
-
-    >>> repeats("It is a cat. " + "Its tail is red. " * 9)
-    True
-    """
-    tail = text.rstrip()
-    for period in range(1, min(_LONGEST_PERIOD, len(tail) // _REPEATS) + 1):
-        span = max(_SPAN, _REPEATS * period)
-        # the last turn may have been cut anywhere, which a comparison with itself moved by a period does not mind
-        if span <= len(tail) and tail[-span + period :] == tail[-span:-period] and tail[-period:].strip():
-            return True
-    return False
-
-
 def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extraction]:
     """The extraction of a reply, in JSON of the schema or, without one, in Markdown; whatever rules it breaks."""
-    if repeats(text):
-        return _unreadable(REPEATED)
-    try:
+
+    def parse(text: str) -> tuple[Extraction, bool]:
         extraction = (
             _from_json(read_answer(text, schema)[0]) if schema else _from_markdown(items(without_thinking(text)))
         )
-    except ValueError as error:
-        return _unreadable(str(error))
-    missing = [
-        name for name, part in (("entities", extraction.entities), ("questions", extraction.questions)) if not part
-    ]
-    if missing:
-        return _unreadable(f"{MISSING}: {' and '.join(missing)}")
-    return Read(Status.OK, extraction)
+        parts = (("entities", extraction.entities), ("questions", extraction.questions))
+        if missing := [name for name, part in parts if not part]:
+            raise ValueError(f"{MISSING}: {' and '.join(missing)}")
+        return extraction, True
+
+    return read_as(text, parse)
 
 
 def read_fields(text: str, schema: Mapping[str, Any], markdown: bool) -> Read[Fields]:
@@ -131,14 +107,13 @@ def read_fields(text: str, schema: Mapping[str, Any], markdown: bool) -> Read[Fi
     From JSON or, with `markdown`, from items `name: value` or, where one field is asked, from the whole reply. There, a
     score stands among the layout's own items alone.
     """
-    if repeats(text):
-        return _unreadable(REPEATED)
-    try:
-        texts, exact = _markdown_fields(text, schema["required"]) if markdown else read_answer(text, schema)
-    except ValueError as error:
-        return _unreadable(str(error))
-    read = fields_of(texts)
-    return Read(Status.OK if exact else Status.REPAIRED, read, () if read.score is None else (read.score,))
+
+    def parse(text: str) -> tuple[Fields, bool]:
+        values, exact = _markdown_fields(text, schema["required"]) if markdown else read_answer(text, schema)
+        return fields_of(values), exact
+
+    read = read_as(text, parse)
+    return replace(read, scores=(read.value.score,)) if read.value and read.value.score is not None else read
 
 
 def fields_of(values: Mapping[str, Any]) -> Fields:
@@ -175,10 +150,6 @@ def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
         elif entries:
             entries[-1] = (entries[-1][0], f"{entries[-1][1]}\n{item.value}")
     return {name: values for name in names if (values := {value for key, value in entries if key == name})}
-
-
-def _unreadable(reason: str) -> Read[Any]:
-    return Read(Status.PARSE_FAILURE, reason=reason)
 
 
 def _from_json(document: Mapping[str, Any]) -> Extraction:

@@ -5,27 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vieval_plugin.judges.parsing import object_schema
+from vieval_plugin.judges.parsing import list_schema, object_schema, text_schema
 from vieval_plugin.judges.t2i_eval.structure import KINDS, Question
 
 Schema = Mapping[str, Any]
-
-_MAX_ITEMS = 8
-
-
-def _text(longest: int) -> Schema:
-    return {"type": "string", "minLength": 1, "maxLength": longest}
 
 
 def _object(**properties: Schema) -> Schema:
     return object_schema(properties)
 
 
-def _list(item: Schema, min_items: int = 0, max_items: int = _MAX_ITEMS) -> Schema:
-    return {"type": "array", "items": item, "minItems": min_items, "maxItems": max_items}
-
-
-_NAME, _QUESTION, _PROSE = _text(50), _text(140), _text(600)
+_NAME, _QUESTION, _PROSE = text_schema(50), text_schema(140), text_schema(600)
 _SCORE: Schema = {"type": "number", "minimum": 0, "maximum": 10}
 
 ANSWER = _object(answer=_PROSE)
@@ -39,15 +29,15 @@ QUALITY = _object(reasoning=_PROSE, score={"type": "number", "minimum": 0, "maxi
 def extraction(captions: bool) -> Schema:
     """Entities with their attributes, each with its question inside it, and relations with theirs."""
     attribute = _object(name=_NAME, value=_NAME, question=_QUESTION)
-    caption = {"caption": _text(200)} if captions else {}
-    entity = _object(name=_NAME, **caption, appearance_question=_QUESTION, attributes=_list(attribute, 1))
-    relation = _object(entities=_list(_NAME, 1, 4), value=_NAME, question=_QUESTION)
-    return _object(entities=_list(entity, 1), relations=_list(relation))
+    caption = {"caption": text_schema(200)} if captions else {}
+    entity = _object(name=_NAME, **caption, appearance_question=_QUESTION, attributes=list_schema(attribute, 1))
+    relation = _object(entities=list_schema(_NAME, 1, 4), value=_NAME, question=_QUESTION)
+    return _object(entities=list_schema(entity, 1), relations=list_schema(relation))
 
 
 def answers(questions: Sequence[Question], captions: bool) -> Schema:
     """Schema of one answer a question, in the questions' order; appearance is scored at once."""
-    caption = {"caption": _text(600)} if captions else {}
+    caption = {"caption": text_schema(600)} if captions else {}
     by_question = {name: EXPLANATION_AND_SCORE if q.kind == "appearance" else ANSWER for name, q in numbered(questions)}
     return _object(**caption, **by_question)
 

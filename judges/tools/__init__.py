@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
-from vieval_plugin.errors import VievalError, install_advice
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Box, Failure, Image, Path, Reply, Status, Step, ToolResult, UseTool
 from vieval_plugin.prompts.pack import Pack
 
@@ -106,14 +106,11 @@ def planned() -> tuple[Tool, ...]:
     return tuple(tool for _, tool in sorted(registry().items()) if tool.use)
 
 
-def require(tools: Sequence[Tool]) -> None:
+def require(tools: Sequence[Tool], advice: str) -> None:
     """ToolMissing naming the first tool whose packages are not installed, and what to do about it."""
     for tool in tools:
         if missing := [package for package in tool.needs if importlib.util.find_spec(package) is None]:
-            raise ToolMissing(
-                f"the tool {tool.name} needs {' and '.join(missing)}; {install_advice('tools')}, "
-                "or do without it (`vieval config` has the option `removed`)"
-            )
+            raise ToolMissing(f"the tool {tool.name} needs {' and '.join(missing)}; {advice}")
 
 
 def use_tools(asks: Sequence[UseTool]) -> Generator[list[Ask], list[Reply], tuple[list[ToolResult], tuple[Step, ...]]]:

@@ -1,4 +1,4 @@
-"""Text in an image, read by RapidOCR, whose models come inside its package (see backends/image_tools/tools.py)."""
+"""Text in an image, read by RapidOCR, whose models come inside its package (see backends/image_tools/text_reader.py)."""
 
 from __future__ import annotations
 

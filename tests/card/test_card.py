@@ -10,7 +10,6 @@ from tests.card.stand_ins import answering, knowing, museum, published
 from tests.cli.test_rank_folders import by_brightness
 from tests.fake_server import FakeServer, Fault, named
 from vieval_plugin.benchmarks import registry
-from vieval_plugin.card.card import CardNumber
 from vieval_plugin.card.plan import draw_sample
 from vieval_plugin.card.read import read_card
 from vieval_plugin.published.judges import present, verdicts_of
@@ -96,15 +95,17 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
     assert {"card.html", "card.md", "card.json"} <= {path.name for path in out.iterdir()}
     [verdicts] = [out / file for file in entry.files if file.endswith(".jsonl")]
     vieval("report", verdicts, "--out", tmp_path / "report")
-    [of_report] = json.loads((tmp_path / "report" / "cells.json").read_text())
-    cells = {(row["task"], row["aspect"]): row for row in of_report["agreement"] if row["judge"] == "fake"}
-    shown = cells["all", entry.aspect]
-    assert entry.number == CardNumber(
-        shown["fisher"], shown["ci_low"], shown["ci_high"], shown["count"], entry.number.note
-    )
-    assert {part: number.value for part, number in entry.words.items()} == {
-        part: cells[part, entry.aspect]["fisher"] for part in entry.words
+    numbers = json.loads((tmp_path / "report" / "findings.json").read_text())["numbers"]
+    place = (entry.aspect, "spearman", "fake", None)
+    of_parts = {
+        row["part"]: [row[name] for name in ("value", "low", "high", "n")]
+        for row in numbers
+        if (row["aspect"], row["statistic"], row["system"], row["breakdown"]) == place
     }
+    number = entry.number
+    assert [number.value, number.low, number.high, number.n] == pytest.approx(of_parts["all"], abs=1e-5)
+    for part, number in entry.words.items():
+        assert number.value == pytest.approx(of_parts[part][0], abs=1e-5)
     # from results, without asking
     vieval("card", verdicts, "--out", tmp_path / "again")
     again = entries_of(tmp_path / "again")["imagenhub"]
@@ -239,7 +240,7 @@ def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(shared_d
     assert (entry.number, entry.ranks, entry.words) == (same.number, same.ranks, same.words)
     assert (entry.samples, entry.cells) == (400, 2)
     assert entry.references
-    assert shown.startswith("played is number ")
+    assert shown.startswith(f"played judges images about as well as {judge.title}.\nplayed is number ")
     vieval("compare", out, out, "--label", "a", "--label", "b")
 
 

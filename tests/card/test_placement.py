@@ -26,15 +26,14 @@ def test_p_against_the_published_is_adjusted_over_them_and_not_over_their_own_pa
     raw = []
     for judge in placed.published:
         two = [mine, *(run for run in published if run.label == judge.label)]
-        [headline] = imagenhub.report.tables("imagenhub", tuple(imagenhub.parts), two, OPTIONS).headlines[:1]
-        [pair] = compare_systems(headline.compared(OPTIONS), "imagenhub", OPTIONS).pairs
+        findings = imagenhub.report.findings("imagenhub", tuple(imagenhub.parts), two, OPTIONS)
+        [pair] = compare_systems(findings.ranked[0].compared(OPTIONS), "imagenhub", OPTIONS).pairs
         raw.append(pair.result.p)
     assert len(raw) == 2
     assert [judge.difference.p for judge in placed.published] == holm(raw).tolist()
     # of the published ones' own pairs there is one, whose p nothing adjusts
-    [own] = [pair for pair in placed.comparison.pairs if mine.label not in (pair.first, pair.second)]
+    [own] = [pair for pair in placed.board.comparison.pairs if mine.label not in (pair.first, pair.second)]
     assert own.adjusted == own.result.p
     # a place follows from the same tests as the sentence beside it
     better = sum(judge.difference.outcome == "better" for judge in placed.published)
-    [standing] = [s for s in placed.comparison.standings if s.system.label == mine.label]
-    assert standing.ranks[1] == 3 - better
+    assert placed.board.number_of(mine.label).ranks[1] == 3 - better

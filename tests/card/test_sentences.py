@@ -19,7 +19,7 @@ from vieval_plugin.card.card import (
     EntryCost,
     PublishedPlace,
 )
-from vieval_plugin.card.sentences import differences_sentence, further_titles, limits, sentence, title
+from vieval_plugin.card.sentences import differences_sentence, evidence, limits, sentence, title
 from vieval_plugin.card.writing import markdown_text, page
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
@@ -80,13 +80,15 @@ def card(*entries):
 def test_task_types_are_named_by_what_is_shown_of_them():
     words = {"tie": 0.5, "tig": 0.1, "sdie": None}
     assert sentence(card(entry(words=words, useless=("tig",)))) == (
-        "mine is of use as a judge on text-guided editing (.50), where it agrees with people more than an answer that never "
-        "looks, and is not shown to be so on text-guided generation (.10); of subject-driven editing too little is known."
+        "mine is of use as a judge on text-guided editing (0.50), where it agrees with people better than "
+        "the same answer for every image, and is not shown to be so on text-guided generation (0.10); of subject-driven editing too little is known."
     )
 
 
 def test_all_of_a_benchmark_are_named_together():
-    assert sentence(card(entry())).startswith("mine is of use as a judge on all 3 task types of ImagenHub (.40 to .40)")
+    assert sentence(card(entry())).startswith(
+        "mine is of use as a judge on all 3 task types of ImagenHub (0.40 to 0.40)"
+    )
     text = sentence(card(entry(useless=TYPES)))
     assert text.startswith("mine is not shown to be of use as a judge on all 3 task types of ImagenHub")
     assert "of use as a judge on" in text
@@ -95,7 +97,7 @@ def test_all_of_a_benchmark_are_named_together():
 def test_without_any_number_nothing_is_claimed():
     made = card(entry(None))
     assert sentence(made) == "Nothing is known of mine as a judge: no verdict has a score on enough samples."
-    assert title(made) == "mine has no number on ImagenHub: no score."
+    assert title(made) == "mine has no score on ImagenHub."
 
 
 def test_failures_are_told_of():
@@ -104,40 +106,55 @@ def test_failures_are_told_of():
 
 def test_the_place_names_who_is_better_and_by_how_much():
     published = [place("A", -0.1, 0.01), place("B", 0.05, 0.4), place("C", 0.2, 0.001)]
-    assert title(card(entry(published=published))) == (
-        "mine is number 1 to 2 of 4 ranked judges on ImagenHub (overall agreement .40 [.30, .50]): worse than A (by .10, p = .010); "
+    made = card(entry(published=published))
+    assert title(made) == "mine judges images better than C and worse than A."
+    assert evidence(made) == [
+        "mine is number 1 to 2 of 4 ranked judges on ImagenHub (overall agreement 0.40 [0.30, 0.50]): worse than A (by 0.10, p = .010); "
         "better than C; not shown to differ from B."
-    )
-    assert further_titles(card(entry(published=published))) == []
+    ]
+
+
+def test_the_title_says_equal_only_where_the_interval_is_near_0_and_else_that_nothing_is_shown():
+    def titled(low, high, p=0.5):
+        ahead = Difference(CardNumber((low + high) / 2, low, high, 100), p)
+        return title(card(entry(published=[replace(place("A", 0, 1), difference=ahead)])))
+
+    assert titled(-0.04, 0.05) == "mine judges images about as well as A."
+    assert titled(0.01, 0.05, 0.001) == "mine judges images about as well as A."
+    assert titled(-0.06, 0.05) == "mine and A cannot be told apart."
+    assert titled(0.02, 0.2, 0.01) == "mine judges images better than A."
+    low = replace(entry(published=[place("A", 0.3, 0.001)]), above_constant=False)
+    assert title(card(low)) == "mine is no better than giving every image the same score."
 
 
 def test_beside_a_judge_no_difference_is_claimed_that_no_test_shows():
     judge = place("A", -0.1, 0.01, [("tie", 0.2, 0.01), ("tig", -0.3, 0.2)])
     assert differences_sentence(entry(published=[judge]), judge) == (
-        "Beside A, by task type: better on text-guided editing (.20 [.10, .30]); no difference is shown on the other task "
-        "type; furthest behind on text-guided generation (-.30 [-.40, -.20], p = .200)."
+        "Beside A, by task type: better on text-guided editing (0.20 [0.10, 0.30]); no difference is shown on the other task "
+        "type; furthest behind on text-guided generation (-0.30 [-0.40, -0.20], p = .200)."
     )
     judge = replace(judge, differences={"tie": Difference(number(-0.2), 0.01)})
     assert differences_sentence(entry(published=[judge]), judge) == (
-        "Beside A, by task type: worse on text-guided editing (-.20 [-.30, -.10])."
+        "Beside A, by task type: worse on text-guided editing (-0.20 [-0.30, -0.10])."
     )
 
 
 def test_without_published_judges_the_number_stands_beside_what_there_is():
     people = {"human ceiling: each rater with the others": number(0.5)}
     low = replace(entry(), above_constant=False, references=people)
-    assert title(card(low)) == (
-        "mine has overall agreement (Spearman on O) .40 [.30, .50] with people on ImagenHub, which is not shown to be above "
-        "an answer that never looks, beside a human ceiling of .50 [.40, .60]; no published judge stands beside it there."
+    assert evidence(card(low))[0] == (
+        "mine has overall agreement (Spearman on O) 0.40 [0.30, 0.50] with people on ImagenHub, which is not shown to be better "
+        "than the same answer for every image, beside a human ceiling of 0.50 [0.40, 0.60]; no published judge stands beside it there."
     )
-    assert "never looks" not in title(card(entry()))
-    assert "accuracy .40" in title(card(replace(entry(), unit="contests", statistic="Share of pairs")))
+    assert "not shown" not in evidence(card(entry()))[0]
+    assert "accuracy 0.40" in evidence(card(replace(entry(), unit="contests", statistic="Share of pairs")))[0]
 
 
 def test_drawn_images_are_no_people_and_nothing_is_of_use_on_them():
     drawn = replace(entry(), title="vieval_demo", synthetic=True)
     alone = card(drawn)
-    assert "with the known defects of vieval_demo (drawn images)" in title(alone)
+    assert title(alone) == "mine was measured on drawn images alone, which say nothing of real ones."
+    assert "with the known defects of vieval_demo (drawn images)" in evidence(alone)[0]
     assert sentence(alone) == (
         "Nothing is known of mine as a judge of real images; the drawn images of vieval_demo say nothing of real ones."
     )
@@ -188,7 +205,7 @@ def test_any_numbers_make_a_card(seed):
         entries.append(entry(rng.choice([None, rng.uniform(-1, 1)]), useless, words, published))
     made = card(*entries)
     made = replace(made, sentence=sentence(made))
-    for text in (title(made), made.sentence, *further_titles(made), *limits(made)):
+    for text in (title(made), made.sentence, *evidence(made), *limits(made)):
         assert text.endswith(".")
         assert "None" not in text
         assert "nan" not in text
@@ -200,8 +217,13 @@ def test_by_task_type_the_test_against_a_constant_is_adjusted(monkeypatch):
     """Three types with p .03 each are none above it, and one with p .01 is."""
     p_values = iter([0.03, 0.03, 0.03, 0.01, 0.03, 0.03])
     monkeypatch.setattr(placement, "above_constant_p", lambda *_: {"mine": next(p_values)})
-    statistic = SimpleNamespace(aspect="O")
-    benchmark = SimpleNamespace(name="b", report=SimpleNamespace(compared=lambda *_: [statistic]))
+    monkeypatch.setattr(placement, "among", lambda compared, labels: compared)
+    board = SimpleNamespace(breakdowns={"kind": {key: {} for key in TYPES}}, numbers=(), comparison=None)
+    monkeypatch.setattr(placement, "leaderboard", lambda *_, **options: board)
+    statistic = SimpleNamespace(has=lambda _: True, judge=None, of_part=lambda part, options: part)
+    findings = SimpleNamespace(ranked=[statistic], numbers=[SimpleNamespace(system="mine")])
+    report = SimpleNamespace(findings=lambda *_: findings)
+    benchmark = SimpleNamespace(name="b", synthetic=False, parts={}, report=report)
     run = Run("mine", "b", "viescore", ("O",), {part: [] for part in TYPES})
-    useless = [placement._useless(benchmark, statistic, run, TYPES, StatisticsOptions()) for _ in range(2)]
+    useless = [placement.placement_of(benchmark, run, [], StatisticsOptions()).useless for _ in range(2)]
     assert useless == [TYPES, TYPES[1:]]

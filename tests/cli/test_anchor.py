@@ -66,10 +66,10 @@ def test_the_same_judge_passes_and_others_are_found(anchor, vieval):
     assert shown[0].startswith("No drift found: viescore 0shot by ")
     assert shown[-1] == "seed 0"
     assert any(line.startswith("SC ") for line in shown)
-    shown = check(vieval, anchor, noisy(3, shift=1), 3)
+    shown = check(vieval, anchor, noisy(3, shift=1), 5)
     assert shown[0].startswith("Drift: viescore 0shot by ")
     assert "mean score" in shown[0]
-    shown = check(vieval, anchor, noisy(4, refusals=0.3), 3)
+    shown = check(vieval, anchor, noisy(4, refusals=0.3), 5)
     assert "usable answers" in shown[0]
 
 
@@ -134,5 +134,5 @@ def test_a_judge_of_contests_has_an_anchor(tmp_path, vieval):
         vieval("rank", *folders, *given, *named(server))
         vieval("anchor", "make", out, "--out", tmp_path / "a.jsonl", *named(server))
     check(vieval, tmp_path / "a.jsonl", by_brightness(), 0)
-    shown = check(vieval, tmp_path / "a.jsonl", by_brightness(bias=2), 3)
+    shown = check(vieval, tmp_path / "a.jsonl", by_brightness(bias=2), 5)
     assert "changed" in shown[0]

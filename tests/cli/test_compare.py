@@ -14,7 +14,8 @@ from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.results import replay
 
-FILES = ["comparison.json", "comparison_judges.csv", "comparison_pairs.csv"]
+FILES = ["findings.json", "numbers.csv", "pairs.csv"]
+DEFECTS = "the known defects of vieval_demo"
 
 
 def samples(folder, rows, backbone, aspects):
@@ -65,39 +66,43 @@ def test_judges_are_ranked_and_their_differences_tested(tmp_path, capsys):
     shown = compare(capsys, *given, "--draws", 300, "--seed", 7, "--out", tmp_path / "out")
     assert "vieval_demo: alike and right gave the same score to all 80 samples; are they one model?\n" in shown
     lines = shown.splitlines()
-    assert lines[:2] == [
-        "vieval_demo/tie, SC: alike is significantly better than poor; right is significantly better than poor",
-        "Spearman's correlation with the ratings, Fisher's average over image models; Holm over 3 pairs",
-    ]
-    assert lines[3] == "in all rows: n = 80"  # and nothing of marks, which no judge has
-    table = [line.split() for line in lines[5:8]]
+    assert lines[0] == f"alike agrees most with {DEFECTS}, but cannot be told apart from right."
+    assert lines[1].endswith(
+        "; alike and right have the same number. alike is better than poor; right is better than poor (Holm over 3 pairs)."
+    )
+    title = (
+        "vieval_demo, Spearman's correlation with the ratings on SC, averaged over image models and task types (Fisher)"
+    )
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"{title}; Holm over 3 pairs: "))
+    assert lines[start + 2] == "in all rows: n = 80, failed = 0"  # and nothing of marks, which no judge has
+    table = [line.split() for line in lines[start + 4 : start + 7]]
     assert sorted(row[:2] for row in table) == [["1-2", "alike"], ["1-2", "right"], ["3", "poor"]]
-    assert all(re.fullmatch(r"-?[01]\.\d{3}", value) for *_, value in table)
+    assert all(re.fullmatch(r"-?[01]\.\d{3}", value) for _, _, value, *_ in table)
     assert re.search(r"^alike - right +0\.000 +1\.000 +1\.000$", shown, re.MULTILINE)
     assert re.search(r"^right - poor +\d\.\d{3} \[.*\] +< \.001 +\.\d{3}$|< \.001 +< \.001$", shown, re.MULTILINE)
     assert "300 bootstrap resamples" in shown
     assert "Seed 7." in shown
     assert "the family, which is all pairs of ranked judges of one table" in shown
 
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
-    pairs = read(tmp_path / "out" / "comparison_pairs.csv")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir() if path.suffix != ".parquet") == FILES
+    pairs = read(tmp_path / "out" / "pairs.csv")
     assert [(row["better"], row["worse"]) for row in pairs] == [
         ("alike", "poor"),
         ("alike", "right"),
         ("right", "poor"),
     ]
-    assert [float(row["p_holm"]) for row in pairs] == pytest.approx([3 / 10_001, 1, 3 / 10_001], abs=1e-5)
-    text = (tmp_path / "out" / "comparison.json").read_text()
+    assert [float(row["p_adjusted"]) for row in pairs] == pytest.approx([3 / 10_001, 1, 3 / 10_001], abs=1e-5)
+    text = (tmp_path / "out" / "findings.json").read_text()
     document = json.loads(text, parse_constant=pytest.fail)
     assert (document["draws"], document["seed"], document["failures"]) == (300, 7, "drop")
-    [[found]] = [one["comparisons"] for one in document["benchmarks"]]
-    assert (found["pairs"][0]["better"], found["pairs"][0]["worse"]) == ("alike", "poor")
-    values = {one["judge"]: one["value"] for one in found["judges"]}
-    for row, pair in zip(pairs, found["pairs"], strict=True):
-        assert pair["difference"] == pytest.approx(values[pair["better"]] - values[pair["worse"]])
+    assert [(one["title"], one["evidence"]) for one in document["answers"]] == [tuple(lines[:2])]
+    assert (document["pairs"][0]["better"], document["pairs"][0]["worse"]) == ("alike", "poor")
+    values = {one["system"]: one["value"] for one in document["numbers"]}
+    for row, pair in zip(pairs, document["pairs"], strict=True):
+        assert pair["difference"] == pytest.approx(values[pair["better"]] - values[pair["worse"]], abs=1e-5)
         assert float(row["difference"]) == pytest.approx(pair["difference"], abs=1e-5)
-        assert pair["ci_low"] <= pair["difference"] <= pair["ci_high"]
-        assert pair["significant"] == (pair["p_holm"] <= 0.05)
+        assert pair["low"] <= pair["difference"] <= pair["high"]
+        assert pair["significant"] == (pair["p_adjusted"] <= 0.05)
 
 
 def test_the_first_sentence_is_by_the_overall_score_where_half_of_the_judges_rate_it(tmp_path, capsys):
@@ -107,11 +112,14 @@ def test_the_first_sentence_is_by_the_overall_score_where_half_of_the_judges_rat
         judged(tmp_path, f"SC {n}", lambda number, people, n=n: right(number + 1, people) + n / 100) for n in range(3)
     ]
     shown = compare(capsys, *given, of_sc[0], "--draws", 20)
-    first, second, empty, heading, *_ = shown.splitlines()
-    assert first == "vieval_demo: by the overall score (O), right is significantly better than poor"
-    assert second == "SC 0 has no O: see the other aspects below"
-    assert (empty, heading) == ("", "vieval_demo/tie, O: right is significantly better than poor")
-    assert compare(capsys, *given, *of_sc, "--draws", 20).startswith("vieval_demo: by semantic consistency (SC), ")
+    lines = shown.splitlines()
+    assert lines[0] == f"right agrees best with {DEFECTS}."
+    last, empty, heading = lines[lines.index("") - 1 :][:3]
+    assert (last, empty) == ("SC 0 has no O: see the other aspects below.", "")
+    assert heading.startswith("vieval_demo, Spearman's correlation with the ratings on O, ")
+    assert heading.endswith(f": {lines[0]}")
+    lines = compare(capsys, *given, *of_sc, "--draws", 20).splitlines()
+    assert lines[lines.index("") + 1].startswith("vieval_demo, Spearman's correlation with the ratings on SC, ")
 
 
 def test_of_many_judges_the_first_sentence_names_few(tmp_path, capsys):
@@ -121,9 +129,9 @@ def test_of_many_judges_the_first_sentence_names_few(tmp_path, capsys):
     shown = compare(
         capsys, judged(tmp_path, "right", right), judged(tmp_path, "alike", right), *poor_ones, "--draws", 20
     )
-    assert shown.splitlines()[0] == (
-        "vieval_demo/tie, SC: alike is significantly better than 5 others; right is significantly better than 5 others"
-    )
+    title, evidence, *_ = shown.splitlines()
+    assert title == f"alike agrees most with {DEFECTS}, but cannot be told apart from right."
+    assert "alike is better than five others; right is better than five others" in evidence
 
 
 def test_the_same_command_prints_the_same_and_another_seed_does_not(tmp_path, capsys):
@@ -148,44 +156,49 @@ def test_what_one_judge_failed_on_counts_for_neither_of_the_pair(tmp_path, capsy
     failing = judged(tmp_path, "failing", lambda n, people: None if n < 20 else right(n, people))
     shown = compare(capsys, failing, judged(tmp_path, "poor", poor), "--draws", 50)
     assert re.search(r"^failing - poor +60 ", shown, re.MULTILINE)
-    assert re.search(r"^ *2 +poor +[-.0-9]+ +80$", shown, re.MULTILINE)
+    assert re.search(r"^ *2 +poor +0\.\d+ \[.*\] +80 +0$", shown, re.MULTILINE)
 
 
 def test_one_result_needs_another(tmp_path, capsys):
     shown = compare(capsys, judged(tmp_path, "right", right), "--out", tmp_path / "out")
     assert shown.splitlines()[0] == "vieval_demo: two judges are needed, and the only one is right"
     assert "bootstrap" not in shown
-    [document] = json.loads((tmp_path / "out" / "comparison.json").read_text())["benchmarks"]
-    assert document == {"benchmark": "vieval_demo", "judges": ["right"], "comparisons": []}
+    document = json.loads((tmp_path / "out" / "findings.json").read_text())
+    assert (document["numbers"], document["pairs"], document["answers"]) == ([], [], [])
+    assert document["notes"] == ["vieval_demo: two judges are needed, and the only one is right"]
 
 
 def test_each_benchmark_is_for_itself(tmp_path, capsys):
     given = [judged(tmp_path, "right", right), judged(tmp_path, "poor", poor)]
     shown = compare(capsys, *given, judged(tmp_path, "elsewhere", right, "imagenhub"), "--draws", 20)
     assert "imagenhub: two judges are needed, and the only one is elsewhere" in shown
-    assert "vieval_demo/tie, SC: right is significantly better than poor" in shown
+    assert f"right agrees best with {DEFECTS}." in shown.splitlines()
 
 
-def test_nothing_in_common_is_one_line(tmp_path, capsys):
+def test_nothing_in_common_is_the_answer(tmp_path, capsys):
     given = [
         judged(tmp_path, "even", lambda n, people: right(n, people) if n // 2 % 2 else None),
         judged(tmp_path, "odd", lambda n, people: None if n // 2 % 2 else right(n, people)),
     ]
     shown = compare(capsys, *given, "--out", tmp_path / "out")
     reason = "no two of these judges have samples in common that a test can use"
-    assert shown.splitlines()[0] == f"vieval_demo/tie, SC: {reason}"
-    assert [row["why_not"] for row in read(tmp_path / "out" / "comparison_judges.csv")] == [reason] * 2
+    title, evidence, *_ = shown.splitlines()
+    assert title == "The judges cannot be compared on vieval_demo."
+    assert evidence.endswith(f". {reason.capitalize()}.")
+    judges = [row for row in read(tmp_path / "out" / "numbers.csv") if row["role"] == "judge"]
+    assert [row["reason"] for row in judges] == [reason] * 2
 
 
 def test_a_judge_without_a_rank_says_why(tmp_path, capsys):
     few = judged(tmp_path, "few", lambda n, people: None if n < 56 else right(n, people))
     given = [judged(tmp_path, "poor", poor), judged(tmp_path, "right", right), few]
     shown = compare(capsys, *given, "--draws", 20, "--out", tmp_path / "out")
-    assert re.search(r"^ +few +[.0-9]+ +24 +a score for 24 of 80 samples$", shown, re.MULTILINE)
+    assert "Not ranked: few (a score for 24 of 80 samples)." in shown.splitlines()
+    assert re.search(r"^ +few +0\.\d+ \[.*\] +24 +56 of 80", shown, re.MULTILINE)
     assert re.search(r"^few - poor +24 ", shown, re.MULTILINE)
-    document = json.loads((tmp_path / "out" / "comparison.json").read_text(), parse_constant=pytest.fail)
-    last = document["benchmarks"][0]["comparisons"][0]["judges"][-1]
-    assert (last["judge"], last["ranks"], last["why_not"]) == ("few", None, "a score for 24 of 80 samples")
+    document = json.loads((tmp_path / "out" / "findings.json").read_text(), parse_constant=pytest.fail)
+    [of_few] = [one for one in document["numbers"] if one["system"] == "few"]
+    assert (of_few["rank_from"], of_few["rank_to"], of_few["reason"]) == (None, None, "a score for 24 of 80 samples")
 
 
 def test_names_that_others_chose_steer_no_terminal_and_no_spreadsheet(tmp_path, capsys):
@@ -193,7 +206,8 @@ def test_names_that_others_chose_steer_no_terminal_and_no_spreadsheet(tmp_path, 
     shown = compare(capsys, *given, "--draws", 20, "--out", tmp_path / "out")
     assert "\x1b" not in shown
     assert "\\x1b[31m" in shown
-    assert read(tmp_path / "out" / "comparison_pairs.csv")[0]["better"].startswith("'=1+1\\x1b")
+    assert read(tmp_path / "out" / "pairs.csv")[0]["better"].startswith("'=1+1\\x1b")
+    assert read(tmp_path / "out" / "numbers.csv")[0]["system"].startswith("'=1+1\\x1b")
 
 
 @pytest.mark.parametrize("wrong", [("--draws", "0"), ("--draws", "many"), ("--seed", "-1"), ("--seed", "1.5")])
@@ -231,30 +245,28 @@ def gpt4v(shared_data, tmp_path_factory):
 def test_gpt4v_is_worse_with_an_example_and_no_different_from_itself(gpt4v, tmp_path, capsys):
     """The published finding, on 2,497 samples that both scored; and the values of all 4,490: .416 / .345 / .364."""
     shown = compare(capsys, *gpt4v, "--out", tmp_path)
-    assert shown.startswith(
-        "imagenhub: by the overall score (O), gpt4v_0shot is significantly better than gpt4v_1shot\n\nimagenhub, O: "
-    )
-    parts = "cig, mcic, mie, sdie, sdig, tie, tig"
-    for aspect in ("SC", "PQ", "O"):
-        assert (
-            f"imagenhub, {aspect}: gpt4v_0shot is significantly better than gpt4v_1shot\nSpearman's correlation with the ratings, "
-            f"Fisher's average over image models and parts ({parts}); Holm over 1 pair\n"
-        ) in shown
+    title = "gpt4v_0shot agrees best with annotators on imagenhub."
+    assert shown.startswith(f"{title}\nSpearman of gpt4v_0shot 0.36, 0.07 more than gpt4v_1shot (")
+    assert re.findall(r"^imagenhub, Spearman's correlation with the ratings on (.*)$", shown, re.MULTILINE) == [
+        f"{aspect}, averaged over image models and task types (Fisher); Holm over 1 pair: {title}"
+        for aspect in ("O", "SC", "PQ")
+    ]
     assert len(re.findall(r"^gpt4v_0shot - gpt4v_1shot +2497 ", shown, re.MULTILINE)) == 3
-    rows = read(tmp_path / "comparison_pairs.csv")
-    assert [row["aspect"] for row in rows] == ["SC", "PQ", "O"]
+    rows = read(tmp_path / "pairs.csv")
+    assert [row["aspect"] for row in rows] == ["O", "SC", "PQ"]
     for row in rows:
         assert (row["better"], row["worse"], row["n"]) == ("gpt4v_0shot", "gpt4v_1shot", "2497")
-        assert 0 < float(row["ci_low"]) < float(row["difference"]) < float(row["ci_high"])
-        assert 0 < float(row["p"]) == float(row["p_holm"]) < 0.05
+        assert 0 < float(row["low"]) < float(row["difference"]) < float(row["high"])
+        assert 0 < float(row["p"]) == float(row["p_adjusted"]) < 0.05
     text = (gpt4v[0] / "1_samples_task.jsonl").read_text()
     (tmp_path / "again").mkdir()
     (tmp_path / "again" / "1_samples_task.jsonl").write_text(text.replace("gpt4v_0shot", "again"))
     compare(capsys, gpt4v[0], tmp_path / "again", "--draws", 50, "--out", tmp_path)
-    judges, pairs = (read(tmp_path / f"comparison_{what}.csv") for what in ("judges", "pairs"))
-    assert [round(float(row["value"]), 3) for row in judges] == [0.416, 0.416, 0.345, 0.345, 0.364, 0.364]
-    assert {(row["rank"], row["n"]) for row in judges} == {("1-2", "4490")}
-    assert {tuple(row[n] for n in ("difference", "ci_low", "ci_high", "p")) for row in pairs} == {("0", "0", "0", "1")}
+    judges, pairs = (read(tmp_path / f"{what}.csv") for what in ("numbers", "pairs"))
+    judges = [row for row in judges if row["role"] == "judge"]
+    assert [round(float(row["value"]), 3) for row in judges] == [0.364, 0.364, 0.416, 0.416, 0.345, 0.345]
+    assert {(row["rank_from"], row["rank_to"], row["n"]) for row in judges} == {("1", "2", "4490")}
+    assert {tuple(row[n] for n in ("difference", "low", "high", "p")) for row in pairs} == {("0", "0", "0", "1")}
 
 
 def test_the_sentence_is_of_the_ranked_and_the_others_are_a_family_of_their_own(shared_data, tmp_path, capsys):
@@ -271,14 +283,16 @@ def test_the_sentence_is_of_the_ranked_and_the_others_are_a_family_of_their_own(
         rows = [(s, Verdict({"SC": v.scores["SC"]}, v.status)) for s, v in rows if "SC" in v.scores]
         folders.append(samples(tmp_path / name, rows, name, ("SC",)))
     shown = compare(capsys, *folders, "--draws", 50, "--out", tmp_path / "out")
-    first, caption, *_ = shown.splitlines()
-    assert first == "imagenhub, SC: of the 2 ranked, first is significantly better than second"
-    assert caption.endswith("; Holm over 1 pair of ranked judges, and by itself over 2 pairs with unranked judges")
+    family = "Holm over 1 pair of ranked judges, and by itself over 2 pairs with unranked judges"
+    first, evidence, *_ = shown.splitlines()
+    assert first == "Of the two ranked, first agrees best with annotators on imagenhub."
+    assert family in evidence
+    assert f"; {family}: {first}\n" in shown
     assert "pairs with an unranked judge are a second family" in shown
-    pairs = {frozenset((row["better"], row["worse"])): row for row in read(tmp_path / "out" / "comparison_pairs.csv")}
+    pairs = {frozenset((row["better"], row["worse"])): row for row in read(tmp_path / "out" / "pairs.csv")}
     ranked, same, other = (
         pairs[frozenset(labels)] for labels in (("first", "second"), ("first", "one type"), ("second", "one type"))
     )
-    assert float(ranked["p_holm"]) == float(ranked["p"])
-    assert (same["difference"], same["p_holm"]) == ("0", "1")
-    assert float(other["p_holm"]) == pytest.approx(min(1, 2 * float(other["p"])), abs=1e-5)
+    assert float(ranked["p_adjusted"]) == float(ranked["p"])
+    assert (same["difference"], same["p_adjusted"]) == ("0", "1")
+    assert float(other["p_adjusted"]) == pytest.approx(min(1, 2 * float(other["p"])), abs=1e-5)

@@ -12,10 +12,12 @@ from vieval_plugin.cli import main
 from vieval_plugin.errors import UPGRADE
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.run.verdict_lines import run_file, write_verdicts
 
 SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
+MEAN, LABELS = "mean over prompts", "mean of people's labels"
 HEADER = "benchmark,part,uid,generator,draw,rater,aspect,value"
 
 
@@ -85,63 +87,68 @@ def rows_of_markdown(text, title):
 
 def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out")
-    title = "Your images, viescore 0shot (judge-7b): O, mean over prompts; Holm over 3 pairs"
-    assert shown.startswith("good has the highest O, 0.")
-    assert "but cannot be told apart from also; good is better than poor; also is better than poor (Holm over" in shown
+    title = "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm over 3 pairs"
+    first, evidence, *_ = shown.splitlines()
+    assert first == "good has the highest O, but cannot be told apart from also."
+    assert evidence.startswith("Mean O 0.59 (95% interval 0.57 to 0.6")
+    assert evidence.endswith("; good is better than poor; also is better than poor (Holm over 3 pairs).")
     assert [row[:2] for row in rows_under(shown, title)] == [["1-2", "good"], ["1-2", "also"], ["3", "poor"]]
-    assert "A judge's mean is not people's" in shown
+    assert "Nobody has rated these images, and a judge can disagree with people" in shown
     assert "--human" in shown
-    written = [row for row in read(tmp_path / "out" / "rank_generators.csv") if row["word"] == "all"]
-    by_aspect = {(row["aspect"], row["generator"]): row for row in written}
+    written = [row for row in read(tmp_path / "out" / "numbers.csv") if not row["breakdown"]]
+    of_poor = {(row["aspect"], row["system"]): row for row in written}["SC", "poor"]
     score = [GENERATORS["poor"](prompt, 0) for prompt in range(40)]
-    assert float(by_aspect["SC", "poor"]["mean"]) == pytest.approx(np.mean(score), abs=1e-5)
-    assert float(by_aspect["SC", "poor"]["ci_low"]) < np.mean(score) < float(by_aspect["SC", "poor"]["ci_high"])
+    assert float(of_poor["value"]) == pytest.approx(np.mean(score), abs=1e-5)
+    assert float(of_poor["low"]) < np.mean(score) < float(of_poor["high"])
     [pair] = [
         row
-        for row in read(tmp_path / "out" / "rank_generator_pairs.csv")
-        if (row["aspect"], row["word"], row["better"], row["worse"]) == ("SC", "all", "good", "poor")
+        for row in read(tmp_path / "out" / "pairs.csv")
+        if (row["aspect"], row["breakdown"], row["better"], row["worse"]) == ("SC", "", "good", "poor")
     ]
-    assert float(pair["p_holm"]) < 0.02
-    assert 0.15 < float(pair["ci_low"]) < float(pair["difference"]) < float(pair["ci_high"])
-    document = json.loads((tmp_path / "out" / "rank.json").read_text(), parse_constant=pytest.fail)
-    assert len(document["generators"]) == len(read(tmp_path / "out" / "rank_generators.csv"))
+    assert float(pair["p_adjusted"]) < 0.02
+    assert 0.15 < float(pair["low"]) < float(pair["difference"]) < float(pair["high"])
+    document = json.loads((tmp_path / "out" / "findings.json").read_text(), parse_constant=pytest.fail)
+    assert len(document["numbers"]) == len(read(tmp_path / "out" / "numbers.csv"))
+    assert document["answers"][0]["title"] == first
 
 
 def test_one_generator_has_its_mean_and_is_said_to_need_a_second(tmp_path, capsys):
     shown = rank(capsys, verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}))
-    first = shown.splitlines()[0]
-    assert re.fullmatch(
-        r"good has a mean O of 0\.\d+ \[.*\]; to compare generators, rank the images of a second one with these\.",
-        first,
-    )
-    assert "mean over prompts; no ranking: two generators are needed, and the only one with a number is good" in shown
+    first, evidence, *_ = shown.splitlines()
+    assert first == "Only good's images were judged, so there is nothing to compare them with."
+    assert re.fullmatch(r"Mean O 0\.\d\d \(95% interval 0\.\d\d to 0\.\d\d\)\.", evidence)
+    assert "by viescore 0shot (judge-7b); no ranking: two generators are needed, and the only one is good" in shown
 
 
 def test_kinds_tags_and_categories_have_rankings_of_their_own(tmp_path, capsys):
     rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out")
     shown = (tmp_path / "out" / "rank.md").read_text()
-    assert rows_of_markdown(shown, "Your images, viescore 0shot (judge-7b): O by part") == [
-        ["tie", "10"],
-        ["tig", "30"],
-    ]
-    assert rows_of_markdown(shown, "Your images, viescore 0shot (judge-7b): O by tag") == [["people", "20"]]
-    assert {row[0] for row in rows_of_markdown(shown, "Your images, viescore 0shot (judge-7b): O by category")} == {
-        "cats",
-        "dogs",
+    values = {"part": ["tie", "tig"], "category": ["dogs", "cats"], "tag": ["people"]}
+    for breakdown, expected in values.items():
+        assert list(dict.fromkeys(row[0] for row in rows_of_markdown(shown, f"### By {breakdown}"))) == expected
+    written = read(tmp_path / "out" / "numbers.csv")
+    counts = {(row["breakdown"], row["breakdown_value"]): row["n"] for row in written if row["breakdown"]}
+    assert counts == {
+        **{("part", "tie"): "10", ("part", "tig"): "30", ("tag", "people"): "20"},
+        **{("category", "dogs"): "14", ("category", "cats"): "26"},
     }
+    [of_poor] = [r for r in written if (r["breakdown_value"], r["aspect"], r["system"]) == ("tie", "O", "poor")]
+    assert (of_poor["rank_from"], of_poor["rank_to"]) == ("3", "3")
 
 
 def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(tmp_path, capsys):
     failing = {"poor": lambda prompt, draw: None if prompt < 10 else GENERATORS["poor"](prompt, draw)}
     first = verdicts(tmp_path / "a.jsonl", {"good": GENERATORS["good"]})
     shown = rank(capsys, first, verdicts(tmp_path / "b.jsonl", failing))
-    assert "O, mean over prompts; Holm over 1 pair" in shown
-    assert rows_under(shown, "Your images, viescore 0shot (judge-7b): O, mean")[1][-5:] == [
+    assert rows_under(shown, "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm over 1 pair")[1][
+        -5:
+    ] == [
         *("30", "of", "40"),
         *("refusal", "10"),
     ]
     assert "in all rows: PQ = 0.500, images = 40" in shown
-    assert "on the 30 prompts that both have a score of, p < .001" in shown
+    assert shown.startswith("viescore 0shot (judge-7b) rates good's images better than poor's.\n")
+    assert ", p < .001), on the 30 prompts that both have." in shown
     assert "Failed verdicts: poor: refusal 10 of 40." in shown
 
 
@@ -151,9 +158,9 @@ def test_the_best_of_several_images_counts_the_same_number_for_all(tmp_path, cap
     two = verdicts(tmp_path / "two.jsonl", {"poor": GENERATORS["poor"]}, draws=2)
     rank(capsys, four, two, "--tables", tmp_path / "out")
     best = {
-        row["generator"]: float(row["mean"])
-        for row in read(tmp_path / "out" / "rank_generators.csv")
-        if (row["aspect"], row["word"]) == ("SC", "all") and "best of 2" in row["statistic"]
+        row["system"]: float(row["value"])
+        for row in read(tmp_path / "out" / "numbers.csv")
+        if (row["aspect"], row["breakdown"]) == ("SC", "") and "best of 2" in row["statistic"]
     }
     images = np.array([[GENERATORS["good"](prompt, draw) for draw in range(4)] for prompt in range(40)])
     pairs = [images[:, [i, j]].max(axis=1) for i in range(4) for j in range(i)]
@@ -176,19 +183,18 @@ def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(tmp_path, 
     given = verdicts(tmp_path / "v.jsonl", GENERATORS), "--human", ratings(tmp_path / "r.csv", rows)
     shown = rank(capsys, *given, "--tables", tmp_path / "out")
     assert "by prediction-powered inference" in shown
-    corrected = {
-        row["generator"]: row for row in read(tmp_path / "out" / "rank_corrected.csv") if row["aspect"] == "SC"
-    }
-    assert corrected.pop("also")["labels"] == "0"
-    assert set(corrected) == {"good", "poor"}
-    judged = {name: np.mean([GENERATORS[name](prompt, 0) for prompt in range(40)]) for name in corrected}
+    written = [row for row in read(tmp_path / "out" / "numbers.csv") if (row["aspect"], row["breakdown"]) == ("SC", "")]
+    alone, corrected, labelled = (
+        {row["system"]: row for row in written if row["statistic"] == name} for name in (MEAN, CORRECTED, LABELS)
+    )
+    assert (corrected["also"]["value"], corrected["also"]["reason"]) == ("", "people rated none of its images")
     for name, bias in (("good", 0.25), ("poor", -0.1)):
-        row = corrected[name]
-        assert float(row["judge_mean"]) == pytest.approx(judged[name], abs=1e-5)
-        assert float(row["corrected_mean"]) == pytest.approx(judged[name] - bias, abs=0.01)
-        width = float(row["corrected_ci_high"]) - float(row["corrected_ci_low"])
-        assert width < float(row["labels_ci_high"]) - float(row["labels_ci_low"])
-        assert (row["labels"], row["images"]) == ("20", "40")
+        judged = np.mean([GENERATORS[name](prompt, 0) for prompt in range(40)])
+        assert float(alone[name]["value"]) == pytest.approx(judged, abs=1e-5)
+        assert float(corrected[name]["value"]) == pytest.approx(judged - bias, abs=0.01)
+        widths = [float(row["high"]) - float(row["low"]) for row in (corrected[name], labelled[name])]
+        assert widths[0] < widths[1]
+        assert (labelled[name]["n"], corrected[name]["n"]) == ("20", "40")
 
 
 def test_raters_are_told_how_far_they_agree(tmp_path, capsys):
@@ -274,17 +280,22 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     shown = rank(capsys, contests(tmp_path / "run", beats), "--tables", tmp_path / "out")
     title = "vieval_demo_contests/tie, contests by pairwise (judge-7b): Bradley-Terry with ties (Davidson)"
     assert [row[:2] for row in rows_under(shown, title)] == [["1", "a"], ["2-3", "b"], ["2-3", "c"]]
-    held = {(row["voter"], row["image_model"]): row for row in read(tmp_path / "out" / "rank_contests.csv")}
-    a, b = (float(held["pairwise (judge-7b)", model]["log_strength"]) for model in "ab")
-    assert float(held["pairwise (judge-7b)", "c"]["log_strength"]) == pytest.approx(b, abs=1e-5)
+    strengths = {
+        row["system"]: float(row["value"])
+        for row in read(tmp_path / "out" / "numbers.csv")
+        if (row["statistic"], row["judge"]) == ("log strength", "pairwise (judge-7b)")
+    }
+    a, b = (strengths[model] for model in "ab")
+    assert strengths["c"] == pytest.approx(b, abs=1e-5)
     by_contests, by_wins = (
         {
-            (row["better"], row["worse"]): (row["p"], row["p_holm"], row["ci_low"], row["ci_high"])
-            for row in read(tmp_path / "out" / f"rank_{name}_pairs.csv")
-            if row.get("voter") != "people"
+            (row["better"], row["worse"]): (row["p"], row["p_adjusted"], row["low"], row["high"])
+            for row in read(tmp_path / "out" / "pairs.csv")
+            if (row["statistic"], row["judge"]) == (statistic, "pairwise (judge-7b)")
         }
-        for name in ("contest", "generator")
+        for statistic in ("log strength", "win rate")
     )
+    assert len(by_contests) == 3
     assert by_contests == by_wins
     # a won 48 of 60 and lost 12, whichever the other was
     assert a - b == pytest.approx(np.log(4), rel=1e-4)
@@ -313,7 +324,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(tmp_path,
     later.write_text(json.dumps({"vieval": 99, "run": "x", "status": "ok"}) + "\n")
     run_file(later).write_text('{"runs": {}}')
     shown = rank(capsys, good, later, code=1)
-    assert "O, mean over prompts; Holm over 3 pairs" in shown
+    assert "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm over 3 pairs" in shown
     assert f"vieval: not read, and left out: {later}: line 1 is no verdict of vieval score (schema 99" in shown
     assert rank(capsys, later, code=1).splitlines() == [
         f"vieval: {later}: line 1 is no verdict of vieval score (schema 99 is of another version; {UPGRADE})"
@@ -324,7 +335,7 @@ def test_titles_are_of_your_images_and_a_judge_has_its_remark_in_brackets(score,
     assert score(samples_file, "--judge", "vieval_small")[0] == 0
     file = tmp_path / "verdicts.jsonl"
     printed = vieval("rank", file, "--tables", tmp_path / "tables").out
-    assert "\nYour images, vieval_small (trained on its own drawings only): O, mean over prompts" in printed
+    assert "\nYour images: Mean O over prompts, by vieval_small (trained on its own drawings only); " in printed
     vieval("report", file, "--out", tmp_path / "report")
     text = (tmp_path / "report" / "report.md").read_text()
     assert text.startswith("# Your images, judged by vieval_small (trained on its own drawings only)\n")
@@ -368,21 +379,22 @@ def test_judges_have_a_block_each_with_judge_setting_and_model(tmp_path, vieval)
         Provenance("sharpness", (), ("PQ",), "sharpness"),
     ]
     files = [verdicts(tmp_path / f"{n}.jsonl", GENERATORS, 8, source=source) for n, source in enumerate(sources)]
-    named = ["cigeval paper (judge-7b): ", "viescore 0shot (judge-7b): ", "sharpness: "]
-    ranked = vieval("rank", *files, "--tables", tmp_path / "t").out
-    together, *each = ranked.splitlines()
-    assert together == "Of 3 judges, none finds a generator significantly best."
-    assert [line[: len(name)] for name, line in zip(named, each, strict=False)] == named
-    reported = vieval("report", *files, "--out", tmp_path / "r").out
-    for judge in ("cigeval paper (judge-7b)", "viescore 0shot (judge-7b)", "sharpness"):
-        assert any(line.endswith(f" on your images, as judged by {judge}.") for line in reported.splitlines())
-    assert "judge-7b cigeval paper" not in ranked + reported
-    rows = read(tmp_path / "t" / "rank_generators.csv")
-    assert {(row["judge"], row["setting"], row["model"]) for row in rows} == {
-        ("cigeval", "paper", "judge-7b"),
-        ("sharpness", "", "sharpness"),
-        ("viescore", "0shot", "judge-7b"),
-    }
+    judges = ["cigeval paper (judge-7b)", "viescore 0shot (judge-7b)", "sharpness"]
+    printed = [
+        vieval("rank", *files, "--tables", tmp_path / "t").out,
+        vieval("report", *files, "--out", tmp_path / "r").out,
+    ]
+    for shown in printed:
+        together, *lines = shown.splitlines()
+        assert together == "Of three judges, none finds a generator significantly best."
+        answers = [
+            line for line in lines if line.endswith(": also has the highest O, but cannot be told apart from good.")
+        ]
+        assert [line.split(": ")[0] for line in answers] == judges
+        assert shown.count("Nobody has rated these images") == 1
+        assert "judge-7b cigeval paper" not in shown
+    for folder in ("t", "r"):
+        assert list(dict.fromkeys(row["judge"] for row in read(tmp_path / folder / "numbers.csv"))) == judges
 
 
 def test_uids_of_their_own_are_said_where_prompts_are_the_same(tmp_path, capsys):
@@ -394,8 +406,10 @@ def test_uids_of_their_own_are_said_where_prompts_are_the_same(tmp_path, capsys)
     ]
     write_verdicts(tmp_path / "v.jsonl", samples, [Verdict({"O": 0.5}, Status.OK)] * 16, SOURCE)
     shown = rank(capsys, tmp_path / "v.jsonl")
-    assert shown.splitlines()[1].startswith("Prompts are matched by uid, and no two generators have one in common, ")
-    assert "although 8 prompt texts are equal: score once more with --columns uid=COLUMN" in shown.splitlines()[1]
+    title, _, why, *_ = shown.splitlines()
+    assert title == "The generators cannot be compared on your images."
+    assert why.startswith("Prompts are matched by uid, and no two generators have one in common, ")
+    assert "although 8 prompt texts are equal: score once more with --columns uid=COLUMN" in why
     # what the ranking is about stays in its place, although all rows have it
     assert re.search(r"^generator +O \[95%\].*\ngood +0\.500\b.*\npoor +0\.500\b", shown, re.MULTILINE)
 

@@ -1,5 +1,6 @@
 """`vieval rank --human`: the order by what people would say, where the judge's own order is another."""
 
+import csv
 import html
 import itertools
 import json
@@ -52,45 +53,43 @@ def rank(capsys, *arguments, code=0):
 
 def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_another(given, capsys):
     alone = rank(capsys, given(60)[0])
-    assert alone[0].startswith("third ")
+    assert alone[0] == "viescore 0shot (judge-7b) rates third's images best of the three."
     shown = rank(capsys, *given(60))
-    assert shown[0].startswith("mine is best of 3 generators: O 0.7")
-    assert "the nearest is theirs (corrected difference of O 0.2" in shown[0]
-    assert "p < .001; Holm over 3 pairs)" in shown[0]
-    assert shown[1].startswith("The ratings turned the judge's order over: by the judge alone it is third 0.8")
-    assert "Few ratings" not in "\n".join(shown)
-    start = next(
-        n for n, line in enumerate(shown) if line.startswith("Your images, ") and "corrected by people's labels" in line
-    )
+    assert shown[0] == "mine's images are best of the three."
+    assert re.match(r"Corrected mean O of mine 0\.7\d, 0\.(19|2\d) more than theirs \(95% interval 0\.", shown[1])
+    assert "p < .001; Holm over 3 pairs), on the 60 rated prompts" in shown[1]
+    assert shown[2].startswith("The ratings turned the judge's order over: by the judge alone it is third 0.8")
+    assert "are needed, or all" not in "\n".join(shown)
+    start = next(n for n, line in enumerate(shown) if line.startswith("Your images: ") and "corrected by" in line)
     rows = (line.split() for line in itertools.takewhile(bool, shown[start + 2 :]))
     assert [row[:2] for row in rows if row[0].isdecimal()] == [["1", "mine"], ["2", "theirs"], ["3", "third"]]
 
 
 def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsys):
     shown = rank(capsys, *given(12, ("mine", "third")))
-    few, separator, so_far = shown[0].partition(", where 50 of each are needed, or all; so far mine against third, ")
-    assert few.startswith("Too few ratings to decide: 12 prompts of ")
+    assert shown[0] == "Too few images are rated to say which of mine and third is better."
+    few, separator, so_far = shown[1].partition(", where 50 of each are needed, or all. So far: Corrected mean O of ")
+    assert few.startswith("Rated prompts: 12 of ")
     assert separator
-    assert sorted(re.findall(r"12 (?:prompts )?of (\w+)", few)) == ["mine", "third"]
-    assert re.fullmatch(
-        r"corrected difference of O 0\.4\d+ \[0\.\d+, 0\.\d+\] on 12 rated prompts, p < \.001\.", so_far
-    )
-    assert re.fullmatch(r"By the ratings alone the difference is 0\.\d+ \[0\.\d+, 0\.\d+\]\.", shown[1])
-    assert "is better" not in "\n".join(shown)
+    assert sorted(re.findall(r"12 of (\w+)", few)) == ["mine", "third"]
+    interval = r"\(95% interval 0\.\d\d to 0\.\d\d"
+    assert re.match(rf"mine 0\.\d\d, 0\.4\d more than third {interval}, p < \.001\), on the 12 rated prompts", so_far)
+    assert re.fullmatch(rf"By the ratings alone, mine is ahead by 0\.\d\d {interval}\)\.", shown[2])
+    assert "is better than" not in "\n".join(shown)
     assert [line.split()[:2] for line in shown if re.match(r" *\d-2 ", line)][:2] == [["1-2", "mine"], ["1-2", "third"]]
     assert "Not ranked: theirs (people rated none of its images)." in shown
 
 
 def test_better_holds_also_with_the_failures_of_the_praised_generator_as_0(given, tmp_path, capsys):
     path, *human = given(110, ("mine", "theirs"))
-    assert rank(capsys, path, *human)[0].startswith("mine is better than theirs: ")
+    assert rank(capsys, path, *human)[0] == "mine's images are better than theirs's."
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     for row in [row for row in rows if row["image_model"] == "mine"][:60]:
         row |= {"status": "no_image", "scores": {}, "reason": "the image is not there"}
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     shown = rank(capsys, path, *human)
-    assert "mine is better" not in "\n".join(shown)
-    assert "mine is ahead only while its failures (no_image 60 of 120) are left out" in "\n".join(shown)
+    assert shown[0] == "mine is ahead of theirs only while its failures are left out."
+    assert "Failed verdicts: mine: no_image 60 of 120." in shown
 
 
 def test_the_difference_of_the_ratings_has_the_sign_of_the_answer(given, tmp_path, capsys):
@@ -101,10 +100,11 @@ def test_the_difference_of_the_ratings_has_the_sign_of_the_answer(given, tmp_pat
     noise = [f"{line.rpartition(',')[0]},{rng.uniform():.3f}" for line in lines]
     human[1].write_text("\n".join([header, *noise]) + "\n")
     shown = rank(capsys, path, *human)
-    differences = [float(re.search(r"difference (?:of O |is )(-?[\d.]+) ", line)[1]) for line in shown[:2]]
-    assert "cannot be told apart" in shown[0]
-    assert differences[0] == pytest.approx(differences[1], abs=0.1)
-    assert np.sign(differences[0]) == np.sign(differences[1])
+    assert shown[0] == "mine and theirs cannot be told apart."
+    corrected = re.search(r"of mine 0\.\d\d, (0\.\d+) (more|less) than theirs", shown[1])
+    ahead, alone = re.match(r"By the ratings alone, (\w+) is ahead by (0\.\d+) ", shown[2]).groups()
+    assert float(corrected[1]) == pytest.approx(float(alone), abs=0.1)
+    assert ahead == {"more": "mine", "less": "theirs"}[corrected[2]]
     assert not any("turned the judge's order over" in line for line in shown)
 
 
@@ -112,15 +112,21 @@ def test_the_gate_goes_by_the_corrected_difference(given, capsys):
     """The first in the file is the one that the judge likes too much."""
     rank(capsys, given(60)[0], "--margin", "0.1")
     shown = rank(capsys, *given(60), "--margin", "0.1", code=3)
-    assert any(line.startswith("third is worse than mine by more than 0.1 (difference -0.") for line in shown)
+    assert shown[0] == "third is worse than mine and theirs by more than the margin."
+    assert shown[1].startswith("Against mine: Difference -0.")
 
 
 def test_pairs_of_corrected_means_are_in_the_tables(given, capsys, tmp_path):
     rank(capsys, *given(60), "--tables", tmp_path / "tables")
-    rows = (tmp_path / "tables" / "rank_corrected_pairs.csv").read_text().splitlines()
-    assert len(rows) == 4
-    assert rows[0].endswith(",p,p_holm,labels_difference,labels_ci_low,labels_ci_high")
-    assert "corrected by people's ratings" in rows[1]
+    with (tmp_path / "tables" / "pairs.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if "corrected by people's ratings" in row["statistic"]]
+    assert [(row["better"], row["worse"], row["n"], row["significant"]) for row in rows] == [
+        (*names, "60", "yes") for names in (("mine", "theirs"), ("mine", "third"), ("theirs", "third"))
+    ]
+    [header] = [
+        line for line in (tmp_path / "tables" / "rank.md").read_text().splitlines() if "rated prompts |" in line
+    ]
+    assert header.endswith("| p (Holm) | people's labels alone [95%] |")
 
 
 def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_are(given, capsys, tmp_path):
@@ -133,14 +139,15 @@ def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_
     assert "rated prompts = 60" in shown[header - 1]
     headings = [line for line in (out / "rank.md").read_text().splitlines() if line.startswith("### ")]
     corrected, alone = (
-        [line for line in headings if whose in line]
-        for whose in (": O, corrected by people's labels", "; by the judge alone, not corrected")
+        [line for line in headings if re.search(whose, line)]
+        for whose in (r"Mean O .*, corrected by people's ratings", r"by viescore 0shot \(judge-7b\), not corrected")
     )
     assert len(corrected) == 2
-    assert len([*corrected, *alone]) == len(headings) - 1  # the last is about raters
+    assert len(alone) == 6
+    assert len([*corrected, *alone]) == len(headings) - 2  # the others are of all aspects by judge, and about raters
     page = html.unescape((tmp_path / "rank.html").read_text())
     captions = re.findall(r"<caption>([^<]*)", page)
-    assert [caption for caption in captions if "corrected by people's labels" in caption] == captions[:2]
+    assert [caption for caption in captions if "corrected by people's ratings" in caption] == captions[:2]
     assert re.findall(r"<h2 id=\"t1\">([^<]*)", page) == [
         "O (overall), by viescore 0shot (judge-7b), corrected by people's labels"
     ]
@@ -152,14 +159,16 @@ def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_
 def test_few_rated_prompts_are_no_test_and_do_not_pass_the_gate(given, capsys):
     """All 120 prompts are judged, and the corrected difference rests on those that people rated."""
     shown = rank(capsys, *given(3), "--margin", "0.02", code=4)
-    assert shown[0].startswith("Too few ratings to decide: 3 prompts of ")
+    assert shown[0].startswith("It cannot be told whether ")
+    assert shown[2].startswith("Too few images are rated to say which of ")
+    assert shown[3].startswith("Rated prompts: 3 of ")
     assert "Fewer than 6 rated prompts can show no difference." in shown
-    assert "on 3 rated prompts): at least 6 rated prompts are needed." in "\n".join(shown)
-    table = "\n".join(shown).partition("corrected by people's labels")[2].partition("\n\nPeople: ")[0]
+    assert "on 3 rated prompts; the margin is 0.02. At least 6 rated prompts are needed." in "\n".join(shown)
+    table = "\n".join(shown).partition("corrected by people's ratings")[2].partition("\n\nPeople: ")[0]
     assert len(re.findall(r" \[[\d.]+, [\d.]+\]", table)) == 3  # of the judge's own means alone
-    two = rank(capsys, *given(3, ("mine", "third")))[0]
-    assert two.startswith("Too few ratings to decide: 3 prompts of ")
-    assert two.endswith(" on 3 rated prompts, no test of fewer than 6.")
+    title, two, *_ = rank(capsys, *given(3, ("mine", "third")))
+    assert title == "Too few images are rated to say which of mine and third is better."
+    assert two.endswith(" more than third (no test of fewer than 6), on the 3 rated prompts that both have.")
     shown = rank(capsys, *given(12), "--margin", "0.02", code=4)
     assert "50 rated prompts of each are needed, or all." in "\n".join(shown)
 
@@ -170,9 +179,9 @@ def test_the_fewer_rated_prompts_of_two_count(given, capsys):
     mine = [row for row in rows if ",mine," in row]
     path.write_text("\n".join([header, *mine[:7], *(row for row in rows if row not in mine)]))
     shown = rank(capsys, verdicts, flag, path)
-    assert shown[0].startswith("mine has the highest O, 0.")
-    assert "cannot be told apart from theirs and third; theirs is better than third (Holm over 3 pairs)" in shown[0]
-    assert "Few ratings: 7 prompts of mine, where 50 of each are needed, or all." in shown
+    assert shown[0] == "mine has the highest O, but cannot be told apart from theirs and third."
+    assert shown[1].endswith("; theirs is better than third (Holm over 3 pairs).")
+    assert "Rated prompts: 7 of mine, where 50 of each are needed, or all." in shown
     row = next(line.split() for line in shown if line.startswith("mine - theirs"))
     assert row[3] == "7"
 
@@ -215,9 +224,8 @@ def test_corrected_means_and_their_intervals_stay_within_the_scale(given, capsys
     verdicts, flag, path = given(60, ("mine", "third"))
     path.write_text(re.sub(r",O,0\.\d+|,O,1\.0+", ",O,1.000", path.read_text()))
     rank(capsys, verdicts, flag, path, "--tables", tmp_path / "tables")
-    header, *rows = (row.split(",") for row in (tmp_path / "tables" / "rank_corrected.csv").read_text().splitlines())
-    ends = [
-        float(row[header.index(f"corrected_{end}")] or 0.5) for row in rows for end in ("mean", "ci_low", "ci_high")
-    ]
+    with (tmp_path / "tables" / "numbers.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if "corrected by people's ratings" in row["statistic"]]
+    ends = [float(row[end] or 0.5) for row in rows for end in ("value", "low", "high")]
     assert max(ends) == 1
     assert min(ends) >= 0

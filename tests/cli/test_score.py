@@ -68,8 +68,8 @@ def test_what_score_writes_is_reported_and_ranked_under_its_label(score, server,
     assert main(["report", results, "--out", str(tmp_path / "report")]) == 0
     text = (tmp_path / "report" / "report.md").read_text()
     assert "## Your images" in text
-    assert "| demo_a | before | 2 | 2 |" in text
-    assert "Your images, viescore 0shot (before): O, mean over prompts" in vieval("rank", results).out
+    assert "| demo_a | viescore 0shot (before) | mean over prompts |" in text
+    assert "Your images: Mean O over prompts, by viescore 0shot (before); " in vieval("rank", results).out
 
 
 @pytest.mark.parametrize("command", [["score", "--judge", "ssim"], ["label"]])

@@ -78,8 +78,8 @@ def test_several_judges_are_in_one_file_which_rank_and_compare_read(score, serve
         at = [str(tmp_path / "verdicts.jsonl"), *(["mine/0"] if command[0] == "show" else [])]
         assert main([command[0], *at, *command[1:]]) == 0, command
     said = capsys.readouterr().out
-    assert "Your images, viescore 0shot (fake)" in said
-    assert "Your images, sharpness" in said
+    assert "Your images: Mean O over prompts, by viescore 0shot (fake)" in said
+    assert "Your images: Mean PQ over prompts, by sharpness" in said
 
 
 def test_flags_of_the_backbone_are_on_top_of_the_options(score, tmp_path):

@@ -62,7 +62,8 @@ def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path):
     assert main(["report", str(tmp_path / "run0"), "--out", str(tmp_path / "report")]) == 0
     table = (tmp_path / "report" / "report.md").read_text()
     [row] = [line for line in table.splitlines() if line.startswith("| tie | fake | votes | 48 of 48")]
-    assert row.rstrip(" |").endswith("four-way, three-way, decisive")
+    # the last three cells say how far it is above the best constant, four-way, three-way and decisive
+    assert all(cell.strip().startswith("-") for cell in row.rstrip(" |").split("|")[-5::2])
     constants = [line for line in table.splitlines() if "| always" in line and "48 of 48" in line]
     assert len(constants) == 4
 

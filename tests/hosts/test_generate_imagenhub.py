@@ -51,7 +51,7 @@ def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp
             run(model, museum / model)
     results = [str(tmp_path / name) for name in ("mine", *SCORES)]
     assert main(["rank", *results, "--tables", str(tmp_path / "ranks")]) == 0
-    rows = json.loads((tmp_path / "ranks" / "rank.json").read_text())["generators"]
-    means = {row["generator"]: row["mean"] for row in rows if row["aspect"] == "O" and not row["heading"]}
+    rows = json.loads((tmp_path / "ranks" / "findings.json").read_text())["numbers"]
+    means = {r["system"]: r["value"] for r in rows if r["aspect"] == "O" and not r["breakdown"]}
     assert means == pytest.approx({"MagicBrush": 0.8, "mine": 0.6, "SDEdit": 0.4})
     assert list(means) == ["MagicBrush", "mine", "SDEdit"]

@@ -37,6 +37,9 @@ SCORED = ["imagenhub_clip_score_tig", *LPIPS, *SUBJECTS]
 ADIEE = ["imagenhub_adiee_mie", "imagenhub_adiee_tie"]
 
 
+T2I_JUDGES = ("viescore", "vqascore", "t2i_eval")
+
+
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
@@ -49,7 +52,8 @@ ADIEE = ["imagenhub_adiee_mie", "imagenhub_adiee_tie"]
         ("variant_imagenhub_cigeval_no_scene_graph", _members("variant_imagenhub_cigeval_no_scene_graph")),
         ("variant_imagenhub_cigeval_react", _members("variant_imagenhub_cigeval_react")),
         ("vieval_demo_cigeval", _members("vieval_demo_cigeval")),
-        ("t2i_eval_bench*", [f"t2i_eval_bench_{judge}" for judge in ("viescore", "vqascore", "t2i_eval")]),
+        ("t2i_eval_bench*", [f"t2i_eval_bench_{judge}" for judge in (*T2I_JUDGES, "question_answering")]),
+        ("t2i_eval_bench", [f"t2i_eval_bench_{judge}" for judge in T2I_JUDGES]),
     ],
 )
 def test_a_pattern_runs_each_plain_task_once(manager, pattern, expected):

@@ -9,9 +9,9 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Failure, Status, Text
+from vieval_plugin.judges.stages import MISSING, REFUSED, REPEATED, UNREADABLE
 from vieval_plugin.judges.t2i_eval import structure
-from vieval_plugin.judges.t2i_eval.asker import REFUSED, UNANSWERED, UNREADABLE
-from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED
+from vieval_plugin.judges.t2i_eval.asker import UNANSWERED
 from vieval_plugin.run.prepare import prepare
 
 SAID = "Spoken by a server: \x1b[31m# it"

@@ -1,5 +1,7 @@
 """Judges in one file: what a file asks and scores, and what is wrong with one in a line."""
 
+import dataclasses
+import json
 import re
 import shutil
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 import yaml
 
 import vieval_plugin.prompt_templates
+from tests.extras import needs
 from tests.judges.test_viescore import ORDER, SUB_SCORES, answer, sample
 from tests.playing import play, prepared
 from tests.prompts.test_hostile_packs import BOMBS, REFUSED
@@ -18,7 +21,19 @@ from vieval_plugin.backends.metrics.networks.served import ServedScorer
 from vieval_plugin.backends.metrics.networks.value_head import ValueHead
 from vieval_plugin.judges import registry
 from vieval_plugin.judges.contests import Contest
-from vieval_plugin.judges.protocol import Likelihood, Measure, Measurement, Probabilities, SampleId, Status, Text
+from vieval_plugin.judges.protocol import (
+    Box,
+    Failure,
+    Likelihood,
+    Measure,
+    Measurement,
+    Probabilities,
+    SampleId,
+    Status,
+    Text,
+    ToolResult,
+    UseTool,
+)
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.scale import Scale
@@ -335,3 +350,74 @@ def test_a_score_is_better_the_higher_it_is(kind):
     assert lower == pytest.approx([1 - score for score in higher])
     assert all(0 <= score <= 1 for score in higher)
     assert Scale("sigmoid", -2, 3)(-1e9) == 0
+
+
+# Sub-scores that are required, and those that are measured.
+
+POSTER = {
+    "kinds": ["tig"],
+    "questions": {"SC": question(scores=["subject", "style"]), "PQ": question(scores=["clean"])},
+    "combine": {"O": "geometric_mean"},
+    "measure": {"text": "text_rendering:words"},
+    "require": {"text": 0.9, "style": 0.5},
+}
+
+
+def poster_of(prompt):
+    return dataclasses.replace(sample("tig"), texts={"prompt": prompt})
+
+
+def read_as(text):
+    return ToolResult((Box(0, 0, 9, 9),), text)
+
+
+@needs("rapidocr")
+@pytest.mark.parametrize(
+    ("subject_and_style", "reading", "overall", "reason"),
+    [
+        ([9, 5], read_as("OPEN"), 0.5**0.5, ""),
+        ([9, 4], read_as("OPEN"), 0, "O: 0, as style is 0.40, where 0.5 is needed"),
+        ([9, 5], read_as("OPN"), 0, "O: 0, as text is 0.00, where 0.9 is needed"),
+        ([9, 5], Failure(Status.TOOL_ERROR, "broken"), None, ""),
+        ([9, 4], Failure(Status.TOOL_ERROR, "broken"), 0, "O: 0, as style is 0.40"),
+    ],
+)
+def test_where_a_required_sub_score_is_less_the_overall_score_is_0(file, subject_and_style, reading, overall, reason):
+    judge = prepared(file(**POSTER)).judge
+    one = poster_of('a sign that says "OPEN"')
+    scores = {"SC": subject_and_style, "PQ": [10]}
+
+    def reply(ask):
+        return (
+            reading if isinstance(ask, UseTool) else Text(json.dumps({"score": scores[ask.path[0]], "reasoning": "r"}))
+        )
+
+    played = play(judge(one), answer=reply)
+    verdict = played.verdict
+    assert verdict.scores.get("O") == (None if overall is None else pytest.approx(overall))
+    assert verdict.rationale.startswith(reason)
+    assert verdict.scores["SC"] == min(subject_and_style) / 10
+    assert (verdict.status is Status.OK) == isinstance(reading, ToolResult)
+    assert ("text" in verdict.scores) == isinstance(reading, ToolResult)
+    assert len(played.rounds[0]) == 3
+
+
+@needs("rapidocr")
+def test_a_prompt_that_asks_for_no_text_needs_none(file):
+    judge = prepared(file(**POSTER)).judge
+    verdict = play(judge(poster_of("a cat")), [answer(9, 9), answer(9)]).verdict
+    assert (verdict.status, verdict.scores) == (Status.OK, pytest.approx({"SC": 0.9, "PQ": 0.9, "O": 0.9}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"require": {"styl": 0.5}}, "require: no 'styl'; did you mean style"),
+        ({"require": {"style": 5}}, "require.style: Input should be less than or equal to 1"),
+        ({"measure": {"text": "text_rendering:word"}}, "measure.text: no 'text_rendering:word'; did you mean"),
+        ({"measure": {"clean": "text_rendering:SC"}}, "measure.clean: is the name of another score"),
+        ({"combine": {"SC": "min"}}, "require: makes O 0, and there is none: add combine: {O: geometric_mean}"),
+    ],
+)
+def test_what_is_wrong_with_a_requirement_is_one_line(file, changes, message):
+    assert message in refusal(lambda: registry.judge(file(**{**POSTER, **changes})))

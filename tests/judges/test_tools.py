@@ -12,6 +12,7 @@ import pytest
 from tests.extras import needs
 from tests.tool_pictures import edited, file, photograph
 from vieval_plugin.backends.image_tools import tools as backend
+from vieval_plugin.errors import install_advice
 from vieval_plugin.images import decode
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Box, Failure, Image, Status, ToolResult, UseTool
@@ -69,8 +70,8 @@ def test_a_new_tool_is_one_new_file(tmp_path, monkeypatch):
 
 def test_a_package_that_is_missing_is_named_with_the_command_to_install_it():
     with pytest.raises(ToolMissing, match=r'saw needs no_such_package; run pip install "\.\[tools\]"'):
-        require([Tool("saw", needs=("no_such_package",))])
-    require([Tool("saw", needs=("numpy",))])
+        require([Tool("saw", needs=("no_such_package",))], install_advice("tools"))
+    require([Tool("saw", needs=("numpy",))], "")
 
 
 def test_a_result_survives_json_without_its_image():

@@ -1,11 +1,13 @@
 """VIEScore driven by a for loop and canned replies: no backend, no host."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.playing import first_asks, play
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore
 from vieval_plugin.judges.protocol import Failure, Image, Sample, SampleId, Status, Text
 from vieval_plugin.prompts import packs
@@ -73,3 +75,26 @@ def test_one_shot_shows_the_example_first_and_tells_its_scores():
     *images, text = sc.messages[0].parts
     assert [image.source.stem for image in images] == ["ex_a", "ex_b", "source", "output"]
     assert '{"score": [3.0, 7.0], "reasoning": "half done"}' in text
+
+
+@pytest.mark.parametrize(
+    ("options", "setting"),
+    [(viescore.VIEScoreOptions(), "pq_inputs"), (viescore.VIEScoreOptions(pq_inputs=True), "0shot")],
+)
+def test_quality_may_be_asked_about_with_the_conditions_shown(options, setting):
+    judge = viescore.build(options, packs.load("viescore/v1"), setting)
+    for task, roles in ORDER.items():
+        sc, pq = first_asks(judge(sample(task)))
+        assert [part.source.stem for part in pq.messages[0].parts[:-1]] == roles
+        assert sc == first_asks(JUDGE(sample(task)))[0]
+        assert "the last picture" in pq.messages[0].parts[-1]
+        assert "add a hat" not in pq.messages[0].parts[-1]
+    played = play(judge(sample("tie")), [answer(9, 8), answer(6, 8)])
+    assert played.verdict.scores["PQ"] == 0.6
+
+
+def test_a_pack_that_does_not_word_it_is_refused():
+    pack = packs.load("viescore/v1")
+    others = replace(pack, questions={key: q for key, q in pack.questions.items() if key != "pq_inputs"})
+    with pytest.raises(VievalError, match=r"viescore/v1 does not word 'pq_inputs' \(judges.viescore.pq_inputs\)"):
+        viescore.build(viescore.VIEScoreOptions(pq_inputs=True), others)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.leaderboard import cards
 from tests.leaderboard.logs import few_logs
+from tests.leaderboards import headlines_of
 from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.leaderboard.making import make_boards
 from vieval_plugin.leaderboard.printed import compare_printed
@@ -19,7 +20,7 @@ from vieval_plugin.leaderboard.submissions import ScoredVerdict, Submission, Sub
 from vieval_plugin.leaderboard.writing import csv_text, json_text, page, title
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.published.judges import present, published_judges, run_of
-from vieval_plugin.report.headlines.leaderboards import leaderboards
+from vieval_plugin.report.tables import rank_text
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=50)
@@ -57,12 +58,11 @@ def test_numbers_and_ranks_are_those_of_the_report(boards, runs):
     known = benchmark("imagenhub")
     for policy in ("drop", "worst", "as_recorded"):
         options = replace(OPTIONS, policy=policy)
-        for headline in known.report.tables("imagenhub", tuple(known.parts), runs, options).headlines:
-            [board] = leaderboards([headline], "imagenhub", runs, options, {})
-            view = view_of(boards[0], aspect=headline.aspect, failures=policy, setting="all")
-            said = [(row.label, row.rank, row.value, row.low, row.high) for row in view.rows if row.kind == "judge"]
-            assert said == [
-                (row.label, row.rank, row.estimate.value, row.estimate.low, row.estimate.high) for row in board.rows
+        for board in headlines_of(known.report, "imagenhub", tuple(known.parts), runs, options):
+            view = view_of(boards[0], aspect=board.aspect, failures=policy, setting="all")
+            rows = [(row.label, row.rank, row.value, row.low, row.high) for row in view.rows if row.kind == "judge"]
+            assert rows == [
+                (n.system, rank_text(n.ranks), n.estimate.value, n.estimate.low, n.estimate.high) for n in board.numbers
             ]
 
 
@@ -134,7 +134,7 @@ def test_ties_are_counted_as_chosen(boards, sources):
     known = benchmark("genai_bench_tiger")
     [judge] = [judge for judge in published_judges(known.name) if judge.name == "gpt4o"]
     run = run_of(judge, sources.published, known.load(sources.data, "video"))
-    cells = known.report.tables(known.name, ("video",), [run], OPTIONS).cells
+    cells = known.report.findings(known.name, ("video",), [run], OPTIONS).cells
     for ties in ("four_way", "three_way", "decisive"):
         [row] = [row for row in view_of(boards[1], part="video", ties=ties).rows if row.label == "GPT-4o"]
         assert 100 * row.value == pytest.approx(cells[Key(known.name, "video", "", "GPT-4o", f"accuracy_{ties}", "")])

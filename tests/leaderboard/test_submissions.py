@@ -58,9 +58,8 @@ def test_it_is_kept_small_and_gives_the_same_numbers(submission, vieval, tmp_pat
     [run] = kept.runs
     again = run_of_submission(run, "mine", cards.samples(right[1]))
     [before] = load_results([submission / cards.FILE]).runs
-    cells = [
-        benchmark("imagenhub").report.tables("imagenhub", ("cig",), [of], cards.OPTIONS).cells for of in (before, again)
-    ]
+    family = benchmark("imagenhub").report
+    cells = [family.findings("imagenhub", ("cig",), [of], cards.OPTIONS).cells for of in (before, again)]
     assert [*cells[0].values()] == pytest.approx([*cells[1].values()], nan_ok=True)
     assert (again.setting, again.aspects, len(again.records["cig"])) == ("0shot", before.aspects, 40)
 

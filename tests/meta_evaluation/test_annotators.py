@@ -340,7 +340,7 @@ def test_the_report_has_table_1_with_the_annotators_among_themselves(run, tmp_pa
     }
     shown = whole["fake (T2I-Eval)"]["manual avg rho"]
     assert f"{cells['fake (T2I-Eval)', 'overall_manual_avg_spearman']:.4f}" == shown
-    assert re.search(r"\| fake \(VQAScore\) \| overall \| manual 3 \| -?0\.\d{4} \[-?0\.\d{4}, ",
+    assert re.search(r"\| fake \(VQAScore\) \| tig \| -?0\.\d{4} \[-?0\.\d{4}, ",
                      (tmp_path / "report.md").read_text())  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from tests.leaderboards import compared_of
 from tests.work import calls_at_most
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
@@ -74,7 +75,7 @@ def run(
 
 
 def compared(*runs: Run, report: Report | None = None, options: StatisticsOptions = OPTIONS) -> dict[str, Comparison]:
-    found = (report or ByImageModel()).compared("b", tuple(PARTS), runs, options)
+    found = compared_of(report or ByImageModel(), "b", tuple(PARTS), runs, options)
     return {one.aspect: compare_systems(one, "b", options) for one in found}
 
 
@@ -291,11 +292,11 @@ def test_judges_without_anything_in_common_are_told_in_one_line() -> None:
 
 
 def test_over_benchmarks_each_counts_alike_and_a_judge_of_one_is_not_compared() -> None:
-    first = ByImageModel().compared(
-        "b", ("tie",), [run(n, noisy(0.3, i), parts=("tie",)) for i, n in enumerate("xyz")], OPTIONS
+    first = compared_of(
+        ByImageModel(), "b", ("tie",), [run(n, noisy(0.3, i), parts=("tie",)) for i, n in enumerate("xyz")], OPTIONS
     )
-    second = ByImageModel().compared(
-        "c", ("tig",), [run(n, noisy(0.3, i), parts=("tig",)) for i, n in enumerate("xy")], OPTIONS
+    second = compared_of(
+        ByImageModel(), "c", ("tig",), [run(n, noisy(0.3, i), parts=("tig",)) for i, n in enumerate("xy")], OPTIONS
     )
     both = [next(one for one in several if one.aspect == "SC") for several in (first, second)]
     found = compare_systems(over_benchmarks({"b": both[:1], "c": both[1:]}), "all", OPTIONS, intervals=False)
@@ -325,7 +326,9 @@ def single(
 
 
 def of_labels(statistics: tuple[str, ...], *runs: Run) -> list[Comparison]:
-    return [compare_systems(one, "b", OPTIONS) for one in WithLabels(statistics).compared("b", ("t",), runs, OPTIONS)]
+    return [
+        compare_systems(one, "b", OPTIONS) for one in compared_of(WithLabels(statistics), "b", ("t",), runs, OPTIONS)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -366,7 +369,7 @@ def test_a_judge_that_answered_under_half_of_what_any_was_asked_is_not_ranked_an
         unranked = {one.system.label: one.system.unranked for one in found.standings}
         assert unranked == {"few": "a score for 29 of 60 samples", "fewer": "a score for 20 of 60 samples"}
         worst = StatisticsOptions("worst", draws=10)
-        [of_worst] = WithLabels((statistic,)).compared("b", ("t",), runs, worst)
+        [of_worst] = compared_of(WithLabels((statistic,)), "b", ("t",), runs, worst)
         assert not any(system.unranked for system in of_worst.systems)
 
 
@@ -404,7 +407,7 @@ def test_annotators_mean_is_what_judges_are_compared_with() -> None:
     rated[3] = math.nan
     rated[4, 0] = math.nan
     runs = [single(name, rng.random(40).tolist(), rated.tolist(), ("O",)) for name in ("one", "other")]
-    [one] = WithAnnotators((), "O", 3).compared("b", ("t",), runs, OPTIONS)
+    [one] = compared_of(WithAnnotators((), "O", 3), "b", ("t",), runs, OPTIONS)
     found = compare_systems(one, "b", OPTIONS)
     assert found.pairs[0].n == 39
     known = [n for n in range(40) if n != 3]

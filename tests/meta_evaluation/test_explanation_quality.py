@@ -51,7 +51,7 @@ def test_a_metric_is_the_mean_of_the_samples_that_were_graded() -> None:
 
 def test_the_report_says_how_good_the_explanations_were() -> None:
     run = Run("m", "t2i_eval_bench", "t2i_eval", ("O",), {"tig": [(record,) for record in records()]})
-    made = REPORT.tables("t2i_eval_bench", ("tig",), [run], StatisticsOptions(draws=20))
+    made = REPORT.findings("t2i_eval_bench", ("tig",), [run], StatisticsOptions(draws=20))
     [table] = [table for table in made.tables if table.name == "explanations"]
     assert table.header == ("judge", "n", "explanation quality overall", "n", "explanation quality questions")
     assert table.rows == (("m", "2", "3.0000 [2.0000, 4.0000]", "1", "2.5000"),)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.leaderboards import estimates_of, headlines_of
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
@@ -43,8 +44,8 @@ def contests(label, answers, votes, part="p"):
     return Run(label, "b", "mine", (), {part: records})
 
 
-def of(headline, label):
-    return headline.estimates[label]
+def of(board, label):
+    return board.number_of(label).estimate
 
 
 def test_of_rated_images_it_is_what_the_tables_have_by_the_overall_score_if_half_of_the_judges_rate_it():
@@ -55,22 +56,21 @@ def test_of_rated_images_it_is_what_the_tables_have_by_the_overall_score_if_half
         ("SC", "O"),
     )
     one = run("one", [("tie", "m", u, {"SC": p[0]}, {"SC": p, "O": p}) for u, p in people.items()], ("SC",))
-    made = ByImageModel().tables("b", ("tie",), [both, one], OPTIONS)
-    overall, first = made.headlines
+    overall, first = headlines_of(ByImageModel(), "b", ("tie",), [both, one], OPTIONS)
     assert (overall.aspect, first.aspect) == ("O", "SC")
-    assert list(overall.estimates) == ["both"]
-    assert list(first.estimates) == ["both", "one"]
+    assert list(estimates_of(overall)) == ["both"]
+    assert sorted(estimates_of(first)) == ["both", "one"]
     assert of(overall, "both").value == pytest.approx(-0.9999)
     assert of(first, "both").value == pytest.approx(0.9999)
     assert of(first, "one").n == 20
-    assert [label.split(":")[0] for label in first.references] == ["human ceiling", "best constant"]
+    assert [reference.role for reference in first.references] == ["ceiling", "baseline"]
     third = replace(one, label="third")
-    assert ByImageModel().tables("b", ("tie",), [both, one, third], OPTIONS).headlines[0].aspect == "SC"
-    ceiling, constant = first.references.values()
+    assert headlines_of(ByImageModel(), "b", ("tie",), [both, one, third], OPTIONS)[0].aspect == "SC"
+    ceiling, constant = (reference.estimate for reference in first.references)
     assert ceiling.value < 0.9
     assert constant.value == 0
     assert first.breakdowns["kind"]["tie"]["both"].value == of(first, "both").value
-    compared = first.compared(OPTIONS)
+    compared = first.comparison.compared
     assert compared.aspect == "SC"
     assert compared.pair(0, 1).n == 20
 
@@ -80,13 +80,13 @@ def test_of_votes_it_is_the_accuracy_over_all_parts_beside_the_best_constant():
     judge = contests("judge", ["first", "first", "second", "second", "both_bad", ""], votes)
     other = contests("judge", ["first", "second"], ["first", "first"], "q")
     whole = Run("judge", "b", "mine", (), {**judge.records, **other.records})
-    [headline] = ByVotes("four_way").tables("b", ("p", "q"), [whole], OPTIONS).headlines
+    [headline] = headlines_of(ByVotes("four_way"), "b", ("p", "q"), [whole], OPTIONS)
     number = of(headline, "judge")
     assert number.value == pytest.approx(5 / 8)
     assert number.n == 8
-    [(label, constant)] = headline.references.items()
-    assert label == "best constant: always first"
-    assert constant.value == pytest.approx(5 / 8)
+    [constant] = headline.references
+    assert constant.system == "best constant: always first"
+    assert constant.estimate.value == pytest.approx(5 / 8)
     assert {word: several["judge"].value for word, several in headline.breakdowns["part"].items()} == pytest.approx(
         {"p": 4 / 6, "q": 1 / 2}
     )
@@ -94,20 +94,22 @@ def test_of_votes_it_is_the_accuracy_over_all_parts_beside_the_best_constant():
 
 def test_of_labels_it_is_the_first_statistic_and_one_without_a_test_says_so():
     rows = [("p", "m", str(n), {"SC": n / 10}, {"SC": (float(n > 4),)}) for n in range(10)]
-    made = WithLabels(("auroc", "pearson")).tables("b", ("p",), [run("judge", rows, ("SC",))], OPTIONS)
-    [headline] = made.headlines
+    labels, judged = WithLabels(("auroc", "pearson")), [run("judge", rows, ("SC",))]
+    made = labels.findings("b", ("p",), judged, OPTIONS)
+    [headline] = headlines_of(labels, "b", ("p",), judged, OPTIONS)
     assert of(headline, "judge").value == made.cells[Key("statistics", "p", "", "judge", "auroc", "SC")] == 1
-    assert headline.references["scores that never look"].value == 0.5
-    assert "no paired test" in headline.compared(OPTIONS).untestable_reason
+    assert [reference.estimate.value for reference in headline.references] == [0.5]
+    assert "no paired test" in headline.comparison.compared.untestable_reason
 
 
 def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_reach_themselves():
     people = {str(n): (n % 4 / 4, n % 3 / 4, n % 5 / 4) for n in range(20)}
     rows = [("p", "m", uid, {"O": sum(given)}, {"O": given}) for uid, given in people.items()]
-    made = WithAnnotators((), "O", 3).tables("b", ("p",), [run("judge", rows)], OPTIONS)
-    [headline] = made.headlines
+    annotators, judged = WithAnnotators((), "O", 3), [run("judge", rows)]
+    made = annotators.findings("b", ("p",), judged, OPTIONS)
+    [headline] = headlines_of(annotators, "b", ("p",), judged, OPTIONS)
     assert of(headline, "judge").value == pytest.approx(1)
-    ceiling = next(iter(headline.references.values()))
+    ceiling = headline.references[0].estimate
     each = [
         made.cells[
             Key(
@@ -122,7 +124,7 @@ def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_re
         for n in (1, 2, 3)
     ]
     assert ceiling.value == pytest.approx(sum(each) / 3)
-    assert headline.compared(OPTIONS).pair(0, 0).n == 20
+    assert headline.comparison.compared.pair(0, 0).n == 20
 
 
 def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
@@ -131,13 +133,12 @@ def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
         for model, value in (("good", 0.8), ("bad", 0.2))
         for n in range(8)
     ]
-    made = OfGenerators().tables("b", ("tig",), [run("judge", rows, ("SC", "O"))], OPTIONS)
-    [headline] = made.headlines
-    assert (headline.aspect, headline.entrant, headline.judge) == ("O", "generator", "judge")
-    assert {label: estimate.value for label, estimate in headline.estimates.items()} == pytest.approx(
+    [headline] = headlines_of(OfGenerators(), "b", ("tig",), [run("judge", rows, ("SC", "O"))], OPTIONS)
+    assert (headline.aspect, headline.entrants, headline.judge.model) == ("O", "generators", "judge")
+    assert {label: estimate.value for label, estimate in estimates_of(headline).items()} == pytest.approx(
         {"good": 0.85, "bad": 0.25}
     )
-    pair = headline.compared(OPTIONS).pair(0, 1)
+    pair = headline.comparison.compared.pair(0, 1)
     assert pair.statistic.estimates() == pytest.approx((0.85, 0.25))
     assert not headline.references
-    assert not any(math.isnan(estimate.low) for estimate in headline.estimates.values())
+    assert not any(math.isnan(estimate.low) for estimate in estimates_of(headline).values())

@@ -57,7 +57,7 @@ def run(rows, **described):
 
 
 def tables(*runs):
-    made = ByImageModel().tables("b", ("t",), runs, StatisticsOptions(draws=20))
+    made = ByImageModel().findings("b", ("t",), runs, StatisticsOptions(draws=20))
     return made, {table.name: table for table in made.tables}
 
 
@@ -190,7 +190,7 @@ def test_an_undefined_cell_says_why_beside_it():
         [row] = [row for row in named[name].rows if row[1] == "mine"]
         assert row[-3:] == (shown[name.partition("_")[0]],) * 3, name
     assert [row[3:] for row in named["table_6"].rows] == [("undefined (the judge is constant)",) * 3]
-    assert named["table_5"].rows[0][-1] == "undefined (1 pairs, two or more are needed)"
+    assert named["table_5_distance"].rows[0][-1] == "undefined (1 pairs, two or more are needed)"
     assert made.reasons[Key("T6", "t", "A", "mine", "spearman", "SC")] == "the judge is constant"
     assert not any(cell == "undefined" for table in made.tables for row in table.rows for cell in row)
 
@@ -236,7 +236,7 @@ def test_image_models_are_ranked_by_a_metric_of_one_score_too():
     worse = [replace(o, scores={"SC": o.scores["SC"] / 4}) for o in observations(models=("B",))]
     rows = (*(replace(o, scores={"SC": o.scores["SC"]}) for o in observations(models=("A",))), *worse)
     made, named = tables(run(rows, against_all=True, table="T8"))
-    assert named["table_5"].rows[0][3] == "A:1 B:2"
+    assert [row[1:] for row in named["table_5"].rows] == [("A", "mine", "1.5", "1.0"), ("B", "mine", "1.5", "2.0")]
     assert Key("T5", "t", "", "mine", "footrule", "O") in made.cells
 
 

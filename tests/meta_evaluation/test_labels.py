@@ -131,7 +131,7 @@ def run(label, scores):
 
 
 def test_tables_have_a_row_a_judge_and_one_a_skill_and_their_numbers_as_cells():
-    made = WithLabels(("pearson",)).tables(
+    made = WithLabels(("pearson",)).findings(
         "b", ("all",), [run("x", [0.1, 0.2, 0.3, 0.4]), run("y", [0.5] * 4)], OPTIONS
     )
     whole, skills = made.tables

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.leaderboards import headlines_of
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.comparison import (
     CommonSamplesStatistic,
@@ -13,7 +14,7 @@ from vieval_plugin.meta_evaluation.comparison import (
     System,
     compare_systems,
 )
-from vieval_plugin.meta_evaluation.generator_ranking import rank_generators
+from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
@@ -67,8 +68,9 @@ def shares(runs: int, what: str) -> tuple[int, int]:
             compared = judges({"one": 1.5, "best": 0.7, "other": 1.5}, rng)
             one = compare_systems(compared, "b", OPTIONS, intervals=False)
         else:
-            [ranking] = rank_generators(generators({"one": 0.45, "best": 0.6, "other": 0.45}, rng), OPTIONS)
-            one = ranking.comparison
+            run = generators({"one": 0.45, "best": 0.6, "other": 0.45}, rng)
+            [board] = headlines_of(OfGenerators(), "own", (), [run], OPTIONS)
+            one = board.comparison
         found.append(told(one))
     ordered, equal = np.sum(found, axis=0)
     return int(ordered), int(equal)

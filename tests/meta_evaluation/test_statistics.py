@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
+from tests.leaderboards import compared_of, headlines_of
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTestSpec
-from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.meta_evaluation.estimates import computed_mean
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, combine, summary_of
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Provenance, Record, Run
-from vieval_plugin.report.headlines.leaderboards import leaderboards
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -86,10 +85,10 @@ def test_parts_are_averaged_and_what_is_undefined_says_why():
 
 
 def test_it_has_a_row_in_csv_a_cell_and_one_by_tag():
-    tables = REPORT.tables("toy", ("all",), [BAD, GOOD], OPTIONS)
+    tables = REPORT.findings("toy", ("all",), [BAD, GOOD], OPTIONS)
     statistics, skills = tables.tables
     header, bad, good = csv_text(statistics).splitlines()
-    assert header == "task,judge,scored,exact,right_side"
+    assert header == "task,judge,scored,exact,right side"
     assert bad.startswith('all,bad,59,59,"0.3898 [')
     assert good.startswith('all,good,60,60,"0.9000 [')
     assert tables.cells[Key("statistics", "all", "", "good", "right_side", "SC")] == pytest.approx(0.9)
@@ -97,14 +96,12 @@ def test_it_has_a_row_in_csv_a_cell_and_one_by_tag():
 
 
 def test_it_is_a_headline_beside_its_constant_with_ranks_from_a_paired_test():
-    [headline] = REPORT.tables("toy", ("all",), [BAD, GOOD], OPTIONS).headlines
-    assert (headline.title, headline.ends) == ("right side", (0.0, 1.0))
-    assert headline.references["scores that never look"].value == 0.5
-    assert headline.estimates["good"].n == 60
-    [board] = leaderboards([headline], "toy", [BAD, GOOD], OPTIONS, {})
-    assert [(row.rank, row.label) for row in board.rows] == [("1", "good"), ("2", "bad")]
-    [compared] = REPORT.compared("toy", ("all",), [BAD, GOOD], OPTIONS)
-    [pair] = compare_systems(compared, "toy", OPTIONS).pairs
+    [board] = headlines_of(REPORT, "toy", ("all",), [BAD, GOOD], OPTIONS)
+    assert (board.title, board.ends) == ("right side", (0.0, 1.0))
+    assert [reference.estimate.value for reference in board.references] == [0.5]
+    assert board.number_of("good").estimate.n == 60
+    assert [(number.ranks, number.system) for number in board.numbers] == [((1, 1), "good"), ((2, 2), "bad")]
+    [pair] = board.comparison.pairs
     assert pair.n == 59
     assert pair.better_first().result.difference.value == pytest.approx(30 / 59)
     assert pair.significant
@@ -118,5 +115,5 @@ def test_by_several_aspects_it_carries_their_names_and_without_a_test_it_says_so
         "PQ_pearson",
         "scored",
     ]
-    [compared] = WithLabels((untested,)).compared("toy", ("all",), [BAD, GOOD], OPTIONS)
+    [compared] = compared_of(WithLabels((untested,)), "toy", ("all",), [BAD, GOOD], OPTIONS)
     assert "no paired test" in compared.untestable_reason

@@ -34,7 +34,7 @@ def scores(first, second):
 
 
 def tables(records, aspects=("O",), report=REPORT):
-    made = report.tables("b", ("tie",), [Run("mine", "b", "mine", aspects, {"tie": records})], OPTIONS)
+    made = report.findings("b", ("tie",), [Run("mine", "b", "mine", aspects, {"tie": records})], OPTIONS)
     return {one.name: one.rows for one in made.tables}
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.leaderboards import compared_of
 from tests.voted import CODES, OPTIONS, contest, run, scored, summarise, table, values
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import RANKING, SCHEMES
@@ -82,10 +83,12 @@ def test_what_was_never_judged_or_never_voted_on_is_left_out_and_counted():
     summary = summarise(rows)
     assert summary.estimates["votes_accuracy_four_way_value"].n == summary.scored == 1
     assert metrics.value(summary, "status_missing_share") == 0.25
-    made = ByVotes().tables("b", ("t",), [run("mine", rows)], OPTIONS)
+    made = ByVotes().findings("b", ("t",), [run("mine", rows)], OPTIONS)
     row = table(made, "accuracy")[-1]
     assert (row["judge"], row["answered"]) == ("mine", "1 of 1")
-    assert row["left out"] == "1 missing, 1 no vote of people, 1 not_applicable"
+    assert row["left out"] == "3"
+    [compared, *_] = compared_of(ByVotes(), "b", ("t",), [run("mine", rows)], OPTIONS)
+    assert compared.notes == ("left out of mine: 1 missing, 1 no vote of people, 1 not_applicable",)
 
 
 def test_of_one_order_alone_nothing_is_said_of_two():
@@ -95,8 +98,8 @@ def test_of_one_order_alone_nothing_is_said_of_two():
     for what in ("both_orders_accuracy", "each_order_accuracy", "consistent_share", "inconsistent_share"):
         assert math.isnan(found[f"votes_{what}_value"].value)
         assert found[f"votes_{what}_value"].reason == "one order was asked"
-    made = ByVotes().tables("b", ("t",), [run("mine", rows)], OPTIONS)
-    assert [one.name for one in made.tables] == ["accuracy", "statuses"]
+    made = ByVotes().findings("b", ("t",), [run("mine", rows)], OPTIONS)
+    assert [one.name for one in made.tables] == ["accuracy"]
 
 
 def test_a_judge_that_fails_on_everything_is_wrong_everywhere():
@@ -111,7 +114,7 @@ def test_a_judge_that_fails_on_everything_is_wrong_everywhere():
 
 def test_a_log_of_which_no_reply_can_be_read_has_accuracy_0_and_not_no_row():
     rows = [contest(str(n), "first", paper="", status=Status.PARSE_FAILURE) for n in range(12)]
-    made = ByVotes().tables("b", ("t",), [run("mine", rows)], OPTIONS)
+    made = ByVotes().findings("b", ("t",), [run("mine", rows)], OPTIONS)
     assert made.cells[Key("b", "t", "", "mine", "accuracy_paper", "")] == 0
 
 
@@ -119,7 +122,7 @@ def test_a_bare_tie_is_right_for_every_tie_in_three_way_and_paper_and_for_none_i
     rows = [contest(vote, vote, forward="tie", paper="tie") for vote in CODES]
     found = values(rows)
     assert (found["votes_accuracy_three_way"], found["votes_accuracy_four_way"]) == (0.5, 0)
-    made = ByVotes().tables("b", ("t",), [run("mine", rows)], OPTIONS)
+    made = ByVotes().findings("b", ("t",), [run("mine", rows)], OPTIONS)
     assert made.cells[Key("b", "t", "", "mine", "accuracy_paper", "")] == 50
     assert made.cells[Key("b", "t", "", "always tie", "accuracy_paper", "")] == 50
 
@@ -159,10 +162,9 @@ def test_votes_of_another_scheme_are_an_error():
 )
 def test_results_edited_by_hand_are_one_line_that_names_the_contest(edited, said):
     runs = [run("mine", [contest("a", "first", forward="first"), edited])]
-    for made_of in (ByVotes("four_way").tables, ByVotes("four_way").compared):
-        with pytest.raises(VievalError, match=f"^b/t/b of mine: .*{re.escape(said)}") as caught:
-            made_of("b", ("t",), runs, OPTIONS)
-        assert "\n" not in str(caught.value)
+    with pytest.raises(VievalError, match=f"^b/t/b of mine: .*{re.escape(said)}") as caught:
+        ByVotes("four_way").findings("b", ("t",), runs, OPTIONS)
+    assert "\n" not in str(caught.value)
 
 
 def test_results_with_different_votes_of_people_are_one_line():
@@ -170,18 +172,17 @@ def test_results_with_different_votes_of_people_are_one_line():
         run(label, [contest("a", vote, forward="first")]) for label, vote in (("one", "first"), ("other", "second"))
     ]
     said = "^t/a: people's vote is 'first' in the results of one and 'second' in those of other; run both on the same data$"
-    for made_of in (ByVotes("four_way").tables, ByVotes("four_way").compared):
-        with pytest.raises(VievalError, match=said):
-            made_of("b", ("t",), runs, OPTIONS)
+    with pytest.raises(VievalError, match=said):
+        ByVotes("four_way").findings("b", ("t",), runs, OPTIONS)
 
 
 def test_a_contest_that_no_judge_was_asked_about_for_its_votes_is_left_out():
     wrong = contest("b", "left", status=Status.NOT_APPLICABLE)
     runs = [run("mine", [contest("a", "first", forward="first"), wrong])]
-    rows = table(ByVotes("four_way").tables("b", ("t",), runs, OPTIONS), "accuracy")
+    rows = table(ByVotes("four_way").findings("b", ("t",), runs, OPTIONS), "accuracy")
     assert {row["judge"]: (row["answered"], row["left out"]) for row in rows} == {
         **{f"always {word}": ("1 of 1", "") for word in CODES},
-        "mine": ("1 of 1", "1 not_applicable"),
+        "mine": ("1 of 1", "1"),
     }
 
 
@@ -195,7 +196,7 @@ def test_a_contest_that_no_judge_was_asked_about_for_its_votes_is_left_out():
 def test_agreement_with_annotators_without_votes_of_four_says_why(said, why):
     rows = [contest(uid, "first", group="g", annotators=("first", "both_bad"), **said) for uid in "ab"]
     aspects = ("O",) if "scores" in said else ()
-    made = ByVotes("four_way").tables("b", ("t",), [run("mine", rows, aspects=aspects)], OPTIONS)
+    made = ByVotes("four_way").findings("b", ("t",), [run("mine", rows, aspects=aspects)], OPTIONS)
     [judged] = [row for row in table(made, "annotators") if row["judge"] == "mine"]
     assert why in judged["all"]
     assert why in judged["annotator 1"]
@@ -256,7 +257,7 @@ def test_rankings_by_number_of_candidates():
     two = contest("a", "1>2", RANKING, scores=({"O": 0.9}, {"O": 0.1}))
     three = contest("b", "2>1=3", RANKING, models=tuple("xyz"), scores=({"O": 0.5}, {"O": 0.9}, {"O": 0.5}))
     wrong = contest("c", "2>1=3", RANKING, models=tuple("xyz"), scores=({"O": 0.5}, {"O": 0.9}, {"O": 0.95}))
-    made = ByVotes(RANKING).tables("b", ("t",), [run("mine", [two, three, wrong], aspects=("O",))], OPTIONS)
+    made = ByVotes(RANKING).findings("b", ("t",), [run("mine", [two, three, wrong], aspects=("O",))], OPTIONS)
     found = {(row["candidates"], row["judge"]): row["decisive"] for row in table(made, "sizes")}
     assert found["2", "mine"] == found["2", "always first"] == "100.00"
     assert found["3", "mine"].startswith("50.00")

@@ -16,6 +16,8 @@ from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.labelling.page import label_page
 from vieval_plugin.labelling.sources import ToLabel
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
+from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import write_verdicts
 
@@ -220,11 +222,11 @@ def test_what_was_pressed_is_what_people_would_say_in_a_ranking(browser, page_of
     write_verdicts(tmp_path / "verdicts.jsonl", some, judged, made)
     command = ["rank", str(tmp_path / "verdicts.jsonl"), "--human", str(ratings), "--tables", str(tmp_path / "out")]
     assert main(command) == 0
-    with (tmp_path / "out" / "rank_corrected.csv").open(newline="") as file:
-        found = {row["generator"]: row for row in csv.DictReader(file) if row["aspect"] == "SC"}
+    with (tmp_path / "out" / "numbers.csv").open(newline="") as file:
+        rows = {(row["system"], row["statistic"]): float(row["value"]) for row in csv.DictReader(file) if row["value"]}
     by_hand = {model: sum(keys) / 4 / len(keys) for model, keys in pressed.items()}
     # all images are labelled, so that what people said is all there is to say
     for model, mean in by_hand.items():
-        assert float(found[model]["labels_mean"]) == pytest.approx(mean, abs=1e-4)
-        assert float(found[model]["corrected_mean"]) == pytest.approx(mean, abs=1e-4)
-    assert float(found["good"]["judge_mean"]) < float(found["poor"]["judge_mean"])
+        assert rows[model, "mean of people's labels"] == pytest.approx(mean, abs=1e-4)
+        assert rows[model, CORRECTED] == pytest.approx(mean, abs=1e-4)
+    assert rows["good", MEAN] < rows["poor", MEAN]

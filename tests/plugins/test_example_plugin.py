@@ -138,7 +138,7 @@ def test_its_contests_are_judged_reported_and_compared(installed, judged, tmp_pa
     well(installed, tmp_path, "vieval_plugin", "report", folder / "pairs", "--out", "report")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "Synthetic: pairs of squares" in report
-    assert "| red | always first | constant | 28 of 28 |" in report
+    assert "| red | always first | votes | 28 of 28 | 28 | 50.00 [" in report
     out = well(installed, tmp_path, "vieval_plugin", "compare", folder / "pairs")
     assert "square_pairs" in out
 

@@ -48,7 +48,8 @@ def test_every_described_judge_has_files_and_every_file_a_judge():
             of_judge = [file for folder in benchmark(of).folders for file in known.files(folder)]
             assert of_judge, known
             claimed.update(of_judge)
-    assert claimed == set(published_files())
+    # answers for replays alone are no judge's
+    assert {file.repository for file in set(published_files()) - claimed} == {"j-min/DSG"}
     assert len({known.title for known in published_judges("imagenhub")}) == 16
 
 
@@ -63,9 +64,8 @@ def test_those_whose_logs_are_there_are_present(shared_data):
 @pytest.mark.slow
 def test_the_numbers_are_the_printed_ones(shared_data):
     run = run_of(judge("gpt4v_1shot"), shared_data, samples(shared_data))
-    cells = (
-        benchmark("imagenhub").report.tables("imagenhub", tuple(benchmark("imagenhub").parts), [run], AS_PRINTED).cells
-    )
+    known = benchmark("imagenhub")
+    cells = known.report.findings("imagenhub", tuple(known.parts), [run], AS_PRINTED).cells
     assert cells[Key("T1", "all", "", "GPT-4v one-shot", "spearman", "O")] == pytest.approx(0.2604, abs=5e-5)
 
 
@@ -73,7 +73,7 @@ def test_contests_are_read_with_peoples_votes(shared_data):
     run = run_of(judge("gpt4o", "genai_bench_tiger"), shared_data, samples(shared_data, "genai_bench_tiger"))
     assert {part: len(rows) for part, rows in run.records.items()} == {"edit": 919, "generation": 1735, "video": 1069}
     assert run.label == "GPT-4o"
-    cells = benchmark(run.benchmark).report.tables(run.benchmark, tuple(run.records), [run], AS_PRINTED).cells
+    cells = benchmark(run.benchmark).report.findings(run.benchmark, tuple(run.records), [run], AS_PRINTED).cells
     assert [
         round(value, 2) for key, value in cells.items() if key.statistic == "accuracy_paper" and key.judge == "GPT-4o"
     ] == [*(53.54, 45.59, 48.46)]

@@ -38,6 +38,11 @@ def results(folder, benchmark=BENCHMARK, lacking=0):
     return folder
 
 
+def rows(path):
+    with path.open(newline="") as file:
+        return [*csv.DictReader(file)]
+
+
 def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
     written = write_report(load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS)
     assert written.comparison is None
@@ -47,9 +52,17 @@ def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
     assert f"## {BENCHMARK}\n\n{note}\n" in text
     assert "| all | a backbone \\| of pipes | 20 |" in text
     [document] = json.loads((tmp_path / "out" / "cells.json").read_text())
-    assert [*document] == ["benchmark", "cells", "agreement"]
-    with (tmp_path / "out" / f"{BENCHMARK}_findings.csv").open(newline="") as file:
-        assert [*csv.reader(file)][1:] == [["a backbone | of pipes", "no plan", "10", "10 of 20"]]
+    assert [*document] == ["benchmark", "cells"]
+    [remark] = rows(tmp_path / "out" / f"{BENCHMARK}_findings.csv")
+    assert [*remark.values()] == ["a backbone | of pipes", "no plan", "10", "10 of 20"]
+    [found] = [
+        n for n in rows(tmp_path / "out" / "numbers.csv") if (n["part"], n["role"]) == ("tie", "judge") and n["low"]
+    ]
+    findings = json.loads((tmp_path / "out" / "findings.json").read_text())
+    [in_json] = [n for n in findings["numbers"] if (n["part"], n["role"]) == ("tie", "judge") and n["low"] is not None]
+    for name in ("value", "low", "high", "n"):
+        assert in_json[name] == float(found[name])
+    assert findings["seed"] == 0
 
 
 def test_image_models_are_ranked_against_an_order_given(tmp_path):
@@ -57,17 +70,17 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
     order.write_text("model 1\n\nunknown\n model 0 \n")
     run = results(tmp_path / "run")
     write_report(load_results([run]), tmp_path / "out", OPTIONS, order=order)
-    with (tmp_path / "out" / f"{BENCHMARK}_order.csv").open(newline="") as file:
-        [row] = csv.DictReader(file)
+    [row] = rows(tmp_path / "out" / f"{BENCHMARK}_order.csv")
+    [rank_of] = rows(tmp_path / "out" / f"{BENCHMARK}_order_ranks.csv")
     judged = [json.loads(json.loads(line)["filtered_resps"]) for line in next(run.iterdir()).read_text().splitlines()]
     means = [
         np.mean([one["verdict"]["scores"]["SC"] for one in judged if one["id"]["image_model"] == f"model {n}"])
         for n in range(2)
     ]
     right = bool(means[1] > means[0])
-    assert (row["task"], row["aspect"], row["image models"]) == ("tie", "SC", "2 of 3")
-    assert row["rank by judge"] == ("model 1:1 model 0:2" if right else "model 0:1 model 1:2")
-    assert row["footrule"].startswith("0.0 [0.0, 2.0]" if right else "2.0 [0.0, 2.0]")
+    assert (row["task"], row["aspect"], row["n"]) == ("tie", "SC", "2")
+    assert [*rank_of.items()][-2:] == [("model 1", "1.0" if right else "2.0"), ("model 0", "2.0" if right else "1.0")]
+    assert row["footrule of order"] == f"{'0' if right else '2'}.000 [0.000, 2.000]"
     [document] = json.loads((tmp_path / "out" / "cells.json").read_text())
     cells = {cell["statistic"]: cell["value"] for cell in document["cells"] if cell["table"] == "order"}
     assert cells == pytest.approx(
@@ -98,12 +111,15 @@ def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_ow
     write_report(
         load_results([results(tmp_path / "run", lacking=3)]), tmp_path / "out", StatisticsOptions("worst", draws=20)
     )
-    with (tmp_path / "out" / f"{BENCHMARK}_statuses.csv").open(newline="") as file:
-        [samples, _] = csv.DictReader(file)
+    samples, _ = rows(tmp_path / "out" / f"{BENCHMARK}_statuses.csv")
     assert (samples["ok"], samples["not_applicable"]) == ("17", "3")
-    [document] = json.loads((tmp_path / "out" / "cells.json").read_text())
-    counts = {a["count"] for a in document["agreement"] if a["judge"] != "human"}
-    assert counts == {17}
+    numbers = [
+        n
+        for n in rows(tmp_path / "out" / "numbers.csv")
+        if n["role"] == "judge" and not n["breakdown"] and "of_generators" not in n["statistic"]  # whose n are pairs
+    ]
+    assert {n["n"] for n in numbers} == {"17"}
+    assert {n["coverage"] for n in numbers} - {""} == {"1"}
 
 
 def test_a_benchmark_that_no_installed_package_brings_is_told_in_one_line(tmp_path):

@@ -76,7 +76,7 @@ def test_a_report_and_a_comparison_say_so(tmp_path):
     ]
     results = load_results([write(tmp_path / "run", rows)])
     written = write_report(results, tmp_path / "out", OPTIONS)
-    assert f"note: {BENCHMARK}: {SENTENCE}" in written.headlines
+    assert f"note: {BENCHMARK}: {SENTENCE}" in written.lines
     assert SENTENCE in (tmp_path / "out" / "report.md").read_text()
     assert SENTENCE in (tmp_path / "out" / "report.html").read_text()
     assert f"{BENCHMARK}: {SENTENCE}" in lines(compare_results(results, OPTIONS), OPTIONS)

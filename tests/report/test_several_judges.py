@@ -26,11 +26,11 @@ def judged(tmp_path, *scores):
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ([MINE, THEIRS], "Of 2 judges, 1 finds mine significantly best and 1 theirs."),
-        ([MINE, NEITHER], "Of 2 judges, 1 finds mine significantly best and 1 none."),
-        ([MINE] * 3, "All 3 judges find mine significantly best."),
-        ([THEIRS, THEIRS, MINE, NEITHER], "Of 4 judges, 2 find theirs significantly best, 1 mine and 1 none."),
-        ([NEITHER] * 3, "Of 3 judges, none finds a generator significantly best."),
+        ([MINE, THEIRS], "Of two judges, one finds mine significantly best and one theirs."),
+        ([MINE, NEITHER], "Of two judges, one finds mine significantly best and one none."),
+        ([MINE] * 3, "All three judges find mine significantly best."),
+        ([THEIRS, THEIRS, MINE, NEITHER], "Of four judges, two find theirs significantly best, one mine and one none."),
+        ([NEITHER] * 3, "Of three judges, none finds a generator significantly best."),
     ],
 )
 def test_the_title_is_of_all_judges_and_not_of_the_first(tmp_path, page, scores, said):
@@ -48,12 +48,12 @@ def test_one_two_that_agree_and_one_generator_need_no_such_sentence(tmp_path, sc
 def test_judges_that_ask_one_model_are_said_to(tmp_path):
     runs = [replace(run, model="m7b", setting=run.label) for run in judged(tmp_path, MINE, MINE, MINE).runs]
     title = inside(page_of("report", tmp_path, Results(tuple(runs))), "h1")
-    assert title == "All 3 judges find mine significantly best; all ask one model, m7b."
+    assert title == "All three judges find mine significantly best; all ask one model, m7b."
 
 
 def test_the_page_of_a_ranking_says_what_a_mean_is_worth_and_draws_the_worse_in_grey(tmp_path):
     text = page_of("rank", tmp_path, judged(tmp_path, MINE))
-    assert "A judge's mean is not people's" in Page(text.split("<main>")[0]).said
+    assert "Nobody has rated these images, and a judge can disagree with people" in Page(text.split("<main>")[0]).said
     assert "Grey: significantly worse than the first." in Page(text).said
 
 
@@ -72,6 +72,7 @@ def test_thirty_judges_leave_the_first_screen_readable(tmp_path):
     assert "26 more answers" in Page(text).said
     ranked = page_of("rank", tmp_path, results)
     assert "Your images, judged by 30 judges" in Page(ranked).said
-    assert ranked.split("<main>")[0].count("<li>") == 30
+    assert Page(ranked.split("<main>")[0]).said.count("prompts that both have") == 30
+    assert ranked.split("<details>")[0].count("<li>") == 6
     assert ranked.index("more sentences") < ranked.index("<main>")
     assert len(answers(rank_results(results, None, OPTIONS))) >= 31

@@ -51,7 +51,7 @@ def means(folder):
 
 def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     printed = vieval("rank", judged, "--tables", tmp_path / "tables", "--html", tmp_path / "rank.html").out
-    document = json.loads((tmp_path / "tables" / "rank.json").read_text())
+    document = json.loads((tmp_path / "tables" / "findings.json").read_text())
     by_hand = means(judged)
     assert {row["image model"]: row["mean"] for row in document["all_scores"]} == {
         model: pytest.approx(mean, abs=1e-4) for model, mean in by_hand.items()
@@ -73,7 +73,10 @@ def test_a_sample_of_prompts_is_drawn_by_seed_and_said(vieval, judged, tmp_path,
     printed = vieval("rank", judged, "--tables", tmp_path / "tables").out
     assert "120 verdicts are counted" in printed
     assert "on 10 prompts drawn at random, seed 0" in printed
-    assert [row["n"] for row in json.loads((tmp_path / "tables" / "rank.json").read_text())["all_scores"]] == [59, 59]
+    assert [row["n"] for row in json.loads((tmp_path / "tables" / "findings.json").read_text())["all_scores"]] == [
+        59,
+        59,
+    ]
     drawn = {record.id.uid for record in sample_shards(judged).records}
     assert len(drawn) == 10
     assert {record.id.image_model for record in sample_shards(judged).records} == set(MODELS)

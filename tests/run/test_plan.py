@@ -1,6 +1,7 @@
 """What a run would cost, told from a pilot of eight: beside what the run then costs."""
 
 import json
+import random
 import re
 
 import PIL.Image
@@ -69,6 +70,54 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
         assert estimate == pytest.approx(real, rel=0.1)
     estimate, low, high = numbers("price", planned)
     assert low * 0.99 <= (tokens_in * 0.5 + tokens_out * 2) / 1e6 <= high * 1.01
+
+
+@pytest.mark.slow
+def test_a_plan_of_10000_rows_is_what_the_server_counts(store, run, tmp_path):
+    plain = PIL.Image.new("RGB", (32, 32))
+    words = random.Random(0)
+    lines = []
+    for number in range(10_000):
+        plain.putpixel((0, 0), (number % 256, number // 256, 0))
+        plain.save(tmp_path / f"{number}.png")
+        lines.append(json.dumps({"output": f"{number}.png", "prompt": "a cube " * words.randint(1, 30)}))
+    (tmp_path / "many.jsonl").write_text("\n".join(lines))
+    with FakeServer() as server:
+        code, planned, _ = run(tmp_path / "many.jsonl", server, "--price-input", "1", "--price-output", "4")
+        assert code == 0
+        store.unlink()
+        server.reset_stats()
+        code, _, _ = run(tmp_path / "many.jsonl", server, plan=False)
+        assert code == 0
+        counted = server.stats()
+    assert numbers("calls", planned) == [counted["requests"]] * 3
+    assert numbers("tokens in", planned)[0] == pytest.approx(counted["tokens"]["prompt"], rel=0.05)
+    assert numbers("tokens out", planned)[0] == pytest.approx(counted["tokens"]["completion"], rel=0.05)
+
+
+def test_tokens_that_the_server_had_in_its_cache_cost_what_they_cost(store, samples, run):
+    prices = ["--price-input", "1", "--price-cached-input", "0.25", "--price-output", "4"]
+    with FakeServer(cached_share=0.5) as server:
+        _, planned, _ = run(samples, server, *prices)
+        store.unlink()
+        _, _, told = run(samples, server, *prices, plan=False)
+    line = re.search(r"tokens in: (\d+) \(50% cached\), out: (\d+), price: ([\d.]+)", told)
+    tokens_in, tokens_out, price = map(float, line.groups())
+    assert price == pytest.approx((tokens_in * (0.5 + 0.5 * 0.25) + tokens_out * 4) / 1e6, rel=0.01)
+    estimate, low, high = numbers("price", planned)
+    assert 0.99 * low <= price <= 1.01 * high
+    assert estimate == pytest.approx(price, rel=0.05)
+
+
+def test_what_is_not_asked_is_counted_with_what_it_would_have_cost(store, samples, run):
+    prices = ["--price-input", "1", "--price-output", "4"]
+    with FakeServer() as server:
+        _, _, told = run(samples, server, *prices, "--aspects", "SC", plan=False)
+    [line] = [line for line in told.splitlines() if line.startswith("left out by aspects: ")]
+    _, _, price = told.partition("price: ")
+    share = float(price.split()[0]) * COUNT / (COUNT + 1)  # a call of 41 asks what the server can
+    assert line.startswith(f"left out by aspects: {COUNT} questions, 49% of all, about ")
+    assert float(re.search(r"about ([\d.]+)", line)[1]) == pytest.approx(share, rel=0.01)
 
 
 def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):

@@ -20,6 +20,8 @@ ASKED = {
     "vieval_demo_viescore_tie": 24,
     "vieval_demo_vqascore_tig": 12,
     "vieval_demo_t2i_eval_tig": 12,
+    "vieval_demo_question_answering_tig": 12,
+    "variant_vieval_demo_question_answering_vq2a_tig": 12,
     "vieval_demo_cigeval_tie": 12,
     "vieval_demo_cigeval_mie": 12,
     "vieval_demo_contests_pairwise_tie": 12,

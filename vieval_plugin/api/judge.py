@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, overload
 
@@ -28,13 +29,14 @@ from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
 from vieval_plugin.records import OWN, unjudged
 from vieval_plugin.run.backbones import JUDGE
-from vieval_plugin.run.evaluate import resolved
+from vieval_plugin.run.evaluate import provenance_of, resolved
 from vieval_plugin.run.loop import CLOSED, LoopThread
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
 from vieval_plugin.text.suggestions import did_you_mean
+from vieval_plugin.text.untrusted import path_of
 
 INTERRUPTED = "the run was interrupted before it was judged"
 _TIG = "tig"
@@ -60,6 +62,7 @@ class Judge:
         image_format: how pictures and arrays are written for a server: "png", which loses nothing, or "jpeg" of quality 95.
         bar: whether calls show a progress bar.
         attempts: how often a question is asked in all until its answer can be read; the store does not answer it again.
+        calibration: a file of `vieval calibrate`, which adds a score such as "O_calibrated": what people would say.
         backbone: further fields of the backbone, such as `num_concurrent=64`, `temperature=0.0`, `api_key_env="NAME"`.
 
     Raises:
@@ -86,6 +89,7 @@ class Judge:
         image_format: Format = "png",
         bar: bool = False,
         attempts: int = 1,
+        calibration: str | Path | None = None,
         **backbone: Any,
     ) -> None:
         require(name, str, "Judge(name)", "the name of a judge; `vieval tasks` lists them")
@@ -102,10 +106,13 @@ class Judge:
         self.options = with_backbone(options, backbone_fields, arguments)
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
+        if calibration is not None:
+            self.options = self.options.model_copy(update={"calibration": path_of(calibration)})
         self.prepared = prepare(name, setting, self.options)
+        provenance = provenance_of(self.prepared, self.options, None)
         if scorer is not None and not self.prepared.spec.scored:
             raise VievalError(f"{name} measures with no network, so there is nothing that Judge(scorer) could replace")
-        self.aspects = self.prepared.spec.aspects
+        self.aspects = (*self.prepared.spec.aspects, *provenance.calibration[:1])
         self.progress = Progress()
         self.last = Verdicts((), (), self.aspects)
         self._fresh, self._format, self._bar, self._attempts = fresh, image_format, bar, attempts

@@ -22,6 +22,7 @@ from vieval_plugin.judges.protocol import FAILED_CALLS, Image, Sample, Status, V
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.records import Provenance, Record
+from vieval_plugin.results.baseline import REPEAT
 from vieval_plugin.results.lookup import Lookup, require_as_judged
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.stats.drift import LEVEL, DriftTest, drift_tests
@@ -31,7 +32,6 @@ REPEATS = 3
 LEAST_ITEMS = 20
 """Samples of fewer than these tell nothing."""
 
-_REPEAT = "repeat "
 _NO_ANSWER = (*FAILED_CALLS, Status.MISSING, Status.NO_IMAGE)
 """Statuses that say nothing of the judge."""
 
@@ -128,7 +128,7 @@ def runs_of_anchor(
 
 def repeat_label(number: int) -> str:
     """The label of a repeat's run, by its number from 1."""
-    return f"{_REPEAT}{number}"
+    return f"{REPEAT}{number}"
 
 
 def read_anchor(lookup: Lookup, name: str) -> Anchor:
@@ -136,7 +136,7 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     source = source_of(lookup)
     by_id: dict[object, list[Record]] = defaultdict(list)
     for record in lookup.records:
-        if record.provenance.label.startswith(_REPEAT):
+        if record.provenance.label.startswith(REPEAT):
             by_id[record.id].append(record)
     counts = {len(records) for records in by_id.values()}
     if len(counts) != 1 or counts == {1}:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeGuard
 
-from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Reply, Status, Text
+from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Reply, Status, Text, ToolResult
 from vieval_plugin.text.redaction import redacted, without_secrets
 
-Answer: TypeAlias = Text | Probabilities | Measurement
+Answer: TypeAlias = Text | Probabilities | Measurement | ToolResult
 """What is kept, and asked for no more."""
 
 _ROUNDING = 1e-6  # so far above 0 a log-probability may come out of single precision
@@ -24,7 +24,7 @@ def checked(reply: Reply) -> Reply:
         return replace(reply, reason=redacted(reply.reason))
     if problem := fault(reply):
         return Failure(Status.API_ERROR, problem)
-    return replace(reply, text=without_secrets(reply.text)) if isinstance(reply, Text) else reply
+    return replace(reply, text=without_secrets(reply.text)) if isinstance(reply, (Text, ToolResult)) else reply
 
 
 def fault(reply: Reply) -> str | None:
@@ -33,6 +33,10 @@ def fault(reply: Reply) -> str | None:
         fine = isinstance(reply.text, str) and all(map(_is_count, (reply.input_tokens, reply.output_tokens)))
         fine = fine and (reply.cut is None or isinstance(reply.cut, bool))
         return None if fine else "an answer that is no text, or a number of tokens that is none"
+    if isinstance(reply, ToolResult):
+        sides = [side for box in reply.boxes for side in (box.left, box.top, box.right, box.bottom)]
+        fine = isinstance(reply.text, str) and reply.image is None and all(isinstance(side, int) for side in sides)
+        return None if fine else "a reading that is no text with boxes of pixels"
     if isinstance(reply, Probabilities):
         pairs = zip(reply.low, reply.high, strict=False)
         fine = all(_is_number(low) and _is_number(high) and 0 <= low <= high <= 1 for low, high in pairs)
@@ -74,7 +78,7 @@ def final(reply: Reply) -> TypeGuard[Answer]:
     """Return whether a reply is kept: an empty text is asked for again by the next run, unless its token limit cut it."""
     if isinstance(reply, Text):
         return bool(reply.cut or reply.text.strip())
-    return isinstance(reply, (Probabilities, Measurement))
+    return isinstance(reply, (Probabilities, Measurement, ToolResult))
 
 
 def _is_number(value: Any) -> bool:

@@ -72,7 +72,8 @@ def _answers(path: Path, images: Collection[str]) -> dict[str, dict[str, float]]
 _FOLDER = DataFolder(NAME, {"all": 800}, read, ADVICE)
 
 BENCHMARK = _FOLDER.benchmark(
-    WithLabels(GRADED),
+    WithLabels((*GRADED, "spearman")),
+    folders={"dsg": "all"},
     kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="TIFA160",
     source=(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL
-from vieval_plugin.report.headlines.words import short_number
+from vieval_plugin.report.words import short_number
 from vieval_plugin.stats.estimate import Estimate
 
 VERSION = 1

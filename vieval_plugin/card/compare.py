@@ -59,7 +59,7 @@ def lines(results: Results, options: StatisticsOptions) -> list[str]:
             placement = placement_of(benchmark, first, rivals, options)
             if placement and placement.published:
                 [rival] = placement.published
-                number = number_of(placement.headline.estimates[first.label])
+                number = number_of(placement.board.number_of(first.label).estimate)
                 difference, p, n = _difference_cells(rival.difference)
                 rows.append((f"{benchmark.name} {first.judge}", str(number), str(rival.number), difference, n, p))
     return [*text_table([header, *rows]), ""] if rows else []

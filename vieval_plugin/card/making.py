@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,22 +24,20 @@ from vieval_plugin.card.card import (
     SelfAgreement,
     number_of,
 )
-from vieval_plugin.card.placement import Placement, placement_of, published_runs
+from vieval_plugin.card.placement import placement_of, published_runs
 from vieval_plugin.card.sentences import sentence
 from vieval_plugin.errors import VievalError
-from vieval_plugin.meta_evaluation.comparison import Standing
-from vieval_plugin.meta_evaluation.headline import Headline
+from vieval_plugin.meta_evaluation.costs import cost_of
+from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.observations import observe
+from vieval_plugin.meta_evaluation.one_answer import one_answer
 from vieval_plugin.meta_evaluation.statistics import Rating, Summary, combine, summary_of
 from vieval_plugin.published.files import NAME as PUBLISHED
 from vieval_plugin.published.judges import published_judges
 from vieval_plugin.records import Record, Run
-from vieval_plugin.report.headlines.costs import cost_of
-from vieval_plugin.report.headlines.one_answer import one_answer
-from vieval_plugin.report.headlines.sentences import position_to_reference
+from vieval_plugin.report.answer import position_to
 from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.run.verdict_lines import identity_of
-from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.versions import versions_of
 
@@ -79,7 +76,7 @@ def entry_of(material: Material, published: Path, folder: Path, options: Statist
     placement = placement_of(benchmark, run, published_runs(run, published), options)
     if placement is None:
         raise VievalError(f"{benchmark.name}: {run.label} has no number there: people rated or voted on none of it")
-    headline, standing = placement.headline, _own_standing(placement, run.label)
+    board, own = placement.board, placement.board.number_of(run.label)
     summary = combine(_summaries(benchmark, run, options))
     source = records[0].provenance
     cost = cost_of(records)
@@ -94,33 +91,29 @@ def entry_of(material: Material, published: Path, folder: Path, options: Statist
         available=material.available,
         cells=len({(record.id.part, record.id.image_model) for record in records}),
         sample_digest=hashlib.sha256("\n".join(ids).encode()).hexdigest(),
-        aspect=headline.aspect,
-        statistic=headline.title,
-        number=number_of(headline.estimates[run.label]),
+        aspect=board.aspect,
+        statistic=board.title,
+        number=number_of(own.estimate),
         statistics={name: number_of(estimate) for name, estimate in summary.estimates.items()},
-        ranks=standing.ranks if placement.published else None,
-        ranked=len(placement.comparison.ranked),
-        unranked=standing.system.undefined or standing.system.unranked if placement.published else "",
+        ranks=own.ranks if placement.published else None,
+        ranked=len(board.ranked),
+        unranked=own.unranked if placement.published else "",
         published=placement.published,
-        references={label: number_of(estimate) for label, estimate in headline.references.items()},
-        ceiling=_ceiling(headline, run.label),
-        above_constant=run.label not in placement.comparison.not_above_constant,
+        references={reference.system: number_of(reference.estimate) for reference in board.references},
+        ceiling=_ceiling(board, own),
+        above_constant=run.label not in board.not_above_constant,
         heading=placement.breakdown,
         words=placement.numbers_by_value,
         useless=placement.useless,
         answers=AnswerHabits(
-            tie_share(records, headline.aspect),
+            tie_share(records, board.aspect),
             round_share(records),
             number_of(summary.estimates[_CONSISTENT]) if _CONSISTENT in summary.estimates else None,
-            one_answer(records, headline.aspect),
+            one_answer(records, board.aspect),
         ),
         spent=EntryCost(cost.verdicts, dict(cost.statuses), cost.answers, cost.tokens, material.seconds),
         files=digests(material.files, folder),
     )
-
-
-def _own_standing(placement: Placement, label: str) -> Standing:
-    return next(standing for standing in placement.comparison.standings if standing.system.label == label)
 
 
 def _summaries(benchmark: Benchmark, run: Run, options: StatisticsOptions) -> list[Summary]:
@@ -130,12 +123,12 @@ def _summaries(benchmark: Benchmark, run: Run, options: StatisticsOptions) -> li
     ]
 
 
-def _ceiling(headline: Headline, label: str) -> str:
+def _ceiling(board: Leaderboard, own: Number) -> str:
     """The side of the annotators on which a judge is: `above`, `below`, or shown to be neither; empty where none is known."""
-    if headline.ceiling and (compared := headline.ceiling(label)):
+    if board.ceiling and (compared := board.ceiling(own.system)):
         return compared.position
-    people = next((estimate for name, estimate in headline.references.items() if "ceiling" in name), Estimate(math.nan))
-    return position_to_reference(headline.estimates[label], people) if people.defined else ""
+    people = next((reference.estimate for reference in board.references if reference.role == "ceiling"), None)
+    return position_to(own.estimate, people) if people and people.defined else ""
 
 
 def repeats_of(

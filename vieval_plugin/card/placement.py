@@ -15,26 +15,28 @@ from vieval_plugin.meta_evaluation.comparison import (
     ComparedStatistic,
     Comparison,
     above_constant_p,
+    among,
     compare_systems,
 )
-from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, preferred
+from vieval_plugin.meta_evaluation.findings import Leaderboard
+from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.published.judges import PublishedJudge, present, verdicts_of
 from vieval_plugin.records import Record, Run
+from vieval_plugin.report.own_samples import against
 from vieval_plugin.results.replay import replayed
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """A judge's headline among published judges: the comparison of all, and each of these beside it.
+    """A judge among published judges: the leaderboard of all, and each of these beside it.
 
-    `numbers_by_value` has its number by task type or part, `useless` the parts among these on which no test, adjusted over
-    them, shows it to be above an answer that never looks.
+    `useless` are the parts on which no test, adjusted over them, shows it to be better than the same answer for everything.
     """
 
-    headline: Headline
-    comparison: Comparison
+    board: Leaderboard
     published: tuple[PublishedPlace, ...]
     breakdown: str
     numbers_by_value: Mapping[str, CardNumber]
@@ -70,7 +72,7 @@ def _published_run(judge: PublishedJudge, judge_run: Run, root: Path) -> Run:
 def placement_of(
     benchmark: Benchmark, judge_run: Run, published: Sequence[Run], options: StatisticsOptions
 ) -> Placement | None:
-    """Compare a judge with published ones on the first headline of a benchmark that it has; None where it has none.
+    """Compare a judge with published ones on the first statistic of a benchmark that it has; None where it has none.
 
     Args:
         benchmark: theirs.
@@ -78,40 +80,42 @@ def placement_of(
         published: runs on the same samples, labels all different.
         options: what failed verdicts are, number of resamples, the seed.
     """
-    parts = tuple(benchmark.parts)
-    headlines = benchmark.report.tables(benchmark.name, parts, [judge_run, *published], options).headlines
-    headline = next((headline for headline in headlines if judge_run.label in headline.estimates), None)
-    if headline is None:
+    runs, own = [judge_run, *published], judge_run.label
+    findings = benchmark.report.findings(benchmark.name, tuple(benchmark.parts), runs, options)
+    has_own = (s for s in findings.ranked if any(s.has(n) and n.system == own for n in findings.numbers))
+    statistic = next(has_own, None)
+    if statistic is None or statistic.judge is not None:
         return None
-    comparison = compare_systems(headline.compared(options), benchmark.name, options, against=judge_run.label)
-    breakdown, by_value = next(iter(headline.breakdowns.items()), ("", {}))
-    standings = {standing.system.label: standing for standing in comparison.standings}
+    board = leaderboard(statistic, findings, benchmark.name, runs, options, against=against(benchmark), family_of=own)
+    breakdown, by_value = next(iter(board.breakdowns.items()), ("", {}))
+    parts = [part for part in judge_run.records if part in by_value and statistic.of_part]
+    of_parts = {part: statistic.of_part(part, options) for part in parts if statistic.of_part}
     placed = [
         PublishedPlace(
-            run.label,
-            number_of(headline.estimates[run.label]),
-            standings[run.label].ranks,
-            standings[run.label].system.undefined or standings[run.label].system.unranked,
-            _difference(comparison, judge_run.label, run.label),
-            _numbers(by_value, run.label),
-            _differences_by_part(benchmark, headline, judge_run, run, options),
+            *(number.system, number_of(number.estimate), number.ranks, number.unranked),
+            _difference(board.comparison, own, number.system),
+            _numbers(by_value, number.system),
+            _differences_by_part(of_parts, own, number.system, benchmark.name, options) if len(parts) > 1 else {},
         )
-        for run in published
-        if run.label in headline.estimates
+        for number in board.numbers
+        if number.system != own
     ]
     placed.sort(key=lambda judge: (judge.number.value is None, -(judge.number.value or 0)))
-    numbers = _numbers(by_value, judge_run.label)
-    useless = _useless(benchmark, headline, judge_run, [part for part in judge_run.records if part in numbers], options)
-    return Placement(headline, comparison, tuple(placed), breakdown, numbers, useless)
+    p_values = [
+        above_constant_p(among(compared, [own]), benchmark.name, options).get(own, math.nan)
+        for compared in of_parts.values()
+    ]
+    useless = tuple(part for part, p in zip(of_parts, holm(p_values), strict=True) if not p <= LEVEL)
+    return Placement(board, tuple(placed), breakdown, _numbers(by_value, own), useless)
 
 
-def _numbers(by_value: Breakdown, label: str) -> dict[str, CardNumber]:
+def _numbers(by_value: Mapping[str, Mapping[str, Estimate]], label: str) -> dict[str, CardNumber]:
     return {value: number_of(estimates[label]) for value, estimates in by_value.items() if label in estimates}
 
 
 def _difference(comparison: Comparison, label: str, rival: str) -> Difference | None:
     """The first judge less the other on what both scored; p is adjusted over the first's pairs."""
-    pair = next((pair for pair in comparison.all_pairs if {pair.first, pair.second} == {label, rival}), None)
+    pair = comparison.pair_of(label, rival)
     if pair is None:
         return None
     result = pair.result if pair.first == label else pair.result.turned
@@ -119,34 +123,13 @@ def _difference(comparison: Comparison, label: str, rival: str) -> Difference | 
 
 
 def _differences_by_part(
-    benchmark: Benchmark, headline: Headline, judge_run: Run, rival: Run, options: StatisticsOptions
+    of_parts: Mapping[str, ComparedStatistic], own: str, rival: str, benchmark: str, options: StatisticsOptions
 ) -> dict[str, Difference]:
     """The lead of the own judge over another, by part; p is adjusted over these parts."""
     differences: dict[str, Difference] = {}
-    for part in judge_run.records if len(judge_run.records) > 1 else ():
-        if part in rival.records:
-            of_part = [replace(run, records={part: run.records[part]}) for run in (judge_run, rival)]
-            compared = benchmark.report.compared(benchmark.name, (part,), of_part, options)
-            comparison = compare_systems(_like(compared, headline), benchmark.name, options)
-            if difference := _difference(comparison, judge_run.label, rival.label):
-                differences[part] = difference
+    for part, compared in of_parts.items():
+        comparison = compare_systems(among(compared, [own, rival]), benchmark, options)
+        if difference := _difference(comparison, own, rival):
+            differences[part] = difference
     adjusted = holm([difference.p for difference in differences.values() if difference.p is not None]).tolist()
     return {part: replace(by_part, p=p) for (part, by_part), p in zip(differences.items(), adjusted, strict=True)}
-
-
-def _useless(
-    benchmark: Benchmark, headline: Headline, judge_run: Run, parts: Sequence[str], options: StatisticsOptions
-) -> tuple[str, ...]:
-    p_values = []
-    for part in parts:
-        of_part = replace(judge_run, records={part: judge_run.records[part]})
-        compared = _like(benchmark.report.compared(benchmark.name, (part,), [of_part], options), headline)
-        p_values.append(above_constant_p(compared, benchmark.name, options).get(judge_run.label, math.nan))
-    return tuple(part for part, p in zip(parts, holm(p_values), strict=True) if not p <= LEVEL)
-
-
-def _like(compared: Sequence[ComparedStatistic], headline: Headline) -> ComparedStatistic:
-    """The statistic of a part that is that of a headline; of votes by scores, that of the preferred aspect."""
-    aspects = list(dict.fromkeys(statistic.aspect for statistic in compared))
-    aspect = headline.aspect if headline.aspect in aspects else preferred(aspects)[0]
-    return next(statistic for statistic in compared if statistic.aspect == aspect)

@@ -4,26 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vieval_plugin.card.card import UNDECIDED, Card, CardAudit, CardEntry, Difference, PublishedPlace
+from vieval_plugin.card.card import UNDECIDED, Card, CardAudit, CardEntry, CardNumber, Difference, PublishedPlace
+from vieval_plugin.meta_evaluation.costs import WARNED
 from vieval_plugin.meta_evaluation.tables import p_sentence
-from vieval_plugin.report.headlines.costs import WARNED
-from vieval_plugin.report.headlines.words import ASPECTS, breakdown_words, reason_words, short_decimal, task_type
+from vieval_plugin.report.words import ASPECTS, breakdown_words, number_word, reason_words, short_decimal, task_type
 from vieval_plugin.text.wording import enumeration, plural
 
+_EQUAL = 0.05
+"""The difference within which two judges judge about as well."""
+_NEAREST = 2
+"""Judges that the title names on each side."""
 _MOST_NAMED = 4
 """Judges that a sentence names; of more it says how many there are."""
 
 
 def title(card: Card) -> str:
-    """The first sentence: the place among published judges, on the first benchmark that has such."""
+    """The first sentence, without numbers: how well the model judges, on the first benchmark with published judges."""
     placed = [entry for entry in card.entries if entry.published]
-    return _place_sentence(card.model, (placed or list(card.entries))[0])
+    return _title(card.model, (placed or list(card.entries))[0])
 
 
-def further_titles(card: Card) -> list[str]:
-    """A sentence a further entry, as `title` has it for the first."""
-    first = title(card)
-    return [text for entry in card.entries if (text := _place_sentence(card.model, entry)) != first]
+def evidence(card: Card) -> list[str]:
+    """The numbers behind the title: a sentence an entry, that of the title first."""
+    ordered = sorted(card.entries, key=lambda entry: not entry.published)
+    return list(dict.fromkeys(_place_sentence(card.model, entry) for entry in ordered))
+
+
+def _title(model: str, entry: CardEntry) -> str:
+    if entry.number.value is None:
+        return f"{model} has no score on {entry.title}."
+    if entry.synthetic:
+        return f"{model} was measured on drawn images alone, which say nothing of real ones."
+    if not entry.above_constant:
+        return f"{model} is no better than giving every image the same score."
+    tested = [judge for judge in entry.published if judge.difference and judge.difference.number.value is not None]
+    if not tested:
+        return f"{model} agrees with people on {entry.title} better than the same answer for every image does."
+    nearest = min(tested, key=_distance)
+    if nearest.difference and _is_within(nearest.difference.number, _EQUAL):
+        return f"{model} judges images about as well as {nearest.label}."
+    better, worse = (
+        [
+            judge.label
+            for judge in sorted(tested, key=_distance)
+            if judge.difference and judge.difference.outcome == side
+        ]
+        for side in ("better", "worse")
+    )
+    outcomes = [
+        f"{side} than {enumeration(labels[:_NEAREST])}"
+        for side, labels in (("better", better), ("worse", worse))
+        if labels
+    ]
+    if not outcomes:
+        return f"{model} and {nearest.label} cannot be told apart."
+    return f"{model} judges images {' and '.join(outcomes)}."
+
+
+def _distance(judge: PublishedPlace) -> float:
+    return abs(judge.difference.number.value or 0.0) if judge.difference else 0.0
+
+
+def _is_within(number: CardNumber, margin: float) -> bool:
+    return number.low is not None and number.high is not None and -margin <= number.low and number.high <= margin
 
 
 def sentence(card: Card) -> str:
@@ -44,7 +87,7 @@ def _use(card: Card, entries: Sequence[CardEntry]) -> str:
         for use, areas in _areas_by_use(card, entry).items():
             by_use[use] += areas
     useful, useless, unknown = (enumeration(areas) if areas else "" for areas in by_use.values())
-    claim = "agrees with people more than an answer that never looks"
+    claim = "agrees with people better than the same answer for every image"
     if not useful and not useless:
         return f"Nothing is known of {card.model} as a judge: no verdict has a score on enough samples"
     if not useful:
@@ -120,11 +163,19 @@ def limits(card: Card) -> list[str]:
         if consistent and consistent.value is not None:
             lines.append(f"{name}: {consistent.value:.0%} of the contests have the same answer in both orders.")
     lines += [
-        f"{repeats.judge}: asked {repeats.repeats} times, two answers to a sample are the same in {repeats.same.value:.0%} of the pairs."
+        f"{repeats.judge}: asked {number_word(repeats.repeats)} times, {_repeated(repeats.same.value)}."
         for repeats in card.repeats
         if repeats.same.value is not None
     ]
     return [*lines, *map(_fooled, card.audits)]
+
+
+def _repeated(share: float) -> str:
+    return (
+        "it gave the same answer every time"
+        if share == 1
+        else f"two of its answers were the same in {share:.0%} of pairs"
+    )
 
 
 def _fooled(audit: CardAudit) -> str:
@@ -166,7 +217,7 @@ def _alone(entry: CardEntry) -> str:
     coefficient, correlation, _ = entry.statistic.partition("'s correlation")
     on_aspect = f" ({coefficient} on {entry.aspect})" if correlation else ""
     raters = f"the known defects of {entry.title} (drawn images)" if entry.synthetic else f"people on {entry.title}"
-    low = "" if entry.above_constant else ", which is not shown to be above an answer that never looks"
+    low = "" if entry.above_constant else ", which is not shown to be better than the same answer for every image"
     people = [number for label, number in entry.references.items() if "ceiling" in label and number.value is not None]
     ceiling = f", beside a human ceiling of {people[0].short}" if people else ""
     return f"{_measured(entry)}{on_aspect} {entry.number.short} with {raters}{low}{ceiling}"

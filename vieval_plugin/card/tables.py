@@ -7,7 +7,7 @@ import json
 from vieval_plugin.card.card import FLAGGED, Card, CardEntry, CardNumber, Difference
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text
-from vieval_plugin.report.headlines.words import breakdown_words, reason_words, task_type
+from vieval_plugin.report.words import breakdown_words, reason_words, task_type
 from vieval_plugin.text.wording import plural
 
 _EXPECTED = "as expected"
@@ -49,7 +49,7 @@ def words_table(card: Card, entry: CardEntry) -> Table | None:
     rows = [
         (
             task_type(value),
-            f"{' '.join(filter(None, (number.short, _on(number))))}{', not shown to be above an answer that never looks' if value in entry.useless else ''}",
+            f"{' '.join(filter(None, (number.short, _on(number))))}{', not shown to be better than the same answer for everything' if value in entry.useless else ''}",
             str(number.n),
             *(_ahead(judge.differences.get(value)) for judge in published),
         )

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from vieval_plugin import __version__
 from vieval_plugin.card.card import CARD_HTML, CARD_MD, Card, CardEntry
 from vieval_plugin.card.read import json_text
-from vieval_plugin.card.sentences import differences_sentence, further_titles, limits, title
+from vieval_plugin.card.sentences import differences_sentence, evidence, limits, title
 from vieval_plugin.card.tables import answers_table, audit_tables, origin_table, place_table, spent_table, words_table
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import Table
@@ -41,7 +41,7 @@ def write_card(card: Card, folder: Path) -> None:
 def answers(card: Card) -> list[str]:
     """The first sentences of a card: its title, where the best others are better and worse, and what it is of use for."""
     closest = [text for e in card.entries for j in e.published[:_CLOSEST] if (text := differences_sentence(e, j))]
-    return [title(card), *closest, card.sentence, *further_titles(card)]
+    return [title(card), *evidence(card), *closest, card.sentence]
 
 
 def markdown_text(card: Card) -> str:

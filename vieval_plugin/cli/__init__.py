@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vieval_plugin import __version__
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import ExitCode, VievalError
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "score images": ("score", "shards", "filter", "show"),
-    "compare generators": ("rank", "label", "report"),
+    "compare generators": ("rank", "label", "calibrate", "report"),
     "evaluate a judge": ("card", "compare", "tasks", "prepare", "vlmevalkit", "audit", "anchor", "leaderboard"),
     "serve rewards and train": ("serve", "export", "data", "train"),
-    "set up and extend": ("doctor", "config", "prompts", "cache"),
+    "set up and extend": ("demo", "doctor", "config", "prompts", "cache"),
 }
 """The commands by task, in the order of the help."""
 
@@ -56,10 +56,7 @@ _UNREADABLE = re.compile(r"(\S{80})\S{200,}(\S{80})")  # a name so long hides wh
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code: 0 fine, 1 a finding or an error of one line, 2 wrong usage.
-
-    What a signal ends has 128 and the signal's number.
-    """
+    """Run the command line; returns the exit code, one of `ExitCode` or 128 and the number of a signal."""
     with stopped_like_ctrl_c() as stop:
         try:
             arguments = sys.argv[1:] if arguments is None else arguments
@@ -72,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.command = command.encode(errors="replace").decode()  # names of files may hold no characters
             return int(options.run(options))
         except VievalError as error:
-            return _report_error(redacted(str(error)), 1)
+            return _report_error(redacted(str(error)), ExitCode.ERROR)
         except BrokenPipeError:  # who read what is printed has seen enough
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -80,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return _report_error(stop.line, stop.code)
         except Exception as error:
-            return _report_error(unforeseen(error), 1)
+            return _report_error(unforeseen(error), ExitCode.ERROR)
 
 
 def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
@@ -134,6 +131,12 @@ def add_benchmark(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_calibration(parser: argparse._ActionsContainer) -> None:
+    """The option that adds a judge's calibrated score."""
+    note = "file of vieval calibrate, which adds a score such as O_calibrated: what people would say"
+    parser.add_argument("--calibration", type=Path, metavar="FILE", help=note)
+
+
 def add_partial(parser: argparse.ArgumentParser) -> None:
     """The option that has verdicts read of which the run is not complete."""
     parser.add_argument(
@@ -148,10 +151,20 @@ def add_judge(parser: argparse.ArgumentParser, default: str) -> argparse._Argume
     by = parser.add_argument_group("judge")
     by.add_argument("--judge", action="append", help=f"a judge by its name; may be repeated (default: {default})")
     by.add_argument("--setting", help="a setting of the judge, such as 1shot (default: its first)")
+    add_aspects(by)
+    by.add_argument("--lazy", action="store_true", help="ask nothing that cannot change O: not about PQ where SC is 0")
     by.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
     by.add_argument("--scorer", help="weights of a judge that is a network: a name, folder or file (default: its own)")
     by.add_argument("--fresh", action="store_true", help="ask again for stored replies, and replace them")
     return by
+
+
+def add_aspects(by: argparse._ActionsContainer) -> None:
+    """The flag that has a judge ask about some of its aspects only."""
+    asking_about = "ask only about these, such as SC, where a judge asks about each by itself (default: all)"
+    by.add_argument(
+        "--aspects", type=lambda text: tuple(text.split(",")), default=(), metavar="NAMES", help=asking_about
+    )
 
 
 def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argparse._ArgumentGroup:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command
 from vieval_plugin.cli.score.backbone import named_backbone, require_model
+from vieval_plugin.errors import ExitCode
 
 if TYPE_CHECKING:
+    from vieval_plugin.audit.anchor import Anchor, DriftReport
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.judges.protocol import Verdict
     from vieval_plugin.records import Provenance
     from vieval_plugin.run.prepare import PreparedJudge
 
@@ -22,8 +25,8 @@ _EXAMPLES = (
     ("check the judge a month later", f"vieval anchor check anchor.jsonl {EXAMPLE_BACKBONE}"),
 )
 _SEED = 0
-EXIT_CODES = {"no_drift": 0, "drift": 3, "undecided": 4}
-"""Exit codes of a check by its decision; 1 and 2 are errors and wrong usage, as everywhere."""
+EXIT_CODES = {"no_drift": ExitCode.FINE, "drift": ExitCode.JUDGE_DRIFTED, "undecided": ExitCode.UNDECIDED}
+"""Exit code of a check by its decision."""
 
 
 def add(commands: Commands) -> None:
@@ -48,7 +51,7 @@ def add(commands: Commands) -> None:
         actions,
         "check",
         "judge an anchor's samples again, and test for drift",
-        "The exit code is 0 for no drift, 3 for drift, and 4 if the samples cannot tell.",
+        f"The exit code is 0 for no drift, {ExitCode.JUDGE_DRIFTED} for drift, and 4 if the samples cannot tell.",
         _EXAMPLES[1],
     )
     checking.add_argument("anchor", type=Path, help="the file that vieval anchor make wrote")
@@ -88,13 +91,34 @@ def _make(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from vieval_plugin.audit.anchor import drift_report, lines, read_anchor, require_same_judge
+    from vieval_plugin.audit.anchor import lines
+    from vieval_plugin.text.escaping import say
+
+    anchor, _, report, model = check_anchor(options.anchor, options)
+    say(*lines(report, anchor, model), f"seed {_SEED}")
+    return EXIT_CODES[report.decision]
+
+
+def check_anchor(path: Path, options: argparse.Namespace) -> tuple[Anchor, list[Verdict], DriftReport, str]:
+    """Judge an anchor's samples again, and test the verdicts for drift.
+
+    Args:
+        path: the file that `vieval anchor make` wrote.
+        options: flags that name the backbone.
+
+    Returns:
+        The anchor, today's verdicts in its order, the test of both, and the name of the model that answered.
+
+    Raises:
+        VievalError: the file is no anchor, or its judge would ask other questions today.
+    """
+    from vieval_plugin.audit.anchor import drift_report, read_anchor, require_same_judge
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.text.escaping import say
 
-    anchor = read_anchor(open_results([options.anchor]), str(options.anchor))
+    anchor = read_anchor(open_results([path]), str(path))
     judge, current, backbone = _judge(options, anchor.provenance)
     require_same_judge(anchor, judge)
     progress = Progress()
@@ -102,9 +126,7 @@ def _check(options: argparse.Namespace) -> int:
         verdicts = asyncio.run(judge_samples(anchor.judged, judge, current, backbone, progress, True))
     finally:
         say(*progress.lines(), file=sys.stderr)
-    report = drift_report(anchor, verdicts, _SEED)
-    say(*lines(report, anchor, provenance_of(judge, current, backbone).backbone), f"seed {_SEED}")
-    return EXIT_CODES[report.decision]
+    return anchor, verdicts, drift_report(anchor, verdicts, _SEED), provenance_of(judge, current, backbone).backbone
 
 
 def _judge(options: argparse.Namespace, source: Provenance) -> tuple[PreparedJudge, Config, Backbone | None]:

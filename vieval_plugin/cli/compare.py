@@ -65,12 +65,13 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.card.read import is_card
     from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.report.comparison import FILES, compare_results, lines, write_comparison
+    from vieval_plugin.report.comparison import compare_results, lines, write_comparison
+    from vieval_plugin.report.files import FINDING_FILES
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.escaping import say
 
     if options.out:
-        require_writable(options.out / FILES[-1])
+        require_writable(options.out / FINDING_FILES[-1])
     flags = {name: value for name in ("draws", "seed") if (value := getattr(options, name)) is not None}
     statistics = replace(config.current().statistics.options(), **flags)
     for folder in options.benchmark:
@@ -89,5 +90,5 @@ def _run(options: argparse.Namespace) -> int:
     say(*lines(comparison, statistics))
     if options.out:
         write_comparison(comparison, options.out, statistics)
-        say(*(f"wrote {options.out / name}" for name in FILES))
+        say(*(f"wrote {options.out / name}" for name in FINDING_FILES))
     return tell_unreadable(results.unreadable)

@@ -201,11 +201,16 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
 def _scoring(spec: JudgeSpec, model: str) -> Ability:
     """The job of a judge, with braces for its name, and what it needs."""
     from vieval_plugin.errors import docs_url, install_advice
+    from vieval_plugin.judges.tools.ocr import TOOL as OCR
 
     if spec.pack and not spec.scored:
         address = docs_url("guides/scoring.md#choose-a-backbone")
         needs = f"a model on a server (--model NAME --base-url URL); see {address}"
         return Ability(f"score images with {{}} by {model}") if model else Ability("score images with {}", needs)
+    if spec.reads_text:
+        missing = [name for name in OCR.needs if importlib.util.find_spec(name) is None]
+        needs = f"{', '.join(missing)}; {install_advice('text')}" if missing else ""
+        return Ability("score the text in images with {}", needs)
     if spec.training_benchmarks:
         return Ability("try everything without a server with {}, a toy that knows its own drawings only")
     if spec.scored:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, add_partial
+from vieval_plugin.cli import add_calibration, add_command, add_partial
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -23,6 +23,7 @@ def add(commands: Commands) -> None:
             "with a prefix for the new columns",
             'vieval filter verdicts/ --where "judge_O >= .5" --prefix judge_ --out kept/',
         ),
+        ("in people's terms", 'vieval filter verdicts/ --calibration cal.json --where "O_calibrated > .6" --out kept/'),
     )
     parser.add_argument("folder", type=Path, help="the folder of shards that vieval score wrote (its --out)")
     parser.add_argument(
@@ -36,16 +37,21 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--prefix", default="", help="prefix of the columns, or of the member of a tar, that are added (default: none)"
     )
+    add_calibration(parser)
     add_partial(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.results.filtering import filter_shards
+    from vieval_plugin.run.calibration import read_calibration
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.wording import plural
 
-    result = filter_shards(options.folder, options.where, options.out, options.prefix, options.partial)
+    calibration = read_calibration(options.calibration) if options.calibration else None
+    result = filter_shards(options.folder, options.where, options.out, options.prefix, options.partial, calibration)
+    if calibration:
+        say(f"{calibration.name}: {calibration.sentence(of_new_generators=True)}")
     if result.note:
         say(f"note: {result.note}")
     say(f"wrote {options.out}: {result.passed:,} of {plural(result.verdicts, 'row')}, {plural(result.files, 'file')}")

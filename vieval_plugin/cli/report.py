@@ -6,7 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_benchmark, add_command, add_label_option, add_partial, tell_unreadable
+from vieval_plugin.cli import (
+    add_benchmark,
+    add_calibration,
+    add_command,
+    add_label_option,
+    add_partial,
+    tell_unreadable,
+)
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -33,8 +40,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--human", nargs="+", action="extend", type=Path, default=[], help="CSV files of human ratings of your samples"
     )
+    add_calibration(parser)
     parser.add_argument(
-        "--out", type=Path, required=True, help="folder for report.html, report.md, CSV tables and cells.json"
+        "--out", type=Path, required=True, help="folder for report.html, report.md, numbers.csv, pairs.csv and tables"
     )
     parser.add_argument("--expect", type=Path, help="compare with the published cells in this CSV file")
     parser.add_argument(
@@ -61,7 +69,9 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.writing import PAGE, write_report
+    from vieval_plugin.results.calibration import with_calibrated_scores
     from vieval_plugin.results.runs import load_results
+    from vieval_plugin.run.calibration import read_calibration
     from vieval_plugin.text.escaping import say
 
     for name in ("report.md", PAGE):
@@ -71,10 +81,14 @@ def _run(options: argparse.Namespace) -> int:
     for folder in options.benchmark:
         benchmark_registry.benchmark(folder)
     results = load_results(options.results, options.label, options.partial)
+    if options.calibration:
+        calibration = read_calibration(options.calibration)
+        results = with_calibrated_scores(results, calibration)
+        say(f"{calibration.name}: {calibration.sentence()}")
     written = write_report(
         results, options.out, statistics, options.expect, options.order, options.training_record, ratings
     )
-    say(*written.headlines)
+    say(*written.lines)
     say(f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}")
     exit_code = tell_unreadable(results.unreadable)
     if options.traces:

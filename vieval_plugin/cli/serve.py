@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_aspects, add_backbone, add_command
 from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, require_model
 from vieval_plugin.errors import docs_url
 
@@ -51,6 +51,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--port", type=int, default=8200, help="port to listen on, 0 for any (default: %(default)s)")
     parser.add_argument("--setting", help="a setting of the judges, such as 1shot (default: the first of each)")
+    add_aspects(parser)
     parser.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
     parser.add_argument(
         "--scorer", help="weights of judges that are networks: a name, folder or file (default: their own)"
@@ -67,7 +68,7 @@ def add(commands: Commands) -> None:
     _add_failures(parser)
     _add_callers(parser)
     add_backbone(parser, _PATIENCE)
-    parser.set_defaults(run=_run, fresh=False)
+    parser.set_defaults(run=_run, fresh=False, lazy=False)
 
 
 def _add_failures(parser: argparse.ArgumentParser) -> None:
@@ -143,7 +144,7 @@ def _run(options: argparse.Namespace) -> int:
 def _server_setup(options: argparse.Namespace) -> ServerSetup:
     """The server that the flags describe; VievalError for flags that do not go together."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.rewards.reward import read_reward
+    from vieval_plugin.rewards.reward import read_reward, require_a_score_each
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.serve.run import ServerSetup
@@ -163,6 +164,8 @@ def _server_setup(options: argparse.Namespace) -> ServerSetup:
         return judge
 
     rewards = [read_reward(text, prepared) for text in options.reward]
+    if options.on_failure != "neutral":
+        require_a_score_each(term for reward in rewards for term in reward.terms)
     names = [reward.name for reward in rewards]
     if reserved := {"v1", "compute", "group", "unirl", "health", "live", "metrics"} & set(names):
         raise VievalError(f"--reward {min(reserved)}: that is an address of the server itself; choose another name")

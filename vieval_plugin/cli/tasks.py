@@ -158,7 +158,8 @@ def _calls(task: Task) -> str:
     from vieval_plugin.judges import registry as judge_registry
 
     spec = judge_registry.judge(task.judge)
-    return spec.calls(config.current().judges.options_of(spec), task.setting)
+    judges = config.current().judges
+    return judges.narrowed(spec).calls(judges.options_of(spec), task.setting)
 
 
 DATA_READY, NOTHING, RATINGS, DATA_MISSING = "ready", "nothing to prepare", "ratings only", "not there"

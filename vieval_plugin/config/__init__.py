@@ -54,8 +54,11 @@ class Backbone(Section):
     temperature: float = Field(0.0, ge=0, description="sampling temperature")
     max_tokens: int | None = Field(None, ge=1, description="limit of an answer's tokens, in place of the judge's own")
     extra: Mapping[str, Any] = Field(default_factory=dict, description="further request fields, sent as they are")
-    price_input: float | None = Field(None, ge=0, description="what a million tokens of questions cost, for plans")
-    price_output: float | None = Field(None, ge=0, description="what a million tokens of answers cost, for plans")
+    price_input: float | None = Field(None, ge=0, description="what a million tokens of questions cost")
+    price_cached_input: float | None = Field(
+        None, ge=0, description="what a million of these cost that the server has in its cache (default: price_input)"
+    )
+    price_output: float | None = Field(None, ge=0, description="what a million tokens of answers cost")
 
     @field_validator("base_url", mode="before")
     @classmethod
@@ -68,6 +71,13 @@ class Backbone(Section):
         if not value or not all(re.match("https?://.", url) for url in value):
             raise PydanticCustomError("address", "pass an address such as http://127.0.0.1:8000/v1, or a list of such")
         return value
+
+    def price_of(self, input_tokens: float, cached_tokens: float, output_tokens: float) -> float:
+        """The price of tokens, of which some in were in the server's cache; 0 without prices."""
+        price_input, price_output = self.price_input or 0.0, self.price_output or 0.0
+        price_cached = price_input if self.price_cached_input is None else self.price_cached_input
+        cost_in = (input_tokens - cached_tokens) * price_input + cached_tokens * price_cached
+        return (cost_in + output_tokens * price_output) / 1e6
 
     def key(self, name: str) -> str:
         """The key from the environment, empty where none is needed; VievalError if the named variable is not set."""
@@ -99,6 +109,22 @@ class JudgesBase(Section):
         ge=0,
         description="how often a reply that cannot be read is asked again, with the error",
     )
+    aspects: tuple[str, ...] = Field(
+        (), description="ask only about these aspects, as [SC], of judges that ask about each by itself (default: all)"
+    )
+    lazy: bool = Field(
+        False,
+        description="ask nothing that cannot change O: not about PQ where SC is 0; PQ is then no score of the judge",
+    )
+
+    def narrowed(self, spec: JudgeSpec) -> JudgeSpec:
+        """The judge as these options have it ask; VievalError where it has no questions about such aspects."""
+        aspects = self.aspects or getattr(self.options_of(spec), "aspects", ())
+        if spec.narrowed is None:
+            if aspects:
+                raise VievalError(f"aspects: {spec.name} asks about no aspect by itself; leave it out for this judge")
+            return spec
+        return spec.narrowed(aspects, self.lazy) if aspects or self.lazy else spec
 
     def options_of(self, spec: JudgeSpec) -> Any:
         """A judge's options, an instance of its own options type; a judge in a file has none."""
@@ -183,6 +209,7 @@ class Config(Section):
         description="networks that measure, by the judge that they answer "
         "(NAME: {model: FOLDER, FILE or a name on the hub, revision: ..., device: cuda:0, batch_size: 16})",
     )
+    calibration: Path | None = Field(None, description="file of vieval calibrate, whose score its judge gives too")
     store: StoreOptions = Field(default_factory=StoreOptions, description="replies kept on disk")
     generate: GenerateOptions = Field(default_factory=GenerateOptions, description="generators judged inside a host")
     statistics: Statistics = Field(default_factory=Statistics, description="failure policy and intervals")
@@ -191,7 +218,7 @@ class Config(Section):
     def hash(self) -> str:
         """Hash of the options that can change a result: of files their content, not where they lie; weights by their name."""
         transport = {"base_url", "api_key_env", "num_concurrent", "timeout", "retries", "patience"}
-        transport |= {"price_input", "price_output"}
+        transport |= {"price_input", "price_cached_input", "price_output"}
         options = self.model_dump(
             exclude={
                 **{"data": True, "judge_files": True, "store": True, "scorers": True, "generate": True},
@@ -204,18 +231,16 @@ class Config(Section):
         options |= {"scorers": scorers} if scorers else {}
         return hashlib.sha256(json.dumps(options, sort_keys=True, default=_content).encode()).hexdigest()[:16]
 
-    def resolved(self, spec: JudgeSpec, backbone: Backbone | None = None) -> dict[str, Any]:
-        """The options in force for a judge, as an options file has it and as JSON values, less keys.
-
-        `backbone` is the one that answers, where a command names it and not the options.
-        """
-        backbones = dict(self.backbones) if backbone is None else {**self.backbones, "judge": backbone}
-        judges = {"reminders": self.judges.reminders} | ({} if spec.file else {spec.name: self.judges.options_of(spec)})
+    def resolved(self, spec: JudgeSpec) -> dict[str, Any]:
+        """The options in force for a judge, as an options file has it and as JSON values, less keys."""
+        judges = self.judges.model_dump(include={"reminders", "aspects", "lazy"}, exclude_defaults=True)
+        judges |= {"reminders": self.judges.reminders}
+        judges |= {} if spec.file else {spec.name: self.judges.options_of(spec)}
         resolved: dict[str, Any] = redacted_options(
             {
                 **({"judge_files": [str(real(spec.file.path))]} if spec.file else {}),
                 "judges": {name: _adapter(type(part)).dump_python(part, mode="json") for name, part in judges.items()},
-                "backbones": {name: part.model_dump(mode="json") for name, part in backbones.items()},
+                "backbones": {name: part.model_dump(mode="json") for name, part in self.backbones.items()},
                 **({"scorers": {name: asdict(part) for name, part in self.scorers.items()}} if spec.scored else {}),
                 "statistics": self.statistics.model_dump(mode="json"),
                 "uids": str(self.uids) if self.uids else None,

@@ -72,7 +72,7 @@ async def _make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, s
 
 
 async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: Usage) -> str:
-    how = {"api": api.model, "extra": dict(api.extra)}
+    how = {"api": api.model, "extra": _extra(api, request)}
     files = [file_for(api.folder, request.conditions, request.prompt, number, how) for number in request.numbers]
     if all(path.is_file() for path in files):
         usage.cached += 1
@@ -98,7 +98,7 @@ async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: U
 
 
 def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, dict[str, Any]]:
-    fields = {"model": api.model, "prompt": generation.prompt, "n": generation.images, **api.extra}
+    fields = {"model": api.model, "prompt": generation.prompt, "n": generation.images, **_extra(api, generation)}
     roles = [role for role in CONDITION_ROLES if role in generation.conditions.images and role != "mask"]
     if not roles:
         return GENERATIONS, fields
@@ -107,6 +107,10 @@ def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, dict[str, An
     if "mask" in generation.conditions.images:
         form["mask"] = File("mask.png", transparent_where_white(generation.conditions.images["mask"]))
     return EDITS, form
+
+
+def _extra(api: ImageApi, request: ImageRequest) -> dict[str, Any]:
+    return {**api.extra, **({} if request.seed is None else {"seed": request.seed})}
 
 
 def _file(role: str, data: bytes) -> File:

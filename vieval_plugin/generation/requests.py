@@ -29,6 +29,8 @@ class ImageRequest:
     images: int = 1
     #: How often the same was asked before, so that the first image is number `turn * images`.
     turn: int = 0
+    #: The seed that the server is told; None for none.
+    seed: int | None = None
 
     @property
     def numbers(self) -> range:

@@ -23,5 +23,6 @@ def samples_of(task: Task, options: Config) -> Sequence[Judged]:
 
 def rating_of(judge: JudgeSpec, options: Config, repeats: int = 1) -> Rating:
     """Describe a judge that judges each sample so often for a benchmark's report."""
+    judge = options.judges.narrowed(judge)
     grades = judge.grades(options.judges.options_of(judge))
     return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, repeats, judge.against_all)

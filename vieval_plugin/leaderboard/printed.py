@@ -15,7 +15,7 @@ from pathlib import Path
 import vieval_plugin.published
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.leaderboard.board import ALL_PARTS, PrintedNumber
-from vieval_plugin.meta_evaluation.image_model_cells import HUMAN
+from vieval_plugin.meta_evaluation.image_models import HUMAN
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Run
 from vieval_plugin.stats.correlation import paper_mean
@@ -55,7 +55,7 @@ def compare_printed(
         options: the seed; the numbers have no interval, and take what the authors recorded for failed answers.
     """
     as_printed = replace(options, policy="as_recorded", draws=2)
-    cells = benchmark.report.tables(benchmark.name, tuple(benchmark.parts), runs, as_printed).cells if runs else {}
+    cells = benchmark.report.findings(benchmark.name, tuple(benchmark.parts), runs, as_printed).cells if runs else {}
     full = {run.label for run in runs if set(benchmark.parts) <= run.records.keys()}
     numbers = [_computed(n, labels.get(n.label, n.label), cells, full) for n in printed_numbers(benchmark.name)]
     return tuple(replace(number, reason=_reason(number, numbers)) for number in numbers)

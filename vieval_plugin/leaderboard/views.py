@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.leaderboard.board import ALL_PARTS, BASELINE, JUDGE, REFERENCE, BoardRow, BoardView
-from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, ComparedStatistic
-from vieval_plugin.meta_evaluation.headline import Headline
-from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS
-from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, Number, RankedStatistic
+from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
 from vieval_plugin.records import Run
-from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow, leaderboards
-from vieval_plugin.report.headlines.sentences import sentences
-from vieval_plugin.report.headlines.words import reason_words
-from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.report.answer import answer
+from vieval_plugin.report.tables import marks_of, rank_text
+from vieval_plugin.report.words import reason_words
+from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 from vieval_plugin.text.wording import nan_to_none
 
@@ -27,15 +26,23 @@ POLICIES: Mapping[Policy, str] = {
 _MOST_FINDINGS = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Choice:
-    """A headline under a choice, with the runs of judges on its part, and the labels of baselines."""
+    """A statistic under a choice, with all that was found and the labels of judges among it."""
 
+    #: Value of each choice by its name.
     choice: Mapping[str, str]
+    #: Part that it is of, or `all`.
     part: str
-    headline: Headline
+    #: The statistic.
+    statistic: RankedStatistic
+    #: Where its numbers are.
+    findings: Findings
+    #: The judges that are ranked.
     judges: Sequence[Run]
+    #: Labels of those that stand beside them.
     baselines: Sequence[str]
+    #: Options of the statistics.
     options: StatisticsOptions
 
 
@@ -57,15 +64,31 @@ def views_of(
         options: number of resamples, the seed.
         on_view: is told the number of each table that is made, and how many there will be.
     """
-    choices_of = _by_votes if isinstance(benchmark.report, ByVotes) else _by_ratings
     views, method = list[BoardView](), ""
-    choices = list(choices_of(benchmark, judges, baselines, options))
+    choices = list(_choices(benchmark, judges, baselines, options))
     for choice in choices:
-        [board] = leaderboards([_of_judges(choice)], benchmark.name, choice.judges, choice.options, {})
-        method = method or board.method
-        views.append(_view(choice, replace(board, against=board.against.replace(benchmark.name, title))))
+        labels = [run.label for run in choice.judges]
+        numbers = sum(choice.statistic.has(n) and n.system in labels for n in choice.findings.numbers)
+        board = leaderboard(
+            *(choice.statistic, choice.findings, benchmark.name, choice.judges, choice.options),
+            intervals=numbers <= MOST_WITH_INTERVALS,
+            against=f"annotators on {title}",
+            systems=labels,
+        )
+        method = method or _method(board)
+        views.append(_view(choice, board))
         on_view(len(views), len(choices))
     return views, method
+
+
+def _method(board: Leaderboard) -> str:
+    compared = board.comparison.compared
+    return (
+        f"Each two {compared.entrants} are compared on the {compared.unit} that both scored, by paired permutation tests of at "
+        f"most {PERMUTATIONS:,} permutations; p is adjusted ({board.comparison.family}). A rank such as 2-4 is the range that "
+        f"significant differences (p at most {LEVEL}) leave. {compared.entrants.capitalize()} are ranked if they scored at "
+        f"least half of the {compared.unit} and every part."
+    )
 
 
 def leader_of(view: BoardView) -> str:
@@ -80,105 +103,66 @@ def leader_of(view: BoardView) -> str:
     return f"{names} cannot be told apart at the top"
 
 
-def _by_ratings(
+def _choices(
     benchmark: Benchmark, judges: Sequence[Run], baselines: Sequence[Run], options: StatisticsOptions
 ) -> Iterator[_Choice]:
-    """A choice for each failure policy, aspect and setting of judges."""
+    """A choice for each statistic and part of votes; of ratings for each failure policy, aspect and setting of judges.
+
+    Of votes a missing answer is wrong under every policy.
+    """
+    parts, labels = tuple(benchmark.parts), [run.label for run in baselines]
+    findings = benchmark.report.findings(benchmark.name, parts, [*judges, *baselines], options)
+    of_ties = [statistic for statistic in findings.ranked if statistic.choice]
+    if of_ties:
+        for part in (ALL_PARTS, *parts):
+            chosen = parts if part == ALL_PARTS else (part,)
+            runs, of_baselines = (
+                [r for run in side if (r := _restricted(run, chosen)).records] for side in (judges, baselines)
+            )
+            of_part = benchmark.report.findings(benchmark.name, chosen, [*runs, *of_baselines], options)
+            for statistic in (s for s in of_part.ranked if s.choice):
+                yield _Choice({"part": part, **statistic.choice}, part, statistic, of_part, runs, labels, options)
+        return
     settings = {ALL_PARTS: judges}
     for setting in dict.fromkeys(run.setting for run in judges):
         settings[setting] = [run for run in judges if run.setting == setting]
-    parts = tuple(benchmark.parts)
     for policy in POLICIES:
         varied = replace(options, policy=policy)
-        tables = benchmark.report.tables(benchmark.name, parts, [*judges, *baselines], varied)
-        for headline in tables.headlines:
+        found = benchmark.report.findings(benchmark.name, parts, [*judges, *baselines], varied)
+        for statistic in (s for s in found.ranked if s.is_headline):
             for setting, of_setting in settings.items():
                 if len(of_setting) > 1 or setting == ALL_PARTS:
-                    choice = {"aspect": headline.aspect, "failures": policy, "setting": setting}
-                    yield _Choice(choice, ALL_PARTS, headline, of_setting, [run.label for run in baselines], varied)
-
-
-def _by_votes(
-    benchmark: Benchmark, judges: Sequence[Run], baselines: Sequence[Run], options: StatisticsOptions
-) -> Iterator[_Choice]:
-    """A choice for each way to count ties and each part; a missing answer is wrong under every policy for failures."""
-    report = benchmark.report
-    assert isinstance(report, ByVotes)
-    for tie_handling in TIE_HANDLINGS[report.scheme]:
-        for part in (ALL_PARTS, *benchmark.parts):
-            parts = tuple(benchmark.parts) if part == ALL_PARTS else (part,)
-            of_judges, baseline_runs = (
-                [run for run in (_restricted(run, parts) for run in runs) if run.records]
-                for runs in (judges, baselines)
-            )
-            counting = replace(report, tie_handling=tie_handling)
-            for headline in counting.tables(benchmark.name, parts, [*of_judges, *baseline_runs], options).headlines:
-                yield _Choice(
-                    {"part": part, "ties": tie_handling},
-                    part,
-                    headline,
-                    of_judges,
-                    [run.label for run in baseline_runs],
-                    options,
-                )
+                    choice = {"aspect": statistic.aspect, "failures": policy, "setting": setting}
+                    yield _Choice(choice, ALL_PARTS, statistic, found, of_setting, labels, varied)
 
 
 def _restricted(run: Run, parts: Sequence[str]) -> Run:
     return replace(run, records={part: run.records[part] for part in parts if part in run.records})
 
 
-def _of_judges(choice: _Choice) -> Headline:
-    """The headline of a choice without what is no judge of it; no number depends on what is left out."""
-    headline, labels = choice.headline, [run.label for run in choice.judges]
-
-    def compared(options: StatisticsOptions) -> ComparedStatistic:
-        return _among(headline.compared(options), labels)
-
-    estimates = {label: headline.estimates[label] for label in labels if label in headline.estimates}
-    return replace(headline, estimates=estimates, compared=compared)
-
-
-def _among(compared: ComparedStatistic, labels: Sequence[str]) -> ComparedStatistic:
-    """A statistic of some of its systems."""
-    indices = [index for index, system in enumerate(compared.systems) if system.label in labels]
-    above_constant = compared.above_constant
-
-    def pair(first: int, second: int) -> CommonSamplesStatistic:
-        return compared.pair(indices[first], indices[second])
-
-    return replace(
-        compared,
-        systems=tuple(compared.systems[index] for index in indices),
-        pair=pair,
-        above_constant=above_constant and (lambda index, seed: above_constant(indices[index], seed)),
-    )
-
-
 def _view(choice: _Choice, board: Leaderboard) -> BoardView:
-    headline = choice.headline
-    baselines = [
-        _row(label, BASELINE, headline.estimates[label]) for label in choice.baselines if label in headline.estimates
-    ]
-    references = [_row(label, REFERENCE, estimate) for label, estimate in headline.references.items()]
-    further = [row for row in (*baselines, *references) if row.value is not None]
+    numbers = (n for n in choice.findings.numbers if choice.statistic.has(n) and n.system in choice.baselines)
+    further = [_row(n, BASELINE) for n in numbers] + [_row(reference, REFERENCE) for reference in board.references]
+    defined = [row for row in further if row.value is not None]
     return BoardView(
         choice.choice,
-        headline.title.replace("kinds", "task types"),
+        board.title,
         choice.part,
-        headline.aspect,
-        tuple(sentences(board)[:_MOST_FINDINGS]),
-        (*map(_judge_row, board.rows), *sorted(further, key=lambda row: -(row.value or 0.0))),
-        board.separated,
+        board.aspect,
+        answer(board).lines[:_MOST_FINDINGS],
+        (*(_judge_row(board, n) for n in board.numbers), *sorted(defined, key=lambda row: -(row.value or 0.0))),
+        board.comparison.separated,
     )
 
 
-def _judge_row(row: LeaderboardRow) -> BoardRow:
-    unranked = f"not ranked: {reason_words(row.unranked)}" if row.unranked else ""
-    notes = tuple(filter(None, (unranked, *row.marks, row.warning)))
-    return replace(_row(row.label, JUDGE, row.estimate), rank=row.rank, notes=notes)
+def _judge_row(board: Leaderboard, number: Number) -> BoardRow:
+    unranked = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
+    notes = (unranked, *marks_of(board, number.system), board.costs[number.system].warning)
+    return replace(_row(number, JUDGE), rank=rank_text(number.ranks), notes=tuple(filter(None, notes)))
 
 
-def _row(label: str, kind: str, estimate: Estimate) -> BoardRow:
+def _row(number: Number, kind: str) -> BoardRow:
+    estimate = number.estimate
     value, low, high = (nan_to_none(float(end)) for end in (estimate.value, estimate.low, estimate.high))
     notes = (f"on {estimate.coverage}",) if estimate.defined and str(estimate.coverage) else ()
-    return BoardRow(label, kind, "", value, low, high, estimate.n, notes)
+    return BoardRow(number.system, kind, "", value, low, high, estimate.n, notes)

@@ -17,9 +17,9 @@ from vieval_plugin.leaderboard.board import REFERENCE, Board, BoardRow, BoardVie
 from vieval_plugin.leaderboard.views import POLICIES
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.published.files import NAME
-from vieval_plugin.report.headlines.words import ASPECTS, short_number, task_type
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.page import STYLE
+from vieval_plugin.report.words import ASPECTS, short_number, task_type
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping

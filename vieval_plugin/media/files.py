@@ -76,7 +76,7 @@ def create_whole(path: Path, content: bytes) -> bool:
     return True
 
 
-def write_folder(folder: Path, files: Mapping[str, str]) -> None:
+def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Write files to a folder, and remove what an earlier call wrote there and this one does not.
 
     What is removed is known from the list that each call leaves there, `files.json`: nothing else in the folder is
@@ -84,14 +84,14 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
 
     Args:
         folder: made where it is not there.
-        files: texts by the names of their files, none with a folder in it.
+        files: what files hold by their names, none with a folder in it.
 
     Raises:
         VievalError: a file cannot be written there.
     """
     earlier = _names_in_list(folder / LIST)
-    for name, text in files.items():
-        write_whole(folder / name, [text])
+    for name, content in files.items():
+        write_whole(folder / name, [content])
     write_whole(folder / LIST, [json.dumps(sorted(files), indent=1)])
     for name in earlier - set(files) - {LIST}:
         with contextlib.suppress(OSError):

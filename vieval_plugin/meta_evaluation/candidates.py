@@ -9,7 +9,7 @@ from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId
-from vieval_plugin.meta_evaluation.headline import preferred
+from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.readers.image_names import natural
 from vieval_plugin.records import Record
 

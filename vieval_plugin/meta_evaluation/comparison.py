@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -97,6 +97,8 @@ class ComparedStatistic:
     above_constant: Callable[[int, Seed], float] | None = None
     #: As `pair`, with the first one's failures as the lowest value; no statistic where it has none.
     with_failures: Callable[[int, int], CommonSamplesStatistic] | None = None
+    #: Tests that were made, so that all who compare these systems make each once.
+    tests: dict[Hashable, SystemPair | None] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -246,7 +248,8 @@ def compare_systems(
         benchmark: its name; with the part it joins the seed.
         options: number of bootstrap resamples, and the seed.
         intervals: False leaves out the intervals of differences, which take most of the time.
-        against: the label of a system whose pairs are a family of their own, also those with an unranked one.
+        against: the label of a system whose pairs are a family of their own, also those with an unranked one; the others
+            have no intervals.
 
     Returns:
         Differences with 95% intervals and permutation p-values, each from the two systems alone; p adjusted by Holm
@@ -274,19 +277,49 @@ def compare_systems(
     families: dict[object, list[SystemPair]] = {}
     unranked = {system.label for system in compared.systems if system.unranked}
     for indices in combinations(defined, 2):
-        common = compared.pair(*indices)
-        if common.statistic is not None:
-            first, second = (compared.systems[index].label for index in indices)
-            result = paired_comparison(common.statistic, options.draws, seed, intervals)
-            family = against if against in (first, second) else bool(unranked & {first, second})
-            families.setdefault(family, []).append(SystemPair(first, second, common.n, result, math.nan, common.notes))
-    tested = [pair for family in families.values() for pair in _adjusted(family, compared, seed)]
-    pairs = tuple(pair for pair in tested if not unranked & {pair.first, pair.second})
-    other_pairs = tuple(pair for pair in tested if unranked & {pair.first, pair.second})
-    if not tested:
+        labels = {compared.systems[index].label for index in indices}
+        with_interval = intervals and (against is None or against in labels)
+        if tested := _tested(compared, indices, options.draws, seed, with_interval):
+            family = against if against in labels else bool(unranked & labels)
+            families.setdefault(family, []).append(tested)
+    adjusted = [pair for family in families.values() for pair in _adjusted(family, compared, seed)]
+    pairs = tuple(pair for pair in adjusted if not unranked & {pair.first, pair.second})
+    other_pairs = tuple(pair for pair in adjusted if unranked & {pair.first, pair.second})
+    if not adjusted:
         reason = f"no two of these {compared.entrants} have {compared.unit} in common that a test can use"
         return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
     return Comparison(compared, _ranked(standings, pairs), pairs, other_pairs, not_above_constant=not_above)
+
+
+def _tested(
+    compared: ComparedStatistic, indices: tuple[int, int], draws: int, seed: Seed, intervals: bool
+) -> SystemPair | None:
+    """The test of two systems, made once; None where they have no common samples that a test can use."""
+    first, second = (compared.systems[index].label for index in indices)
+    key = first, second, draws, tuple(np.atleast_1d(seed)), intervals
+    if key not in compared.tests:
+        common = compared.pair(*indices)
+        compared.tests[key] = None
+        if common.statistic is not None:
+            result = paired_comparison(common.statistic, draws, seed, intervals)
+            compared.tests[key] = SystemPair(first, second, common.n, result, math.nan, common.notes)
+    return compared.tests[key]
+
+
+def among(compared: ComparedStatistic, labels: Collection[str]) -> ComparedStatistic:
+    """A statistic of some of its systems; no number depends on those that are left out."""
+    indices = [index for index, system in enumerate(compared.systems) if system.label in labels]
+    above_constant = compared.above_constant
+
+    def pair(first: int, second: int) -> CommonSamplesStatistic:
+        return compared.pair(indices[first], indices[second])
+
+    return replace(
+        compared,
+        systems=tuple(compared.systems[index] for index in indices),
+        pair=pair,
+        above_constant=above_constant and (lambda index, seed: above_constant(indices[index], seed)),
+    )
 
 
 def not_above_constant(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> frozenset[str]:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.comparison import SystemPair
+from vieval_plugin.meta_evaluation.comparison import (
+    CommonSamplesStatistic,
+    ComparedStatistic,
+    Comparison,
+    Standing,
+    System,
+)
+from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.observations import apply_contest_policy, observe
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, subjects_of
 from vieval_plugin.meta_evaluation.win_rates import judge_codes, win_rate_comparison
-from vieval_plugin.records import Run
+from vieval_plugin.records import JudgeName, Run
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, factorize, interval
 from vieval_plugin.stats.bradley_terry import resampled_strengths, strengths, win_shares
 from vieval_plugin.stats.correlation import Floats
@@ -22,50 +30,25 @@ from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 
 PEOPLE = "people"
 """The voter of people's votes."""
+STRENGTH = "log strength"
 _TAIL = 0.025
 SEPARATED = "the contests fall into two sets of image models of which one never won or tied against the other"
 
 
-@dataclass(frozen=True)
-class RankedModel:
-    """An image model in a ranking by contests."""
-
-    #: Its name.
-    image_model: str
-    #: Natural logarithm of its strength, all of sum 0.
-    strength: Estimate
-    #: Expected share of wins against another, a tie being half a win.
-    share: float
-    #: Best and worst rank that the tests leave, None where there is no estimate.
-    ranks: tuple[int, int] | None
-    #: Number of pairs that it was in and that have an answer.
-    contests: int
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ContestRanking:
     """Image models ranked by the contests of a part; ranks and pairs come from win rates between two models."""
 
-    #: Name of the benchmark.
-    benchmark: str
-    #: Part of it.
-    part: str
-    #: A judge, or people.
-    voter: str
-    #: Origin of the votes: `votes` or an aspect.
-    subject: str
-    #: The image models.
-    models: tuple[RankedModel, ...]
-    #: Each two of them.
-    pairs: tuple[SystemPair, ...]
+    #: Natural logarithms of strengths, all of sum 0, by the votes of a judge or of people.
+    board: Leaderboard
+    #: Expected share of wins against another, a tie being half a win.
+    shares: Mapping[str, float]
     #: Readiness of equals to tie.
     tie: float
     #: Number of pairs of candidates with an answer.
     answered_pairs: int
     #: Number of all pairs of candidates.
     pairs_asked: int
-    #: Reason why there is no ranking.
-    why: str = ""
 
 
 def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[ContestRanking]:
@@ -115,20 +98,30 @@ def by_strength(
     answer_count, pair_count = int((codes != NONE).sum()), len(codes)
     fitted = strengths(won.sum(axis=0), tied.sum(axis=0))
     logs, played = fitted.log_strengths, (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2))
+    reason, estimates, shares = "", [Estimate(np.nan) for _ in models], dict[str, float]()
     if np.isnan(logs).any():
-        why = SEPARATED if answer_count else "no contest has an answer"
-        alone = tuple(
-            RankedModel(model, Estimate(np.nan), np.nan, None, int(n)) for model, n in zip(models, played, strict=True)
+        reason = SEPARATED if answer_count else "no contest has an answer"
+    else:
+        seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
+        names = [str(number) for number in range(len(won))]
+        resamples = resampled_strengths(won, tied, cluster_counts(names, options.draws, seed))
+        estimates = [Estimate(float(log), *_interval(resamples[:, n])) for n, log in enumerate(logs)]
+        shares = dict(zip(models, map(float, win_shares(fitted)), strict=True))
+    numbers = tuple(
+        Number(
+            model, replace(e, n=int(n)), part, subject, STRENGTH, "generator", JudgeName(voter, "", voter), total=int(n)
         )
-        return ContestRanking(benchmark, part, voter, subject, alone, (), np.nan, answer_count, pair_count, why)
-    seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
-    names = [str(number) for number in range(len(won))]
-    resamples = resampled_strengths(won, tied, cluster_counts(names, options.draws, seed))
-    ranked = tuple(
-        RankedModel(model, Estimate(float(logs[n]), *_interval(resamples[:, n])), float(share), None, int(played[n]))
-        for n, (model, share) in enumerate(zip(models, win_shares(fitted), strict=True))
+        for model, e, n in zip(models, estimates, played, strict=True)
     )
-    return ContestRanking(benchmark, part, voter, subject, ranked, (), fitted.tie, answer_count, pair_count)
+    title = f"Log strength, contests by {voter}"
+    systems = tuple(System(model, int(n)) for model, n in zip(models, played, strict=True))
+    no_test = ComparedStatistic(
+        part, subject, STRENGTH, systems, lambda *_: CommonSamplesStatistic(0), "contests", "generators"
+    )
+    comparison = Comparison(no_test, tuple(map(Standing, systems)), reason=reason)
+    place = (benchmark, part, subject, STRENGTH, STRENGTH, title)
+    board = Leaderboard(*place, numbers, comparison, judge=JudgeName(voter, "", voter), ends=(-math.inf, math.inf))
+    return ContestRanking(board, shares, fitted.tie if shares else np.nan, answer_count, pair_count)
 
 
 def _ranked(
@@ -142,12 +135,12 @@ def _ranked(
 ) -> ContestRanking:
     votes = judge_codes(pairs, subject) if codes is None else codes
     ranking = by_strength(benchmark, part, voter, subject, pairs, votes, options)
-    if ranking.why:
+    if ranking.board.comparison.reason:
         return ranking
     comparison = win_rate_comparison(benchmark, subject, pairs, options, codes)
     ranks = {standing.system.label: standing.ranks for standing in comparison.standings}
-    models = tuple(replace(model, ranks=ranks[model.image_model]) for model in ranking.models)
-    return replace(ranking, models=models, pairs=comparison.all_pairs)
+    numbers = tuple(replace(number, ranks=ranks[number.system]) for number in ranking.board.numbers)
+    return replace(ranking, board=replace(ranking.board, numbers=numbers, comparison=comparison))
 
 
 def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:

@@ -23,6 +23,7 @@ from vieval_plugin.meta_evaluation.comparison import (
     adjusted_pairs,
 )
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.findings import ALL, Leaderboard, Number
 from vieval_plugin.meta_evaluation.generator_means import (
     GeneratorImages,
     by_prompt,
@@ -30,11 +31,11 @@ from vieval_plugin.meta_evaluation.generator_means import (
     mean_over_prompts,
     named_with_part,
 )
-from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.comparison import PairedComparison
+from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.prediction_powered import (
@@ -44,10 +45,13 @@ from vieval_plugin.stats.prediction_powered import (
     prediction_powered_mean,
 )
 from vieval_plugin.stats.ranking import holm, rank_ranges
+from vieval_plugin.stats.shrinkage import shrunken_means
 
 CORRECTED = "mean over prompts, corrected by people's ratings"
 LEAST_RATED = 50
 """Prompts of a generator that people should have rated: of fewer, intervals are too short (docs/explanation/numbers.md)."""
+LEAST_TO_ORDER, LEAST_EACH_TO_ORDER = 30, 5
+"""Labels of all generators, and of each, that change the judge's order of three generators or more."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +82,17 @@ class GeneratorEstimates:
 
 @dataclass(frozen=True)
 class CorrectedRanking:
-    """Generators ranked by their corrected means; `estimates` say what each is made of, those without a rating last.
+    """Generators ranked by what people would say; `estimates` say what each is made of, those without a rating last.
 
-    `by_ratings` are the differences of the ranking's pairs by people's ratings alone. A pair of which too few prompts are
-    rated to decide has no adjusted p.
+    Two are in the order of their corrected means, three or more in that of `shrunken_means`, or of the judge's own while
+    labels are few (`in_judge_order`). `by_ratings` are the differences of the ranking's pairs by people's ratings alone.
+    A pair of which too few prompts are rated to decide has no adjusted p.
     """
 
-    ranking: GeneratorRanking
+    ranking: Leaderboard
     estimates: tuple[GeneratorEstimates, ...]
     by_ratings: tuple[Estimate, ...]
+    in_judge_order: bool = False
 
     @property
     def judge_order(self) -> tuple[str, ...]:
@@ -96,7 +102,7 @@ class CorrectedRanking:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The ranked generators in the order of their corrected means."""
+        """The ranked generators in their order."""
         return tuple(standing.system.label for standing in self.ranking.comparison.ranked)
 
     @property
@@ -183,32 +189,38 @@ def _powered(images: Sequence[Observation], aspect: str, weight: float | None) -
 def _ranked(
     run: Run, aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates]
 ) -> CorrectedRanking:
-    ordered = sorted(estimates, key=lambda e: -e.corrected.mean.value if e.corrected.mean.defined else math.inf)
-    able = [e.generator for e in ordered if e.corrected.mean.defined]
+    corrected = [e for e in estimates if e.corrected.mean.defined]
+    means, in_judge_order = _means_to_order(corrected)
+    ordered = [
+        *(corrected[n] for n in np.argsort(-means, kind="stable")),
+        *(e for e in estimates if not e.corrected.mean.defined),
+    ]
+    able = [e.generator for e in ordered[: len(corrected)]]
     comparison, by_ratings = _compared(aspect, judged, estimates, able)
     images_by_model = {generator.image_model: generator.all for generator in judged}
-    generators = tuple(
-        RankedGenerator(
+    numbers = tuple(
+        Number(
             e.generator,
-            e.corrected.mean,
-            standing.ranks,
-            standing.system.undefined,
-            len({image.group for image in images if aspect in image.scores}),
-            len({image.group for image in images}),
-            len(images),
-            tuple(Counter(image.status for image in images).items()),
+            replace(e.corrected.mean, n=len({image.group for image in images if aspect in image.scores})),
+            *(ALL, aspect, CORRECTED, "generator", run.name),
+            ranks=standing.ranks,
+            unranked=standing.system.undefined,
+            total=len({image.group for image in images}),
+            statuses=Counter(image.status for image in images),
         )
         for standing, e in zip(comparison.standings, ordered, strict=True)
         for images in [images_by_model[e.generator]]
     )
-    ranking = GeneratorRanking(run.benchmark, run.name, aspect, CORRECTED, "", ALL, generators, comparison)
-    return CorrectedRanking(ranking, tuple(ordered), by_ratings)
+    title = f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings"
+    place = (run.benchmark, ALL, aspect, CORRECTED, aspect, title)
+    ranking = Leaderboard(*place, numbers, comparison, judge=run.name)
+    return CorrectedRanking(ranking, tuple(ordered), by_ratings, in_judge_order)
 
 
 def _compared(
     aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates], able: Sequence[str]
 ) -> tuple[Comparison, tuple[Estimate, ...]]:
-    """Generators with a corrected mean, the best first in `able`, each two tested; systems in the order of the input.
+    """Generators with a corrected mean, in the order of `able`, each two tested; systems in the order of the input.
 
     Beside the comparison, the difference of each pair by people's ratings alone.
     """
@@ -250,6 +262,17 @@ def _compared(
         else f"two generators with ratings are needed, and {f'the only one is {able[0]}' if able else 'none has any'}"
     )
     return Comparison(compared, standings, pairs, reason=reason), by_ratings
+
+
+def _means_to_order(estimates: Sequence[GeneratorEstimates]) -> tuple[Floats, bool]:
+    """The means that generators with a corrected one are ordered by; True where labels are too few to change the judge's."""
+    judged = np.array([estimate.raw.value for estimate in estimates])
+    if len(estimates) < 3:
+        return np.array([estimate.corrected.mean.value for estimate in estimates]), False
+    rated, fewest = sum(e.rated for e in estimates), min(e.rated_prompts for e in estimates)
+    if rated < LEAST_TO_ORDER or fewest < LEAST_EACH_TO_ORDER:
+        return judged, True
+    return shrunken_means(judged, [estimate.corrected for estimate in estimates]), False
 
 
 def _undefined(estimate: GeneratorEstimates) -> str:

@@ -17,8 +17,8 @@ from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, SampleId, Status, outputs
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
+from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.generator_means import generators_of, named_with_part
-from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, outcomes_between
 from vieval_plugin.records import Run
@@ -31,6 +31,25 @@ _JUDGED_AGAIN = (*FAILED_CALLS, Status.MISSING)
 """Statuses of what can be judged again: no failure of the generator, nor of what the judge said of it."""
 LARGE_FALL = 0.3
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class PromptFall:
+    """A prompt on which a generator's score is lower than that of a reference."""
+
+    #: The prompt's uid, after its part and a slash.
+    prompt: str
+    #: The reference.
+    reference: str
+    #: Mean score of the generator's images.
+    score: float
+    #: Mean score of the reference's images.
+    reference_score: float
+
+    @property
+    def difference(self) -> float:
+        """The generator's score less the reference's."""
+        return self.score - self.reference_score
 
 
 @dataclass(frozen=True)
@@ -47,14 +66,19 @@ class GateEvidence:
     more_failures: tuple[int, int]
     #: Prompts of each that could be judged again.
     unjudged: tuple[int, int]
-    #: Prompts on which the score fell by more than `LARGE_FALL`.
-    fell: int = 0
     #: True where all pictures of both are the same files.
     same_files: bool = False
+    #: Prompts on which the score fell, the largest fall first; none of contests.
+    falls: tuple[PromptFall, ...] = ()
+
+    @property
+    def fell(self) -> int:
+        """Prompts on which the score fell by more than `LARGE_FALL`."""
+        return sum(fall.difference < -LARGE_FALL - _ROUNDING for fall in self.falls)
 
 
 def gate_evidence(
-    run: Run, ranking: GeneratorRanking, challenger: str, reference: str, options: StatisticsOptions
+    run: Run, ranking: Leaderboard, challenger: str, reference: str, options: StatisticsOptions
 ) -> GateEvidence:
     """The evidence on two generators of a ranking, whatever the options say that a failed verdict is.
 
@@ -69,15 +93,13 @@ def gate_evidence(
         return replace(_of_contests(run, ranking.aspect, challenger, reference, options), same_files=identical)
     generators = {g.image_model: named_with_part(g) for g in generators_of(run, StatisticsOptions())}
     challenged, compared = (
-        _by_prompt(
-            generator.with_value(ranking.breakdown, ranking.breakdown_value) if ranking.breakdown else generator.all
-        )
+        _by_prompt(generator.with_value(ranking.breakdown, ranking.value) if ranking.breakdown else generator.all)
         for generator in (generators[challenger], generators[reference])
     )
     corrected = ranking.comparison.pair_of(challenger, reference) if ranking.statistic == CORRECTED else None
     if corrected and corrected.first != challenger:
         corrected = corrected.turned
-    return replace(_of_images(ranking.aspect, challenged, compared, corrected), same_files=identical)
+    return replace(_of_images(ranking.aspect, challenged, compared, corrected, reference), same_files=identical)
 
 
 def same_files(pictures: Iterable[tuple[SampleId, tuple[str, ...]]], challenger: str, reference: str) -> bool:
@@ -98,10 +120,11 @@ def digests_of(sample: Sample) -> tuple[str, ...]:
     """The SHA-256 of each output of a sample as it was judged; an empty text for one that is not known."""
     if not set(OUTPUTS) & set(sample.images):
         return ("",)
-    return tuple(_digest(image) for _, image in outputs(sample))
+    return tuple(known_digest(image) for _, image in outputs(sample))
 
 
-def _digest(image: Image) -> str:
+def known_digest(image: Image) -> str:
+    """The SHA-256 of an image as it was judged; empty where that is not known."""
     if image.sha256:  # else than 64 digits it stands for one that is not known
         return image.sha256 if len(image.sha256) == 64 else ""
     try:
@@ -134,6 +157,7 @@ def _of_images(
     challenged: Mapping[str, Sequence[Observation]],
     compared: Mapping[str, Sequence[Observation]],
     corrected: SystemPair | None,
+    reference: str,
 ) -> GateEvidence:
     """The evidence of scores; a prompt of which the challenger has no verdict at all is one that could be judged."""
     prompts = list(compared)
@@ -154,6 +178,9 @@ def _of_images(
         )
         for images in (challenged, compared)
     ]
+    both = [prompt for prompt, is_usable in zip(prompts, usable, strict=True) if is_usable]
+    compared_prompts = (PromptFall(*row) for row in zip(both, [reference] * len(both), *scored.tolist(), strict=True))
+    falls = [prompt for prompt in compared_prompts if prompt.difference < -_ROUNDING]
     fall = 1 - lowest
     by_both = MeanOfDifferences.from_differences(differences, range(len(differences)), fall)
     by_all = MeanOfDifferences.from_differences(penalised, range(len(prompts)), fall)
@@ -165,7 +192,7 @@ def _of_images(
         len(prompts),
         (int((failed[0] > failed[1]).sum()), int((failed[0] < failed[1]).sum())),
         (unjudged[0], unjudged[1]),
-        int((differences < -LARGE_FALL - _ROUNDING).sum()),
+        falls=tuple(sorted(falls, key=lambda fall: fall.difference)),
     )
 
 

@@ -1,251 +1,47 @@
-"""The report of benchmarks on which generators are judged: nobody rated these images, and means are over prompts."""
+"""Generators by one judge's scores of their images: means over prompts, each two compared on the prompts that both have.
+
+The tests are those by which judges are compared: a generator stands in a judge's place, a prompt in that of a sample.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from itertools import chain
+from typing import TypeAlias
 
-from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
-from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, SystemPair, compare_systems
+from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.findings import ALL, Findings, Number, RankedStatistic, layouts, preferred
 from vieval_plugin.meta_evaluation.generator_means import (
     BREAKDOWNS,
     GeneratorImages,
     GeneratorRows,
+    best_of,
     breakdown_values,
-    by_prompt,
     generator_statistics,
     generators_of,
     mean_of,
     mean_over_prompts,
     named_with_part,
+    scores_by_prompt,
 )
-from vieval_plugin.meta_evaluation.generator_ranking import penalised_pair
-from vieval_plugin.meta_evaluation.headline import Headline, preferred
-from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
-from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, p_text, with_interval
+from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Run
-from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.comparison import MeanDifference
 from vieval_plugin.stats.options import StatisticsOptions
 
-ALL = "all"
+MEAN = "mean over prompts"
+_WHY = "It is the judge's opinion: nobody rated these images."
 
-
-def generator_headline(
-    benchmark: str,
-    run: Run,
-    aspects: Sequence[str],
-    images_under: Callable[[StatisticsOptions], Mapping[str, Sequence[Observation]]],
-    options: StatisticsOptions,
-) -> Headline:
-    """The headline of a judge: O where it rates that, else SC, else what it rates.
-
-    Args:
-        benchmark: its name, which joins the seed.
-        run: the judge's.
-        aspects: what it rates; not none.
-        images_under: gives those of each generator under a failure policy, groups named with their part.
-        options: what failed verdicts are, how many draws, the seed.
-    """
-    images = images_under(options)
-    aspect = preferred(aspects)[0]
-    bootstrap = Bootstrap.for_part(f"{benchmark}/{ALL}", options)
-
-    def means(by_model: Mapping[str, Sequence[Observation]]) -> dict[str, Estimate]:
-        return {
-            model: bootstrap.estimate(mean_over_prompts(by_prompt(rows, aspect))) for model, rows in by_model.items()
-        }
-
-    breakdowns: Mapping[str, Callable[[Observation], Sequence[str]]] = {
-        "kind": lambda image: (image.kind,),
-        "category": lambda image: (image.category,) if image.category else (),
-        "tag": lambda image: image.tags,
-    }
-    broken = {}
-    for breakdown, values_of in breakdowns.items():
-        values = dict.fromkeys(value for rows in images.values() for image in rows for value in values_of(image))
-        if len(values) > 1:
-            broken[breakdown] = {
-                value: means({model: [i for i in rows if value in values_of(i)] for model, rows in images.items()})
-                for value in values
-            }
-    return Headline(
-        aspect,
-        f"Mean {aspect} over prompts, by {run.name}",
-        "It is the judge's opinion: nobody rated these images.",
-        "prompts",
-        (0.0, 1.0),
-        means(images),
-        lambda options: compared_generator_means(aspect, images_under(options)),
-        breakdowns=broken,
-        entrant="generator",
-        judge=run.label,
-        statistic=f"mean {aspect}",
-    )
-
-
-def compared_generator_means(aspect: str, images: Mapping[str, Sequence[Observation]]) -> ComparedStatistic:
-    """Generators compared by the mean of an aspect over prompts.
-
-    Args:
-        aspect: what the judge rates.
-        images: of each generator, with its failures, groups named with their part.
-    """
-    items = {
-        model: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(observations, aspect).items()}
-        for model, observations in images.items()
-    }
-    total = max((len({image.group for image in observations}) for observations in images.values()), default=0)
-    compared = compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators", total=total)
-    return replace(compared, with_failures=partial(penalised_pair, list(images.values()), aspect, mean_of))
-
-
-def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
-    """The tables of a benchmark on which generators are judged.
-
-    Args:
-        benchmark: its name, which joins the seed.
-        parts: its parts in order.
-        runs: one a judge; each may hold several generators.
-        options: what a failed verdict is, how many draws, the seed.
-    """
-    judged = [named_with_part(images) for run in runs for images in generators_of(run, options)]
-    tables: list[Table] = []
-    cells: dict[Key, float] = {}
-    aspects = tuple(dict.fromkeys(aspect for generator in judged for aspect in generator.aspects))
-    tables.append(_means(benchmark, judged, aspects, options, cells))
-    for breakdown in BREAKDOWNS:
-        table = _broken_down(benchmark, breakdown, judged, aspects, options, cells)
-        if table.rows and len({row[0] for row in table.rows}) > (1 if breakdown in ("part", "kind") else 0):
-            tables.append(table)
-    if differences := _differences(benchmark, judged, options):
-        tables.append(differences)
-    return Tables(tuple(tables), cells, headlines=_headlines(benchmark, judged, runs, options))
-
-
-def _headlines(
-    benchmark: str, judged: Sequence[GeneratorImages], runs: Sequence[Run], options: StatisticsOptions
-) -> tuple[Headline, ...]:
-    headlines = []
-    for run in runs:
-        aspects = next((generator.aspects for generator in judged if generator.judge == run.label), ())
-        if aspects:
-            headlines.append(generator_headline(benchmark, run, aspects, partial(_images_of, [run]), options))
-    return tuple(headlines)
-
-
-def _images_of(runs: Sequence[Run], options: StatisticsOptions) -> dict[str, Sequence[Observation]]:
-    generators = (named_with_part(images) for run in runs for images in generators_of(run, options))
-    return {generator.image_model: generator.all for generator in generators}
-
-
-def _means(
-    benchmark: str,
-    judged: Sequence[GeneratorImages],
-    aspects: Sequence[str],
-    options: StatisticsOptions,
-    cells: dict[Key, float],
-) -> Table:
-    rows = []
-    for generator in judged:
-        images = generator.all
-        several_images = max(Counter(image.group for image in images).values()) > 1
-        numbers = [_cell(benchmark, "generators", ALL, generator, images, a, options, cells) for a in aspects]
-        best = [_best(images, a, benchmark, options) if several_images else "" for a in aspects]
-        statuses = Counter(image.status for image in images)
-        failed = [f"{status} {n}" for status, n in statuses.items() if not status.usable and status != Status.NO_IMAGE]
-        no_image_text = f"{statuses[Status.NO_IMAGE]} ({statuses[Status.NO_IMAGE] / len(images):.1%})"
-        prompts = len({image.group for image in images})
-        rows.append(
-            (
-                generator.image_model,
-                generator.judge,
-                str(prompts),
-                str(len(images)),
-                *numbers,
-                *best,
-                no_image_text,
-                ", ".join(failed),
-            )
-        )
-    header = (
-        *("image model", "judge", "prompts", "images"),
-        *aspects,
-        *(f"{aspect}, best image" for aspect in aspects),
-        *("no image", "failed"),
-    )
-    return Table("generators", "Generators: means over prompts with 95% intervals", header, tuple(rows))
-
-
-def _broken_down(
-    benchmark: str,
-    breakdown: str,
-    judged: Sequence[GeneratorImages],
-    aspects: Sequence[str],
-    options: StatisticsOptions,
-    cells: dict[Key, float],
-) -> Table:
-    rows = []
-    for generator in judged:
-        for value in breakdown_values([generator], breakdown):
-            images = generator.with_value(breakdown, value)
-            table = f"generators_by_{breakdown}"
-            numbers = [_cell(benchmark, table, value, generator, images, a, options, cells) for a in aspects]
-            rows.append((value, generator.image_model, generator.judge, str(len({i.group for i in images})), *numbers))
-    header = (breakdown, "image model", "judge", "prompts", *aspects)
-    return Table(f"generators_by_{breakdown}", f"By {breakdown}", header, tuple(rows))
-
-
-def _cell(
-    benchmark: str,
-    table: str,
-    task: str,
-    generator: GeneratorImages,
-    images: Sequence[Observation],
-    aspect: str,
-    options: StatisticsOptions,
-    cells: dict[Key, float],
-) -> str:
-    if aspect not in generator.aspects:
-        return ""
-    bootstrap = Bootstrap.for_part(f"{benchmark}/{task}", options)
-    mean = bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect)))
-    if mean.defined:
-        cells[Key(table, task, generator.image_model, generator.judge, "mean", aspect)] = mean.value
-    return with_interval(mean)
-
-
-def _best(images: Sequence[Observation], aspect: str, benchmark: str, options: StatisticsOptions) -> str:
-    bootstrap = Bootstrap.for_part(f"{benchmark}/{ALL}", options)
-    return with_interval(bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect, max))))
-
-
-def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> Table | None:
-    """Generators of a judge two by two, by aspect, on the prompts of which both have a score."""
-    rows = []
-    for judge in dict.fromkeys(generator.judge for generator in judged):
-        generators = [generator for generator in judged if generator.judge == judge]
-        for aspect in generators[0].aspects if len(generators) > 1 else ():
-            compared = compared_generator_means(
-                aspect, {generator.image_model: generator.all for generator in generators}
-            )
-            rows += [
-                (
-                    *(pair.first, pair.second, judge, aspect, str(pair.n)),
-                    with_interval(pair.result.difference),
-                    p_text(pair.result.p),
-                    p_text(pair.adjusted),
-                )
-                for pair in map(SystemPair.better_first, compare_systems(compared, benchmark, options).all_pairs)
-            ]
-    if not rows:
-        return None
-    header = ("better", "worse", "judge", "aspect", "prompts", "difference [95%]", "p", "p (Holm)")
-    return Table("differences", "Differences of generators, tested on the prompts that both have", header, tuple(rows))
+OfImages: TypeAlias = Callable[[Sequence[float]], float | None]
+"""The score of a prompt from those of its images; None where there are too few."""
+ImagesByModel: TypeAlias = Mapping[str, Sequence[Observation]]
 
 
 @dataclass(frozen=True)
@@ -273,12 +69,134 @@ class OfGenerators:
         """The images in a fixed order."""
         return GeneratorRows.from_images(observations, (*rating.aspects, *rating.dimensions), options)
 
-    def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
-        """Generators side by side, by part, kind, category and tag; and which of them the judge tells apart."""
-        return generator_tables(benchmark, parts, runs, options)
-
-    def compared(
+    def findings(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
-    ) -> Sequence[ComparedStatistic]:
-        """Nothing: nobody rated these images, so that no judge is better on them."""
-        return ()
+    ) -> Findings:
+        """Generators of each judge by aspect, over all prompts and by part, kind, category and tag.
+
+        Where prompts have several images, they are ranked by the best of so many as every generator has, too. Where
+        all images have one value of a breakdown, that breakdown has no numbers of its own. The headline of a judge is
+        O, or else SC, or else what it rates.
+        """
+        found = [_ranked(run, options) for run in runs]
+        tables = tuple(layout for name in ("generators", "generators_by") for layout in layouts(name))
+        return Findings(
+            tuple(number for _, numbers in found for number in numbers),
+            tuple(statistic for statistics, _ in found for statistic in statistics),
+            tables,
+        )
+
+
+def _ranked(run: Run, options: StatisticsOptions) -> tuple[list[RankedStatistic], list[Number]]:
+    @cache
+    def judged_under(options: StatisticsOptions) -> list[GeneratorImages]:
+        return [named_with_part(generator) for generator in generators_of(run, options)]
+
+    judged = judged_under(options)
+    aspects = preferred(list(dict.fromkeys(aspect for generator in judged for aspect in generator.aspects)))
+    records = (record for judgements in chain(*run.records.values()) for record in judgements)
+    # a calibrated score is shown beside the raw one, and ranks nothing: it makes ties
+    calibrated = {name for record in records for name in record.provenance.calibration[:1]}
+    breakdowns = [("", ""), *((breakdown, value) for breakdown in BREAKDOWNS for value in _values(judged, breakdown))]
+    statistics, numbers = list[RankedStatistic](), list[Number]()
+    for breakdown, value in breakdowns:
+        images = _images_by_model(judged, breakdown, value)
+        for aspect in aspects:
+            for name, of_images in _statistics(images, aspect):
+
+                def compared(
+                    options: StatisticsOptions,
+                    of: tuple[str, str, str, str, OfImages] = (breakdown, value, aspect, name, of_images),
+                ) -> ComparedStatistic:
+                    return _compared(_images_by_model(judged_under(options), *of[:2]), of[1] or ALL, *of[2:])
+
+                is_headline = (breakdown, aspect, name) == ("", aspects[0], MEAN)
+                title = (
+                    f"Mean {aspect} over prompts, by {run.name}" if name == MEAN else f"{aspect}, {name}, by {run.name}"
+                )
+                statistic = RankedStatistic(
+                    *(ALL, aspect, name, aspect, title, _WHY, (0.0, 1.0), cache(compared), (), is_headline),
+                    judge=run.name,
+                    breakdown=breakdown,
+                    value=value,
+                )
+                statistics += [] if aspect in calibrated else [statistic]
+                numbers += _numbers(run, images, statistic, of_images, options)
+    return statistics, numbers
+
+
+def _numbers(
+    run: Run, images: ImagesByModel, statistic: RankedStatistic, of_images: OfImages, options: StatisticsOptions
+) -> Iterator[Number]:
+    bootstrap = Bootstrap.for_part(f"{run.benchmark}/{statistic.value or ALL}", options)
+    table = f"generators_by_{statistic.breakdown}" if statistic.breakdown else "generators"
+    for model, of_model in images.items():
+        scores = _by_prompt(of_model, statistic.aspect, of_images)
+        key = Key(table, statistic.value or ALL, model, run.label, "mean", statistic.aspect)
+        mean = bootstrap.estimate(mean_over_prompts(scores))
+        yield Number(
+            *(model, mean, ALL, statistic.aspect, statistic.statistic),
+            role="generator",
+            judge=run.name,
+            breakdown=statistic.breakdown,
+            value=statistic.value,
+            total=len({image.group for image in of_model}),
+            statuses=Counter(image.status for image in of_model),
+            key=key if mean.defined and statistic.statistic == MEAN else None,
+        )
+
+
+def _compared(images: ImagesByModel, part: str, aspect: str, statistic: str, of_images: OfImages) -> ComparedStatistic:
+    items = {
+        model: {prompt: JudgedItem(prompt, score) for prompt, score in _by_prompt(of_model, aspect, of_images).items()}
+        for model, of_model in images.items()
+    }
+    compared = compared_means(part, aspect, statistic, items, "prompts", "generators")
+    return replace(compared, with_failures=partial(_penalised, list(images.values()), aspect, of_images))
+
+
+def _values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
+    """The values of a breakdown; none where one value says it all, as a part may that is also the kind."""
+    values = breakdown_values(judged, breakdown)
+    if breakdown == "kind" and values == breakdown_values(judged, "part"):
+        return []
+    return values if len(values) > 1 or breakdown in ("category", "tag") else []
+
+
+def _images_by_model(judged: Sequence[GeneratorImages], breakdown: str, value: str) -> ImagesByModel:
+    images_by_model = {
+        generator.image_model: generator.with_value(breakdown, value) if breakdown else generator.all
+        for generator in judged
+    }
+    return {model: images for model, images in images_by_model.items() if images}
+
+
+def _statistics(images_by_model: ImagesByModel, aspect: str) -> list[tuple[str, OfImages]]:
+    """Ways to count several images of a prompt: their mean, and the best of so many as every generator has of one."""
+    sizes = [max(map(len, scores_by_prompt(images, aspect).values()), default=0) for images in images_by_model.values()]
+    number = min(filter(None, sizes), default=1)
+    best = [(f"mean over prompts of the best of {number} images", partial(_best, number=number))]
+    return [(MEAN, mean_of), *(best if number > 1 else [])]
+
+
+def _best(scores: Sequence[float], number: int) -> float | None:
+    return best_of(scores, number) if len(scores) >= number else None
+
+
+def _penalised(
+    images: Sequence[Sequence[Observation]], aspect: str, of_images: OfImages, first: int, second: int
+) -> CommonSamplesStatistic:
+    """Two generators, by index, on the prompts of which the second has a score, the first one's failures as the lowest."""
+    if all(aspect in image.scores for image in images[first]):
+        return CommonSamplesStatistic(0, reason="no failures")
+    everything = apply_failure_policy([*images[first], *images[second]], (aspect,), StatisticsOptions("worst"))
+    penalised = _by_prompt(everything[: len(images[first])], aspect, of_images)
+    scores = _by_prompt(images[second], aspect, of_images)
+    prompts = sorted(penalised.keys() & scores.keys())
+    values = [[side[prompt] for prompt in prompts] for side in (penalised, scores)]
+    return CommonSamplesStatistic(len(prompts), MeanDifference(values[0], values[1], prompts))
+
+
+def _by_prompt(images: Sequence[Observation], aspect: str, of_images: OfImages) -> dict[str, float]:
+    prompt_scores = {prompt: of_images(scores) for prompt, scores in sorted(scores_by_prompt(images, aspect).items())}
+    return {prompt: value for prompt, value in prompt_scores.items() if value is not None}

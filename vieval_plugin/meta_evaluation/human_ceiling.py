@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.headline import CeilingComparison
+from vieval_plugin.meta_evaluation.findings import CeilingComparison
 from vieval_plugin.meta_evaluation.image_model_agreement import filled_observations, why_no_value
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property, lru_cache, partial
-from itertools import chain
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from vieval_plugin.stats.correlation import (
     undefined,
 )
 from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
+from vieval_plugin.stats.generator_pairs import PairAgreement, pair_agreement
 from vieval_plugin.stats.options import StatisticsOptions
 
 LEAST_SAMPLES = 10
@@ -261,7 +262,8 @@ def human_agreement(
             resampled.extend(leave_one_out_resampled(rated.ratings, counts(rated.groups)))
             reasons.extend(f"{model}: rater {r + 1} is constant" for r in np.flatnonzero(np.isnan(per_annotator)))
         average = bias_corrected(_fisher_average(values, resampled, len(observations), reasons, options))
-        result[aspect] = Agreement(average, Estimate(paper_mean(papers), reasons=tuple(reasons)))
+        paper = Estimate(paper_mean(papers), n=len(observations), reasons=tuple(reasons))
+        result[aspect] = Agreement(average, paper)
     return result
 
 
@@ -378,6 +380,32 @@ def rating_columns(observations: Sequence[Observation], aspect: str) -> dict[str
         model: RatingColumns(tuple(o.group for o in rows), np.array([o.ratings[aspect] for o in rows], dtype=float).T)
         for model, rows in _by_model(rated).items()
     }
+
+
+def generator_pairs(observations: Sequence[Observation], aspect: str) -> tuple[int, list[PairAgreement]]:
+    """The number of image models of a part, and a judge's agreement with people on each two of them.
+
+    A judge's difference is over the prompts that it scored of both, people's over those that they rated of both.
+
+    Args:
+        observations: the part's samples in any order, failures already imputed.
+        aspect: the one that both rate.
+    """
+    judged: list[dict[str, float]] = []
+    rated: list[dict[str, float]] = []
+    for rows in _by_model([o for o in observations if o.ratings.get(aspect)]).values():
+        judged.append({o.group: o.scores[aspect] for o in rows if aspect in o.scores})
+        rated.append({o.group: float(np.mean(o.ratings[aspect])) for o in rows})
+    pairs = [
+        pair_agreement(first, second, *(_differences(side[first], side[second]) for side in (judged, rated)))
+        for first, second in combinations(range(len(rated)), 2)
+        if judged[first].keys() & judged[second].keys()
+    ]
+    return len(rated), pairs
+
+
+def _differences(first: Mapping[str, float], second: Mapping[str, float]) -> list[float]:
+    return [first[group] - second[group] for group in first if group in second]
 
 
 def _by_model(observations: Sequence[Observation]) -> dict[str, list[Observation]]:

@@ -6,9 +6,8 @@ Two judges are compared on the samples that both scored, and on the image models
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,22 +19,15 @@ from vieval_plugin.meta_evaluation.comparison import (
     correlates,
     unranked_reason,
 )
-from vieval_plugin.meta_evaluation.headline import (
-    CONSTANT_BASELINE_LABEL,
-    WHY_PREFERRED,
-    CeilingComparison,
-    Headline,
-    preferred,
-)
-from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
 from vieval_plugin.meta_evaluation.image_model_agreement import LEAST_SAMPLES, filled_observations, why_no_value
-from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.correlation import Floats
-from vieval_plugin.stats.estimate import Estimate, because
+from vieval_plugin.stats.estimate import because
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
+
+ALL = "all"
 
 
 class Cell(NamedTuple):
@@ -55,6 +47,10 @@ class RatedSample:
     group: str
 
 
+ScoredSamples: TypeAlias = Mapping[Cell, RatedSample]
+"""The samples that count for a judge on an aspect."""
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreTables:
     """Scores of each judge and mean human ratings, tables of shape (rows, image models), NaN without a sample.
@@ -68,36 +64,18 @@ class ScoreTables:
     columns: tuple[tuple[str, str], ...]
 
 
-def compared_by_image_model(
-    parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions, rated: tuple[str, ...]
-) -> list[ComparedStatistic]:
-    """An entry an aspect that any of the judges rates, in the order of `rated`.
-
-    A sample counts for a judge if it scored every aspect that it rates. An image model counts for two judges if both
-    scored `LEAST_SAMPLES` samples of it or more, on which annotators vary.
-
-    Args:
-        parts: all parts of the benchmark, in order.
-        runs: one a judge.
-        options: what failed verdicts are.
-        rated: the aspects that people rated.
-    """
-    scored = {run.label: scored_samples(run, parts, rated, options) for run in runs}
-    aspects = dict.fromkeys([*rated, *(aspect for by_aspect in scored.values() for aspect in by_aspect)])
-    by_aspect = {
-        aspect: {label: samples[aspect] for label, samples in scored.items() if aspect in samples} for aspect in aspects
-    }
-    return [compared_on(aspect, judges) for aspect, judges in by_aspect.items() if judges]
-
-
 def scored_samples(
     run: Run, parts: Sequence[str], rated: tuple[str, ...], options: StatisticsOptions
 ) -> dict[str, dict[Cell, RatedSample]]:
     """Samples that count for a judge, by aspect that it rates; a sample without its score has a NaN.
 
+    A sample counts if the judge scored every aspect that it rates.
+
     Args:
         run: the judge's.
-        parts, rated, options: as for `compared_by_image_model`.
+        parts: all parts of the benchmark, in order.
+        rated: the aspects that people rated.
+        options: what failed verdicts are.
     """
     by_aspect: dict[str, dict[Cell, RatedSample]] = {}
     for part in (part for part in dict.fromkeys((*parts, *run.records)) if part in run.records):
@@ -116,8 +94,10 @@ def scored_samples(
     return by_aspect
 
 
-def compared_on(aspect: str, judges: Mapping[str, Mapping[Cell, RatedSample]]) -> ComparedStatistic:
+def compared_on(aspect: str, judges: Mapping[str, ScoredSamples]) -> ComparedStatistic:
     """Judges compared on one aspect.
+
+    An image model counts for two judges if both scored `LEAST_SAMPLES` samples of it or more, on which annotators vary.
 
     Args:
         aspect: the one that all of them rate.
@@ -135,7 +115,7 @@ def compared_on(aspect: str, judges: Mapping[str, Mapping[Cell, RatedSample]]) -
         return _pair(first, second, tables, systems)
 
     return ComparedStatistic(
-        parts[0] if len(parts) == 1 else ALL_PARTS,
+        parts[0] if len(parts) == 1 else ALL,
         aspect,
         f"Spearman's correlation with the ratings, Fisher's average over image models{_over_parts_text(parts)}",
         systems,
@@ -148,7 +128,7 @@ def _over_parts_text(parts: Sequence[str]) -> str:
     return f" and parts ({', '.join(parts)})" if len(parts) > 1 else ""
 
 
-def _tables(judges: Mapping[str, Mapping[Cell, RatedSample]]) -> ScoreTables:
+def _tables(judges: Mapping[str, ScoredSamples]) -> ScoreTables:
     """Tables of all samples that any judge was asked about; rows sorted, so that two judges' do not depend on a third."""
     cells = sorted({cell for samples in judges.values() for cell in samples})
     samples_by_cell = {cell: sample for samples in judges.values() for cell, sample in samples.items()}
@@ -220,75 +200,4 @@ def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System
     note = f"left out for {systems[first].label} and {systems[second].label}: {because(missing_models)}"
     return CommonSamplesStatistic(
         int(common.sum()), statistic, notes=(note,) if missing_models and first != second else ()
-    )
-
-
-Scored: TypeAlias = Mapping[str, Mapping[str, Mapping[Cell, RatedSample]]]
-"""By judge and aspect, the samples that count."""
-
-
-def image_model_headlines(
-    numbers: Numbers, runs: Sequence[Run], options: StatisticsOptions, rated: tuple[str, ...]
-) -> tuple[Headline, ...]:
-    """Headlines by aspect that any judge rates, the default first.
-
-    Args:
-        numbers: what `numbers_by_image_model` found of these runs.
-        runs: one a judge.
-        options: what failed verdicts are.
-        rated: what people rated.
-    """
-    judges = [run.label for run in runs]
-    rated_aspects = [aspect for label, part, aspect in numbers.agreement if part == ALL_PARTS and label in judges]
-    aspects = preferred(list(dict.fromkeys(rated_aspects)))
-    # a headline is of most judges, so what fewer than half of them rate comes later
-    aspects = sorted(aspects, key=lambda aspect: 2 * rated_aspects.count(aspect) < len(judges))
-    # what nobody rated comes last: there is no number to look at
-    aspects = sorted(aspects, key=lambda a: not any(e.n for e in _estimates(ALL_PARTS, a, judges, numbers).values()))
-
-    @cache
-    def scored(options: StatisticsOptions) -> Scored:
-        return {run.label: scored_samples(run, numbers.parts, rated, options) for run in runs}
-
-    @cache
-    def ceiling(aspect: str, label: str) -> CeilingComparison | None:
-        [run] = [run for run in runs if run.label == label]
-        return compared_with_annotators(run, aspect, rated, options)
-
-    return tuple(
-        replace(_headline(aspect, judges, numbers, scored), ceiling=partial(ceiling, aspect)) for aspect in aspects
-    )
-
-
-def _headline(
-    aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[StatisticsOptions], Scored]
-) -> Headline:
-    by_kind = {part: _estimates(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
-    human = _estimates(ALL_PARTS, aspect, [HUMAN], numbers)
-    ceiling = {"human ceiling: each rater with the others": human[HUMAN]} if human else {}
-    return Headline(
-        aspect,
-        f"Spearman's correlation with the ratings on {aspect}, averaged over image models and kinds (Fisher)",
-        WHY_PREFERRED,
-        "samples",
-        (-1.0, 1.0),
-        _estimates(ALL_PARTS, aspect, judges, numbers),
-        _comparing(aspect, scored),
-        {**ceiling, CONSTANT_BASELINE_LABEL: Estimate(0.0)},
-        {"kind": {part: estimates for part, estimates in by_kind.items() if estimates}},
-        statistic="Spearman",
-    )
-
-
-def _estimates(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> dict[str, Estimate]:
-    agreements = {label: numbers.agreement.get((label, part, aspect)) for label in labels}
-    return {label: agreement.corrected for label, agreement in agreements.items() if agreement}
-
-
-def _comparing(
-    aspect: str, scored: Callable[[StatisticsOptions], Scored]
-) -> Callable[[StatisticsOptions], ComparedStatistic]:
-    """The statistic of an aspect; samples are read when it is asked for, once for all aspects."""
-    return lambda options: compared_on(
-        aspect, {label: samples[aspect] for label, samples in scored(options).items() if aspect in samples}
     )

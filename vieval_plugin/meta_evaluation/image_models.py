@@ -2,257 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import get_args
 
-from vieval_plugin.judges.protocol import Status
+import numpy as np
+
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.estimates import bias_corrected
+from vieval_plugin.meta_evaluation.findings import (
+    ALL,
+    CONSTANT_LABEL,
+    CeilingComparison,
+    Findings,
+    Layout,
+    Number,
+    RankedStatistic,
+    Role,
+    layouts,
+    preferred,
+)
+from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
 from vieval_plugin.meta_evaluation.image_model_agreement import (
     Agreement,
     ImageModelRows,
     agreement_of,
+    agreement_over_parts,
     agreement_statistics,
     consistency,
+    generator_pairs,
     human_agreement,
     image_model_rows,
-    paper_over_parts,
+    rating_columns,
+    why_undefined,
 )
-from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, BY_MODEL, HUMAN, Numbers, numbers_by_image_model
-from vieval_plugin.meta_evaluation.image_model_comparison import compared_by_image_model, image_model_headlines
-from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, observed
-from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, number, with_interval
+from vieval_plugin.meta_evaluation.image_model_comparison import ScoredSamples, compared_on, scored_samples
+from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, parts_of
+from vieval_plugin.meta_evaluation.tables import Key, Table
 from vieval_plugin.records import Run
+from vieval_plugin.stats.agreement import annotator_mean, krippendorff_alpha, leave_one_out
+from vieval_plugin.stats.correlation import Coefficient, correlation, paper_mean, undefined
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.generator_pairs import PairAgreement, accuracy_over_pairs
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.text.wording import nan_to_none
+from vieval_plugin.stats.ranking import footrule, rank_rho, ranks
 
-ASPECT = "SC"
-
-
-def same_samples_tables(
-    benchmark: str,
-    parts: Sequence[str],
-    runs: Sequence[Run],
-    added_last: Mapping[str, int],
-    options: StatisticsOptions,
-) -> list[Table]:
-    """SC by part and over all parts, published averaging; no table unless a judge of SC alone stands beside another.
-
-    Args:
-        benchmark: its name, part of the seed.
-        parts: its parts in order; those that not all judges of SC were run on are left out.
-        runs: one a judge, labels all different.
-        added_last: by part, the index of the annotator whose O the published code adds last, from 0.
-        options: how many draws, and the seed; failed verdicts are in no such table.
-    """
-    rating = [run for run in runs if ASPECT in run.aspects and not run.against_all]
-    if len(rating) < 2 or all(run.aspects != (ASPECT,) for run in rating):
-        return []
-    parts = [part for part in parts if all(part in run.records for run in rating)]
-    by_label: dict[str, list[Estimate]] = {HUMAN: [], **{run.label: [] for run in rating}}
-    for part in parts:
-        by_run = {run.label: observations for run, observations in observed(rating, part)}
-        common = set.intersection(*({_sample_key(o) for o in rows if ASPECT in o.scores} for rows in by_run.values()))
-        common_rows = {label: [o for o in rows if _sample_key(o) in common] for label, rows in by_run.items()}
-        name, last = f"{benchmark}/{part}", added_last.get(part)
-        for label, rows in common_rows.items():
-            of_judge = image_model_rows(rows, Rating((ASPECT,)), name, last, (), options)
-            by_label[label].append(agreement_of(of_judge, ASPECT).paper)
-        rated = next(iter(common_rows.values()))
-        if rated and len(rated[0].ratings.get(ASPECT, ())) > 1:
-            by_label[HUMAN].append(human_agreement(rated, (ASPECT,), name, options)[ASPECT].paper)
-    lines = [
-        (label, *map(number, papers), number(paper_over_parts(papers))) for label, papers in by_label.items() if papers
-    ]
-    counts = (str(paper.n) for paper in by_label[rating[0].label])
-    title = "SC on the samples that all of these judges scored: Spearman, the published averaging"
-    header = ("judge", *parts, ALL_PARTS)
-    return [Table("sc_same_samples", title, header, (*lines, ("n", *counts, "")))] if parts else []
-
-
-def _sample_key(observation: Observation) -> tuple[str, str]:
-    return observation.image_model, observation.uid
-
-
-ORDER = ("SC", "PQ", "O")
-
-
-def image_model_tables(numbers: Numbers) -> list[Table]:
-    """Tables of a benchmark that have a row.
-
-    Args:
-        numbers: what `numbers_by_image_model` found.
-    """
-    aspects = _aspects(numbers)
-    everywhere = (ALL_PARTS,)
-    corrected, published = "Spearman, Fisher average [95% interval]", "the published averaging"
-    tables = [
-        _averages(numbers, aspects, everywhere, "corrected_all", f"Over all tasks: {corrected}"),
-        _averages(numbers, aspects, numbers.parts, "corrected_tasks", f"By task: {corrected}"),
-        _paper(numbers, aspects, "T1", everywhere, "table_1", f"Table 1. Over all tasks, {published}"),
-        _paper(numbers, aspects, "T2/3", numbers.parts, "table_2_3", f"Tables 2 and 3. By task, {published}"),
-        _left_out(numbers),
-        _rankings(numbers),
-        *(_by_image_model(numbers, aspects, table) for table in _tables_by_model(numbers)),
-        _humans(numbers, aspects),
-        _alpha(numbers, aspects),
-        _statuses(numbers),
-    ]
-    return [table for table in tables if table.rows]
-
-
-def agreement_document(agreement: Mapping[tuple[str, str, str], Agreement]) -> list[dict[str, object]]:
-    """Every agreement once more for programs, as JSON values; an undefined number is null, with its reason.
-
-    Args:
-        agreement: by (judge, part or `all`, aspect).
-    """
-    return [
-        {
-            "judge": judge,
-            "task": part,
-            "aspect": aspect,
-            "fisher": nan_to_none(corrected.value),
-            "ci_low": nan_to_none(corrected.low),
-            "ci_high": nan_to_none(corrected.high),
-            "paper": nan_to_none(paper.value),
-            "count": corrected.n,
-            "undefined": list(corrected.reasons),
-            "counted_as_0": list(corrected.zeros),
-            "rests_on": str(corrected.coverage),
-        }
-        for (judge, part, aspect), (corrected, paper) in agreement.items()
-    ]
-
-
-def _aspects(numbers: Numbers) -> tuple[str, ...]:
-    rated_aspects = {aspect for _, _, aspect in numbers.agreement}
-    return (*(a for a in ORDER if a in rated_aspects), *sorted(rated_aspects - set(ORDER)))
-
-
-def _averages(numbers: Numbers, aspects: Sequence[str], parts: Sequence[str], name: str, title: str) -> Table:
-    rows = []
-    for part in parts:
-        for label in numbers.labels:
-            agreements = [numbers.agreement.get((label, part, aspect)) for aspect in aspects]
-            if any(agreements):
-                n = max(a.corrected.n for a in agreements if a)
-                intervals = ("" if a is None else with_interval(a.corrected, digits=3) for a in agreements)
-                rows.append((part, label, str(n), *intervals))
-    return Table(name, title, ("task", "judge", "n", *aspects), tuple(rows))
-
-
-def _cell_text(numbers: Numbers, key: Key, digits: int = 4) -> str:
-    return number(numbers.cells.get(key), digits, numbers.reasons.get(key, ""))
-
-
-def _left_out(numbers: Numbers) -> Table:
-    """Image models without a value, and those that count as 0 because all scores are the same."""
-    aspects: dict[tuple[str, str, str, str], list[str]] = {}
-    for (label, part, aspect), agreement in numbers.agreement.items():
-        zero_reasons = [f"{reason}, which counts as 0" for reason in agreement.corrected.zeros]
-        for reason in (*agreement.corrected.reasons, *zero_reasons) if part != ALL_PARTS else ():
-            model, _, why = reason.partition(": ")
-            aspects.setdefault((part, label, why, model), []).append(aspect)
-    models: dict[tuple[str, str, str, str], list[str]] = {}
-    for (part, label, why, model), aspect_names in aspects.items():
-        models.setdefault((part, label, ", ".join(aspect_names), why), []).append(model)
-    rows = tuple(
-        (part, label, aspects_text, ", ".join(model_names), why)
-        for (part, label, aspects_text, why), model_names in models.items()
-    )
-    header = ("task", "judge", "aspects", "image models", "why")
-    return Table("left_out", "Image models without a value in the averages, or with 0", header, rows)
-
-
-def _paper(numbers: Numbers, aspects: Sequence[str], table: str, parts: Sequence[str], name: str, title: str) -> Table:
-    rows = []
-    for part in parts:
-        for label in numbers.labels:
-            keys = [Key(table, part, "", label, "spearman", aspect) for aspect in aspects]
-            if any(key in numbers.cells for key in keys):
-                rows.append((part, label, *(_cell_text(numbers, key) for key in keys)))
-    return Table(name, title, ("task", "judge", *aspects), tuple(rows))
-
-
-def _rankings(numbers: Numbers) -> Table:
-    rows = []
-    for (label, part), ranking in sorted(numbers.rankings.items(), key=lambda item: numbers.parts.index(item[0][1])):
-        ranked = [
-            " ".join(f"{model}:{rank:g}" for model, rank in _by_rank(side)) for side in (ranking.human, ranking.judge)
-        ]
-        footrule, rho = (Key("T5", part, "", label, statistic, "O") for statistic in ("footrule", "rho"))
-        rows.append((part, label, *ranked, f"{numbers.cells[footrule]:g}", _cell_text(numbers, rho, 2)))
-    header = ("task", "judge", "rank by humans", "rank by judge", "footrule", "rho")
-    return Table(
-        "table_5", "Table 5. Ranking image models by the judge's mean score, of humans by mean O", header, tuple(rows)
-    )
-
-
-def _by_rank(side: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted(side.items(), key=lambda item: (item[1], item[0]))
-
-
-def _part_models(numbers: Numbers, table: str) -> list[tuple[str, str]]:
-    """The parts and image models of a table's cells, in the order of rows."""
-    part_models = {(k.task, k.image_model) for k in numbers.cells if k.table == table}
-    return sorted(part_models, key=lambda part_model: (numbers.parts.index(part_model[0]), part_model[1]))
-
-
-def _tables_by_model(numbers: Numbers) -> list[str]:
-    """The tables of correlations by image model: the common one, then those that print a judge's apart."""
-    tables = {key.table for key in numbers.cells if key.image_model and key.judge != HUMAN}
-    return sorted(tables, key=lambda table: (table != BY_MODEL, len(table), table))
-
-
-def _by_image_model(numbers: Numbers, aspects: Sequence[str], table: str) -> Table:
-    rows = []
-    for part, model in _part_models(numbers, table):
-        for label in (label for label in numbers.labels if label != HUMAN):
-            keys = [Key(table, part, model, label, "spearman", aspect) for aspect in aspects]
-            if any(key in numbers.cells for key in keys):
-                rows.append((part, model, label, *(_cell_text(numbers, key) for key in keys)))
-    numbers_of_tables = table.removeprefix("T").split("/")
-    name, title = "_".join(numbers_of_tables), " and ".join(numbers_of_tables)
-    plural_suffix = "s" if len(numbers_of_tables) > 1 else ""
-    header = ("task", "image model", "judge", *aspects)
-    return Table(f"table_{name}", f"Table{plural_suffix} {title}. Spearman by image model", header, tuple(rows))
-
-
-def _humans(numbers: Numbers, aspects: Sequence[str]) -> Table:
-    kinds = [(coefficient, aspect) for coefficient in ("pearson", "spearman", "kendall") for aspect in aspects]
-    rows = tuple(
-        (part, model, *(_cell_text(numbers, Key("T7", part, model, HUMAN, *kind)) for kind in kinds))
-        for part, model in _part_models(numbers, "T7")
-    )
-    header = ("task", "image model", *(f"{coefficient} {aspect}" for coefficient, aspect in kinds))
-    return Table("table_7", "Table 7. Human raters, leave one out, the published averaging", header, rows)
-
-
-def _alpha(numbers: Numbers, aspects: Sequence[str]) -> Table:
-    rows = tuple(
-        (part, *(number(numbers.alpha.get((part, a)), reason="all ratings are alike") for a in aspects))
-        for part in numbers.parts
-        if any((part, a) in numbers.alpha for a in aspects)
-    )
-    return Table("krippendorff", "Human raters: Krippendorff's alpha (ordinal)", ("task", *aspects), rows)
-
-
-def _statuses(numbers: Numbers) -> Table:
-    rows = []
-    for label, counts in numbers.statuses.items():
-        replies = numbers.replies[label]
-        rows.append((label, "samples", *(str(counts[s]) for s in Status)))
-        rows.append((label, "answers", *(str(replies[s]) for s in Status)))
-    header = ("judge", "of", *map(str, Status))
-    return Table("statuses", "How verdicts and the answers behind them came out", header, tuple(rows))
-
+HUMAN = "human"
+"""The system under which tables show human raters."""
+BY_MODEL = "T6"
+"""The table of correlations by image model, for judges whose description names no other."""
+HARD, SOFT = "pairwise_accuracy_of_generators", "soft_pairwise_accuracy_of_generators"
+"""How often a judge orders two image models as people do, by their means and by the p of both orders."""
+FISHER, PUBLISHED = "spearman", "spearman_published"
+"""Spearman's correlation averaged over image models by Fisher's z, and as the published code averages it."""
+_BY_MODEL, _IMAGE_MODEL = "spearman_by_image_model", "image_model"
+SC = "SC"
+_CEILING_LABEL = "human ceiling: each rater with the others"
 
 PAPER = (
     "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: Towards Explainable Metrics for "
     "Conditional Image Synthesis Evaluation (ACL 2024), or of its like for image metrics, so that both can be laid side by "
     "side; the numbers are computed here, from these runs."
+)
+_WHY = (
+    "Shown for the overall score, or for what most of these judges rate: the question is whose order of images is that of "
+    "people, whatever scale the judge uses."
 )
 
 
@@ -293,22 +109,223 @@ class ByImageModel:
             observations, rating, f"{benchmark}/{part}", self.added_last.get(part), self.rated, options
         )
 
-    def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
-        """The tables of the VIEScore paper, and the judges of SC side by side.
-
-        What runs hold of a part that is not among `parts` comes last.
-        """
-        numbers = numbers_by_image_model(benchmark, parts, runs, self.added_last, options, self.rated)
-        tables = [
-            *image_model_tables(numbers),
-            *same_samples_tables(benchmark, numbers.parts, runs, self.added_last, options),
-        ]
-        document = {"agreement": agreement_document(numbers.agreement)}
-        headlines = image_model_headlines(numbers, runs, options, self.rated)
-        return Tables(tuple(tables), numbers.cells, document, numbers.reasons, headlines, PAPER)
-
-    def compared(
+    def findings(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
-    ) -> Sequence[ComparedStatistic]:
-        """Each aspect, over all parts and image models; see `compared_by_image_model`."""
-        return compared_by_image_model(parts, runs, options, self.rated)
+    ) -> Findings:
+        """The numbers of the VIEScore paper's tables; parts that are not among `parts` come last."""
+        parts = parts_of(parts, runs)
+        of_judges = [n for run in runs for n in self._of_judge(benchmark, parts, run, options)]
+        of_humans = list(_of_humans(benchmark, parts, runs, options))
+        numbers = (*of_humans, *of_judges)
+        by_model = {n.key.table for n in of_judges if n.key and n.statistic.startswith(_BY_MODEL)}
+        by_model_layouts = map(_by_model_layout, sorted(by_model, key=lambda t: (t != BY_MODEL, len(t), t)))
+        common = [layout for name, layout in _layouts().items() if name != "sc_same_samples"]
+        texts = (_left_out(numbers), self._same_samples(benchmark, parts, runs, options))
+        ranked = self._ranked(parts, runs, numbers, options)
+        return Findings(numbers, ranked, (*common, *by_model_layouts), texts, PAPER)
+
+    def _of_judge(self, benchmark: str, parts: Sequence[str], run: Run, options: StatisticsOptions) -> Iterator[Number]:
+        by_aspect: dict[str, list[Agreement]] = {}
+        of_generators: dict[str, dict[str, tuple[int, list[PairAgreement]]]] = {}
+        for part in (part for part in parts if part in run.records):
+            observations = [observe(judged) for judged in run.records[part]]
+            rows = self.rows(observations, Rating.from_run(run), benchmark, part, options)
+            for aspect in rows.aspects:
+                agreed = agreement_of(rows, aspect)
+                by_aspect.setdefault(aspect, []).append(agreed)
+                of_generators.setdefault(aspect, {})[part] = generator_pairs(rows.imputed, aspect)
+                yield Number(run.label, agreed.corrected, part, aspect, FISHER)
+                key = Key("T2/3", part, "", run.label, "spearman", aspect)
+                yield Number(run.label, agreed.paper, part, aspect, PUBLISHED, key=key)
+                table = run.table or BY_MODEL
+                for model, columns in rows.columns_as_published(aspect).items():
+                    value = correlation(columns.human, columns.judge)
+                    estimate = Estimate(value, n=len(columns.judge), reasons=(why_undefined(columns),))
+                    key = Key(table, part, model, run.label, "spearman", aspect)
+                    yield Number(
+                        *(run.label, estimate, part, aspect, f"{_BY_MODEL}_{table}"),
+                        breakdown=_IMAGE_MODEL,
+                        value=model,
+                        key=key,
+                    )
+            if "O" in rows.aspects:
+                yield from _rankings(run.label, part, rows)
+        for aspect, of_parts in by_aspect.items():
+            yield from _over_parts(run.label, aspect, *agreement_over_parts(of_parts))
+            pairs_by_part = of_generators[aspect]
+            for part, parts_of_value in ((ALL, list(pairs_by_part)), *((part, [part]) for part in pairs_by_part)):
+                pairs = [pairs_by_part[p] for p in parts_of_value]
+                accuracies = accuracy_over_pairs(pairs, options.draws, (options.seed, *f"{benchmark}/{part}".encode()))
+                for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
+                    yield Number(run.label, accuracy, part, aspect, statistic)
+
+    def _ranked(
+        self,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        numbers: Sequence[Number],
+        options: StatisticsOptions,
+    ) -> tuple[RankedStatistic, ...]:
+        """One an aspect that any judge rates, the default first: what half of the judges rate or more, O before SC."""
+        overall = [n for n in numbers if (n.part, n.statistic, n.role) == (ALL, FISHER, "judge")]
+        aspects = [number.aspect for number in overall]
+        with_samples = {number.aspect for number in overall if number.estimate.n}
+
+        @cache
+        def scored(options: StatisticsOptions) -> Mapping[str, Mapping[str, ScoredSamples]]:
+            return {run.label: scored_samples(run, parts, self.rated, options) for run in runs}
+
+        @cache
+        def compared(aspect: str, part: str, options: StatisticsOptions) -> ComparedStatistic:
+            of_aspect = {label: samples[aspect] for label, samples in scored(options).items() if aspect in samples}
+            if part == ALL:
+                return compared_on(aspect, of_aspect)
+            restricted = {
+                label: {cell: sample for cell, sample in samples.items() if cell.part == part}
+                for label, samples in of_aspect.items()
+            }
+            return compared_on(aspect, {label: samples for label, samples in restricted.items() if samples})
+
+        @cache
+        def ceiling(aspect: str, label: str) -> CeilingComparison | None:
+            [run] = [run for run in runs if run.label == label]
+            return compared_with_annotators(run, aspect, self.rated, options)
+
+        humans = [n for n in numbers if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling")]
+        ceilings = {n.aspect: replace(n, system=_CEILING_LABEL) for n in humans}
+        title = "Spearman's correlation with the ratings on {}, averaged over image models and task types (Fisher)"
+        ranked = [
+            RankedStatistic(
+                *(ALL, aspect, FISHER, "Spearman", title.format(aspect), _WHY, (-1.0, 1.0)),
+                compared=partial(compared, aspect, ALL),
+                references=(
+                    *([ceilings[aspect]] if aspect in ceilings else []),
+                    Number(CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline"),
+                ),
+                ceiling=partial(ceiling, aspect),
+                of_part=partial(compared, aspect),
+                parts="kind",
+            )
+            for aspect in preferred(list(dict.fromkeys(aspects)))
+        ]
+        # what fewer than half of the judges rate comes later, and what nobody rated last: there is no number to look at
+        ranked.sort(key=lambda s: (s.aspect not in with_samples, 2 * aspects.count(s.aspect) < len(runs)))
+        return tuple(ranked)
+
+    def _same_samples(
+        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+    ) -> Table:
+        """SC on the samples that all judges of it scored, published averaging; without rows unless one rates SC alone."""
+        judges = [run for run in runs if SC in run.aspects and not run.against_all]
+        parts = [part for part in parts if all(part in run.records for run in judges)]
+        layout = _layouts()["sc_same_samples"]
+        if len(judges) < 2 or all(run.aspects != (SC,) for run in judges):
+            return layout.table(())
+        restricted = [replace(run, aspects=(SC,), records={}) for run in judges]
+        for part in parts:
+            scored = [
+                {records[0].id for records in run.records[part] if SC in observe(records).scores} for run in judges
+            ]
+            common = set.intersection(*scored)
+            for run, of_common in zip(judges, restricted, strict=True):
+                of_common.records[part] = [records for records in run.records[part] if records[0].id in common]
+        numbers = [n for run in restricted for n in self._of_judge(benchmark, parts, run, options)]
+        return layout.table([*_of_humans(benchmark, parts, restricted[:1], options), *numbers])
+
+
+def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
+    """Ranks of image models by mean O, of the judge over what it judged and of humans over all rated; their distance."""
+    judged = {m: float(c.judge.mean()) for m, c in rows.columns_as_published("O").items() if len(c.judge)}
+    rated = rating_columns(rows.imputed, "O")
+    human = {model: float(annotator_mean(rated[model].ratings, rows.added_last).mean()) for model in judged}
+    by_judge, by_humans = ranks(list(judged.values())), ranks(list(human.values()))
+    for statistic, of_models in (("rank_by_humans", by_humans), ("rank_by_judge", by_judge)):
+        for model, rank in zip(judged, of_models, strict=True):
+            yield Number(label, Estimate(rank), part, "O", statistic, breakdown=_IMAGE_MODEL, value=model)
+    # rank 1 is the best, and the statistics rank by scores
+    judge, humans = -np.array(by_judge), -np.array(by_humans)
+    why = "all image models are ranked alike" if len(judge) > 1 else undefined(judge, humans)
+    for name, distance in (("footrule", footrule(judge, humans)), ("rho", rank_rho(judge, humans))):
+        key = Key("T5", part, "", label, name, "O")
+        yield Number(label, Estimate(distance, reasons=(why,)), part, "O", name, key=key)
+
+
+def _over_parts(
+    label: str, aspect: str, corrected: Estimate, paper: Estimate, role: Role = "judge"
+) -> Iterator[Number]:
+    yield Number(label, corrected, ALL, aspect, FISHER, role)
+    yield Number(label, paper, ALL, aspect, PUBLISHED, role, key=Key("T1", ALL, "", label, "spearman", aspect))
+
+
+def _of_humans(
+    benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+) -> Iterator[Number]:
+    """Raters among themselves, on each rated sample once, whichever runs hold it; nothing where there is one rater."""
+    by_aspect: dict[str, list[Agreement]] = {}
+    for part in parts:
+        records = {rows[0].id: rows for run in runs for rows in run.records.get(part, [])}
+        observed = [o for o in map(observe, records.values()) if o.ratings]
+        ratings = observed[0].ratings if observed else {}
+        if min(map(len, ratings.values()), default=0) < 2:
+            continue
+        for aspect, agreed in human_agreement(observed, tuple(ratings), f"{benchmark}/{part}", options).items():
+            by_aspect.setdefault(aspect, []).append(agreed)
+            yield Number(HUMAN, agreed.corrected, part, aspect, FISHER, "ceiling")
+            key = Key("T2/3", part, "", HUMAN, "spearman", aspect)
+            yield Number(HUMAN, agreed.paper, part, aspect, PUBLISHED, "ceiling", key=key)
+            by_model = {model: columns.ratings for model, columns in rating_columns(observed, aspect).items()}
+            alpha = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
+            alike = Estimate(alpha, reasons=("all ratings are alike",))
+            yield Number(HUMAN, alike, part, aspect, "krippendorff", "ceiling")
+            for model, values in by_model.items():
+                for coefficient in get_args(Coefficient):
+                    mean = paper_mean(leave_one_out(values, coefficient), rounded=False)
+                    yield Number(
+                        *(
+                            HUMAN,
+                            Estimate(mean, reasons=(_NO_RATER,)),
+                            part,
+                            aspect,
+                            f"{coefficient}_of_raters",
+                            "ceiling",
+                        ),
+                        breakdown=_IMAGE_MODEL,
+                        value=model,
+                        key=Key("T7", part, model, HUMAN, coefficient, aspect),
+                    )
+    for aspect, of_parts in by_aspect.items():
+        corrected, paper = agreement_over_parts(of_parts)
+        yield from _over_parts(HUMAN, aspect, bias_corrected(corrected), paper, "ceiling")
+
+
+_NO_RATER = "no rater's correlation with the others is defined"
+
+
+def _left_out(numbers: Sequence[Number]) -> Table:
+    """Image models without a value, and those that count as 0 because all scores are the same."""
+    aspects: dict[tuple[str, str, str, str], list[str]] = {}
+    for number in (n for n in numbers if n.statistic == FISHER and n.part != ALL):
+        zero_reasons = [f"{reason}, which counts as 0" for reason in number.estimate.zeros]
+        for reason in (*number.estimate.reasons, *zero_reasons):
+            model, _, why = reason.partition(": ")
+            aspects.setdefault((number.part, number.system, why, model), []).append(number.aspect)
+    models: dict[tuple[str, str, str, str], list[str]] = {}
+    for (part, label, why, model), names in aspects.items():
+        models.setdefault((part, label, ", ".join(names), why), []).append(model)
+    rows = tuple((*row[:3], ", ".join(names), row[3]) for row, names in models.items())
+    header = ("task", "judge", "aspects", "image models", "why")
+    return Table("left_out", "Image models without a value in the averages, or with 0", header, rows)
+
+
+@cache
+def _layouts() -> Mapping[str, Layout]:
+    return {layout.name: layout for layout in layouts("image_models")}
+
+
+def _by_model_layout(table: str) -> Layout:
+    """The layout of correlations by image model, under the table's number in the paper that prints the judge's."""
+    numbers = table.removeprefix("T").split("/")
+    title = f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image model"
+    name, statistics = f"table_{'_'.join(numbers)}", (f"{_BY_MODEL}_{table}",)
+    rows = {"task": "part", "image model": "value", "judge": "system"}
+    return Layout(name, title, statistics, rows, breakdown=_IMAGE_MODEL)

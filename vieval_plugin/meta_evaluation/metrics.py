@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.headline import preferred
+from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic, Summary
 from vieval_plugin.meta_evaluation.tables import with_interval
 from vieval_plugin.text.wording import nan_to_none

@@ -17,7 +17,7 @@ from vieval_plugin.stats.options import StatisticsOptions
 EXACT = 1e-4
 """The width up to which a score that is known to an interval counts as known."""
 
-_NEVER_FILLED = (Status.MISSING, Status.NOT_APPLICABLE)
+_NEVER_FILLED = (Status.MISSING, Status.NOT_APPLICABLE, Status.NOT_ASKED)
 _NOT_GUESSED = (*_NEVER_FILLED, Status.NO_IMAGE)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from vieval_plugin.meta_evaluation.findings import Number
 from vieval_plugin.meta_evaluation.observations import apply_failure_policy, observe
-from vieval_plugin.meta_evaluation.tables import Key, Table, with_interval
+from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import Floats, undefined
@@ -19,13 +19,12 @@ from vieval_plugin.stats.ranking import footrule, rank_rho, rank_tau, ranks, res
 
 ORDER = "order"
 _STATISTICS = {"footrule": footrule, "rho": rank_rho, "tau": rank_tau}
-_DIGITS = {"footrule": 1, "rho": 3, "tau": 3}
 
 
 def ranking_against(
     order: Sequence[str], parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
-) -> tuple[Table, dict[Key, float], dict[Key, str]]:
-    """A row for each part, judge and aspect of which two or more image models are in an order.
+) -> Iterator[Number]:
+    """Footrule, rho and tau of each part, judge and aspect of which two or more image models are in an order.
 
     The intervals are those of a bootstrap over what image models were given (instructions), which all of them share. An
     image model without a score is left out, and so is one that is not in the order.
@@ -37,38 +36,31 @@ def ranking_against(
         options: what failed verdicts are, how many draws, the seed.
 
     Returns:
-        The table, its cells (`footrule` >= 0, `rho` and `tau` in [-1, 1]), and why undefined ones are.
+        `footrule` >= 0, `rho` and `tau` in [-1, 1], n being the image models; the judge's rank of each of these.
     """
-    rows, cells, reasons = [], dict[Key, float](), dict[Key, str]()
-    for part in parts if len(order) > 1 else ():
-        for run in (run for run in runs if part in run.records):
-            for aspect in run.aspects:
-                scores = _scores(run.records[part], run.aspects, aspect, options)
-                scored_models = {model for model, *_ in scores}
-                models = [model for model in order if model in scored_models]
-                if len(models) < 2:
-                    continue
-                reference = -np.arange(len(models), dtype=float)
-                table, groups = _table(scores, models)
-                means = np.array([float(np.nanmean(row)) for row in table])
-                seed = [options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode())]
-                resampled = resampled_rankings(
-                    resampled_means(table, cluster_counts(groups, options.draws, seed)), reference
+    for part, run in ((p, run) for p in parts for run in runs if p in run.records and len(order) > 1):
+        for aspect in run.aspects:
+            scores = _scores(run.records[part], run.aspects, aspect, options)
+            scored_models = {model for model, *_ in scores}
+            models = [model for model in order if model in scored_models]
+            if len(models) < 2:
+                continue
+            reference = -np.arange(len(models), dtype=float)
+            table, groups = _table(scores, models)
+            means = np.array([float(np.nanmean(row)) for row in table])
+            seed = [options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode())]
+            counts = cluster_counts(groups, options.draws, seed)
+            resampled = resampled_rankings(resampled_means(table, counts), reference)
+            reason = undefined(means, reference).replace("first variable", "judge")
+            for (name, statistic), resamples in zip(_STATISTICS.items(), resampled, strict=True):
+                value, key = statistic(means, reference), Key(ORDER, part, "", run.label, name, aspect)
+                estimate = Estimate(value, *interval(resamples), resamples, len(models), (reason,))
+                yield Number(run.label, estimate, part, aspect, f"{name}_of_order", key=key)
+            for model, rank in zip(models, ranks(means), strict=True):
+                estimate = Estimate(rank)
+                yield Number(
+                    *(run.label, estimate, part, aspect, "rank_of_order"), breakdown="image_model", value=model
                 )
-                cells_text = []
-                for (name, statistic), statistic_resamples in zip(_STATISTICS.items(), resampled, strict=True):
-                    key, value = Key(ORDER, part, "", run.label, name, aspect), statistic(means, reference)
-                    cells[key], reason = value, undefined(means, reference).replace("first variable", "judge")
-                    if math.isnan(value):
-                        reasons[key] = reason
-                    estimate = Estimate(value, *interval(statistic_resamples), statistic_resamples, reasons=(reason,))
-                    cells_text.append(with_interval(estimate, _DIGITS[name]))
-                by_rank = sorted(zip(ranks(means), models, strict=True))
-                ranked = " ".join(f"{model}:{rank:g}" for rank, model in by_rank)
-                rows.append((part, run.label, aspect, f"{len(models)} of {len(order)}", ranked, *cells_text))
-    header = ("task", "judge", "aspect", "image models", "rank by judge", "footrule", "rho", "tau")
-    title = "Ranking of image models against the order given [95% interval]"
-    return Table("order", title, header, tuple(rows)), cells, reasons
 
 
 def _scores(

@@ -11,8 +11,8 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import PairedTestSpec, compared_correlations, compared_means
 from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, ComparedStatistic, System, unranked_reason
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed, mean_over_parts, sum_over_parts
+from vieval_plugin.meta_evaluation.findings import Findings
 from vieval_plugin.meta_evaluation.observations import Observation, observe
-from vieval_plugin.meta_evaluation.tables import Key, Tables
 from vieval_plugin.records import Run
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -101,7 +101,7 @@ SCORED = Statistic("scored", count_of, "count", interval=False, over_parts=sum_o
 
 
 class Report(Protocol):
-    """Statistics and tables of a benchmark."""
+    """Statistics of a benchmark, and what is found by them."""
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
         """The statistics of a judge's task, none of whose metrics' names is part of another's."""
@@ -118,15 +118,10 @@ class Report(Protocol):
         """Rows that the statistics are computed from: a part's observations, failed verdicts imputed."""
         ...
 
-    def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
-        """The tables and cells of all judges; `parts` are all parts of the benchmark, in order."""
-        ...
-
-    def compared(
+    def findings(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
-    ) -> Sequence[ComparedStatistic]:
-        """Statistics on which the judges of these runs are compared (see `comparison`); arguments as for `tables`.
-        A statistic that has no paired test says so in `untestable_reason`."""
+    ) -> Findings:
+        """The numbers of all judges, and by which of them they are ranked; `parts` are all parts of the benchmark."""
         ...
 
 
@@ -183,10 +178,11 @@ def summary_of(
 
 def estimates_of(statistics: Sequence[Statistic], rows: StatisticRows, bootstrap: Bootstrap) -> dict[str, Estimate]:
     """Estimates of some rows by the name of their metric."""
-    return {statistic.metric: _estimate(statistic, rows, bootstrap) for statistic in statistics}
+    return {statistic.metric: estimate_of(statistic, rows, bootstrap) for statistic in statistics}
 
 
-def _estimate(statistic: Statistic, rows: StatisticRows, bootstrap: Bootstrap) -> Estimate:
+def estimate_of(statistic: Statistic, rows: StatisticRows, bootstrap: Bootstrap) -> Estimate:
+    """The estimate of a statistic from some rows."""
     computed = statistic.compute(rows)
     return computed if isinstance(computed, Estimate) else replace(bootstrap.estimate(computed), n=len(rows.scored))
 
@@ -220,22 +216,6 @@ def combine(summaries: Sequence[Summary]) -> Summary:
         sum(s.scored for s in summaries),
         sum(s.exact for s in summaries),
     )
-
-
-def statistic_cells(
-    statistics: Sequence[Statistic],
-    estimates: Mapping[str, Estimate],
-    part: str,
-    label: str,
-    cells: dict[Key, float],
-    reasons: dict[Key, str],
-) -> None:
-    """Add estimates to the cells of a report, in the table `statistics`, and why undefined ones are to the reasons."""
-    for statistic in statistics:
-        estimate = estimates[statistic.metric]
-        key = Key("statistics", part, "", label, statistic.name, statistic.aspect)
-        cells[key] = estimate.value
-        reasons |= {} if estimate.defined else {key: estimate.reason}
 
 
 def compared_judge_statistic(

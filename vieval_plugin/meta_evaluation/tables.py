@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.stats.estimate import Estimate
 
 
@@ -30,24 +29,6 @@ class Key:
     judge: str
     statistic: str
     aspect: str
-
-
-@dataclass(frozen=True)
-class Tables:
-    """A benchmark's results: tables to read, cells to compare, and more for programs, as JSON values."""
-
-    #: Tables to read.
-    tables: tuple[Table, ...]
-    #: Every number.
-    cells: Mapping[Key, float]
-    #: JSON values for programs.
-    document: Mapping[str, object] = field(default_factory=dict)
-    #: Reasons why undefined cells are undefined.
-    reasons: Mapping[Key, str] = field(default_factory=dict)
-    #: Numbers that come before all tables, the default first.
-    headlines: tuple[Headline, ...] = ()
-    #: Origin of the numbered tables.
-    paper: str = ""
 
 
 def number(value: Estimate | float | None, digits: int = 4, reason: str = "") -> str:

@@ -6,16 +6,16 @@ pairs and on those that a judge scored: what they reach is what a judge of singl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, RankedModel, by_strength
+from vieval_plugin.meta_evaluation.contest_ranking import by_strength
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.headline import preferred
+from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, Role, preferred
 from vieval_plugin.meta_evaluation.observations import ContestObservation
-from vieval_plugin.meta_evaluation.tables import Key, Table, in_percent, number, with_interval
+from vieval_plugin.meta_evaluation.tables import Key, Table, number, with_interval
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs
 from vieval_plugin.meta_evaluation.vote_statistics import Entrant, JudgedPart
 from vieval_plugin.stats.agreement import mean_of_known
@@ -30,25 +30,13 @@ from vieval_plugin.stats.votes import FIRST, NONE, SECOND, points
 
 PEOPLE = "people's ratings"
 SCORED, UNTIED = "right_of_scored", "right_of_untied"
-_ALL, _JUDGED_PAIRS_LABEL = "all pairs", "its own pairs"
-
-
-@dataclass(frozen=True)
-class _Row:
-    """Votes from scores against people's votes: over the pairs with two scores, and over those with two different ones."""
-
-    part: str
-    voter: str
-    aspect: str
-    pairs: str
-    scored: Estimate
-    untied: Estimate
+_ALL_PAIRS, _JUDGED_PAIRS_LABEL = "all pairs", "its own pairs"
 
 
 def beside_ratings(
     benchmark: str, judged: Sequence[JudgedPart], options: StatisticsOptions
-) -> tuple[list[Table], dict[Key, float]]:
-    """Two tables, some perhaps without rows, and the numbers of the first as cells, in percent.
+) -> tuple[list[Number], list[Table]]:
+    """Numbers of people's ratings and of judges on the same pairs, and tables of image models' strengths.
 
     Args:
         benchmark: its name.
@@ -59,61 +47,44 @@ def beside_ratings(
         How often the higher score is people's choice, for people's ratings and for judges, each time on the same pairs;
         and the strengths of image models by votes, ratings and judges side by side.
     """
-    rows = [row for of_part in judged for row in _rows(of_part)]
-    cells = {
-        Key("ratings", row.part, "", f"{row.voter}, {row.pairs}", statistic, row.aspect): 100 * share.value
-        for row in rows
-        for statistic, share in ((SCORED, row.scored), (UNTIED, row.untied))
-    }
-    return [_accuracy(rows), *(_strengths(benchmark, of_part, options) for of_part in judged)], cells
+    numbers = [number for of_part in judged for number in _numbers(of_part)]
+    return numbers, [_strengths(benchmark, of_part, options) for of_part in judged]
 
 
-def _rows(judged: JudgedPart) -> list[_Row]:
+def _numbers(judged: JudgedPart) -> Iterator[Number]:
     judges = [entrant for entrant in judged.entrants if not entrant.constant]
     pairs = _all_pairs(judged)
     rated = _rated(pairs)
-    rows = [_row(judged, PEOPLE, aspect, _ALL, pairs, _by_ratings(pairs, aspect)) for aspect in rated]
+    for aspect in rated:
+        yield from _right(judged, PEOPLE, aspect, _ALL_PAIRS, pairs, _by_ratings(pairs, aspect))
     for judge in judges if rated else ():
-        answered_pairs, aspect = judge.answers.pairs, _compared_aspect(judge.subject, rated)
-        votes = judge.answers.codes["decisive"]
-        rows.append(_row(judged, judge.label, judge.subject, _JUDGED_PAIRS_LABEL, answered_pairs, votes))
-        on_the_same = np.where(votes == NONE, NONE, _by_ratings(answered_pairs, aspect))
-        rows.append(
-            _row(judged, PEOPLE, aspect, f"pairs of {judge.label} ({judge.subject})", answered_pairs, on_the_same)
+        answered, aspect, votes = (
+            judge.answers.pairs,
+            _compared_aspect(judge.subject, rated),
+            judge.answers.codes["decisive"],
         )
-    return rows
+        yield from _right(judged, judge.label, judge.subject, _JUDGED_PAIRS_LABEL, answered, votes)
+        on_the_same = np.where(votes == NONE, NONE, _by_ratings(answered, aspect))
+        yield from _right(judged, PEOPLE, aspect, f"pairs of {judge.label} ({judge.subject})", answered, on_the_same)
 
 
-def _row(judged: JudgedPart, voter: str, aspect: str, pairs_name: str, pairs: Pairs, votes: Ints) -> _Row:
+def _right(judged: JudgedPart, voter: str, aspect: str, pairs_name: str, pairs: Pairs, votes: Ints) -> Iterator[Number]:
+    """How often votes from scores are people's: over the pairs with two scores, and over those with two different ones."""
     right = points(votes, pairs.human, "decisive")
-    return _Row(
-        judged.part,
-        voter,
-        aspect,
-        pairs_name,
-        _share(judged.bootstrap, right, votes != NONE, pairs),
-        _share(judged.bootstrap, right, np.isin(votes, (FIRST, SECOND)), pairs),
-    )
+    role: Role = "ceiling" if voter == PEOPLE else "judge"
+    for statistic, counts in ((SCORED, votes != NONE), (UNTIED, np.isin(votes, (FIRST, SECOND)))):
+        key = Key("ratings", judged.part, "", f"{voter}, {pairs_name}", statistic, aspect)
+        yield Number(
+            *(voter, _share(judged.bootstrap, right, counts, pairs), judged.part, aspect, statistic, role),
+            breakdown="pairs",
+            value=pairs_name,
+            key=key,
+            scale=100,
+        )
 
 
 def _share(bootstrap: Bootstrap, right: Floats, counts: Bools, pairs: Pairs) -> Estimate:
     return bootstrap.share(np.where(counts, right, np.nan), pairs.groups)
-
-
-def _accuracy(rows: Sequence[_Row]) -> Table:
-    title = (
-        "Pairs in which the higher score is people's choice, % [95% interval]: of those with two scores, equal scores being "
-        "wrong, and of those with two different scores"
-    )
-    header = ("task", "judge", "votes from", "pairs", "n", "right", "n", "right of the untied")
-    cells = [
-        (
-            *(row.part, row.voter, row.aspect, row.pairs),
-            *(cell for share in (row.scored, row.untied) for cell in (str(share.n), in_percent(share))),
-        )
-        for row in rows
-    ]
-    return Table("ratings", title, header, tuple(cells))
 
 
 def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -> Table:
@@ -127,49 +98,42 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     if not (rated := _rated(pairs)):
         return Table("strengths", title, (), ())
     overall = _compared_aspect(VOTES, rated)
-    rankings = [by_strength(benchmark, judged.part, "people's votes", VOTES, pairs, pairs.human, options)]
-    rankings.append(by_strength(benchmark, judged.part, PEOPLE, overall, pairs, _by_ratings(pairs, overall), options))
-    rankings += [
-        by_strength(
-            *(benchmark, judged.part, judge.label, judge.subject, judge.answers.pairs),
-            *(judge.answers.codes["decisive"], options),
-        )
-        for judge in _by_one_aspect(judges)
-    ]
-    models = _ordered(rankings[0])
-    voter_names = [
-        ranking.voter if ranking.subject == VOTES else f"{ranking.voter} ({ranking.subject})" for ranking in rankings
-    ]
+    rankings = {"people's votes": by_strength(benchmark, judged.part, "", VOTES, pairs, pairs.human, options).board}
+    by_ratings = _by_ratings(pairs, overall)
+    rankings[f"{PEOPLE} ({overall})"] = by_strength(
+        benchmark, judged.part, "", overall, pairs, by_ratings, options
+    ).board
+    for judge in _by_one_aspect(judges):
+        name = judge.label if judge.subject == VOTES else f"{judge.label} ({judge.subject})"
+        answers = judge.answers
+        place = (benchmark, judged.part, "", judge.subject, answers.pairs, answers.codes["decisive"])
+        rankings[name] = by_strength(*place, options).board
+    first, *following = rankings.values()
     rows = [
-        (
-            judged.part,
-            model.image_model,
-            *(cell for ranking in rankings for cell in _strength(ranking, model.image_model)),
-        )
-        for model in models
+        (judged.part, n.system, *(cell for board in rankings.values() for cell in _strength(board, n.system)))
+        for n in _ordered(first)
     ]
-    alike = [cell for ranking in rankings[1:] for cell in ("", number(_tau(rankings[0], ranking), 3, "no strengths"))]
-    header = ("task", "image model", *(cell for voter in voter_names for cell in ("n", voter)))
+    alike = [cell for board in following for cell in ("", number(_tau(first, board), 3, "no strengths"))]
+    header = ("task", "image model", *(cell for voter in rankings for cell in ("n", voter)))
     return Table("strengths", title, header, (*rows, (judged.part, "tau-b with the votes", "", "", *alike)))
 
 
-def _strength(ranking: ContestRanking, image_model: str) -> tuple[str, str]:
+def _strength(board: Leaderboard, image_model: str) -> tuple[str, str]:
     """The number of pairs that a model was in, and its place and strength."""
-    for rank, model in enumerate(_ordered(ranking), start=1):
-        if model.image_model == image_model:
-            strength = with_interval(replace(model.strength, reasons=(ranking.why,)), digits=2)
-            return str(model.contests), f"{rank}: {strength}" if model.strength.defined else strength
+    for rank, strength in enumerate(_ordered(board), start=1):
+        if strength.system == image_model:
+            estimate = replace(strength.estimate, reasons=(board.comparison.reason,))
+            text = with_interval(estimate, digits=2)
+            return str(strength.total), f"{rank}: {text}" if estimate.defined else text
     return "0", "undefined (in no pair)"
 
 
-def _ordered(ranking: ContestRanking) -> list[RankedModel]:
-    return sorted(ranking.models, key=lambda model: -model.strength.value if model.strength.defined else 0)
+def _ordered(board: Leaderboard) -> list[Number]:
+    return sorted(board.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
 
 
-def _tau(votes: ContestRanking, by_scores: ContestRanking) -> float:
-    strengths: list[Mapping[str, float]] = [
-        {m.image_model: m.strength.value for m in ranking.models} for ranking in (votes, by_scores)
-    ]
+def _tau(votes: Leaderboard, by_scores: Leaderboard) -> float:
+    strengths = [{n.system: n.estimate.value for n in board.numbers} for board in (votes, by_scores)]
     common = [model for model in strengths[0] if model in strengths[1]]
     return rank_tau(*([strength_of[model] for model in common] for strength_of in strengths))
 

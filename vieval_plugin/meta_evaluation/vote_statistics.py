@@ -29,6 +29,7 @@ from vieval_plugin.judges.contests import (
 )
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.findings import Number, Role
 from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation, apply_contest_policy, observe
 from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.meta_evaluation.vote_answers import (
@@ -236,6 +237,17 @@ class Entrant:
     def voting(self) -> bool:
         """True where it votes itself."""
         return self.subject in (VOTES, CONSTANT)
+
+    @property
+    def left_out_count(self) -> int:
+        """The number of contests that were left out."""
+        return sum(int(reason.split()[0]) for reason in filter(None, self.left_out.split(", ")))
+
+    def number(self, part: str, statistic: str, estimate: Estimate, breakdown: str = "", value: str = "") -> Number:
+        """A number of it on a part."""
+        role: Role = "baseline" if self.constant else "judge"
+        aspect = self.aspect or VOTES
+        return Number(self.label, estimate, part, aspect, statistic, role, breakdown=breakdown, value=value)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from vieval_plugin.meta_evaluation.comparison import (
     compare_systems,
 )
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
-from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorRanking, RankedGenerator
+from vieval_plugin.meta_evaluation.findings import ALL, Findings, Number, RankedStatistic, preferred
 from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, orders_of, subjects_of
 from vieval_plugin.records import Record, Run
@@ -33,6 +33,7 @@ from vieval_plugin.stats.orders import overall_votes
 from vieval_plugin.stats.thresholds import vote_of_scores
 
 WIN_RATE = "win rate"
+_WHY = "It is the judge's opinion: nobody voted on these images."
 EVEN = 0.5
 """The win rate of equals, which differences are from."""
 
@@ -52,8 +53,8 @@ class ContestOutcome:
     status: Status = Status.OK
 
 
-def win_rate_rankings(run: Run, options: StatisticsOptions) -> list[GeneratorRanking]:
-    """Rankings of a run's image models by win rate, over all its contests: one, or one an aspect that the judge scores.
+def win_rate_findings(run: Run, options: StatisticsOptions) -> Findings:
+    """Image models of a run by win rate, over all its contests: by its votes, or by each aspect that the judge scores.
 
     A model's own number is its rate over all its contests, ties counting half. Two models are compared by the contests
     between them alone: by how far the win rate of the first lies from one half.
@@ -64,9 +65,10 @@ def win_rate_rankings(run: Run, options: StatisticsOptions) -> list[GeneratorRan
     """
     observed = apply_contest_policy(_observed(run), options)
     pairs = judged_pairs(observed)
-    if not len(pairs.contest):
-        return []
-    return [_ranked(run, subject, pairs, observed, options) for subject in subjects_of(observed, run.aspects)]
+    subjects = preferred(subjects_of(observed, run.aspects)) if len(pairs.contest) else []
+    ranked = [_ranked(run, subject, pairs, observed, options) for subject in subjects]
+    statistics = (replace(statistic, is_headline=index == 0) for index, (statistic, _) in enumerate(ranked))
+    return Findings(tuple(number for _, numbers in ranked for number in numbers), tuple(statistics))
 
 
 def _observed(run: Run) -> list[Observation]:
@@ -82,29 +84,26 @@ def _observed(run: Run) -> list[Observation]:
 
 def _ranked(
     run: Run, subject: str, pairs: Pairs, observed: Sequence[Observation], options: StatisticsOptions
-) -> GeneratorRanking:
+) -> tuple[RankedStatistic, list[Number]]:
     all_outcomes, contest_counts = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
-    outcomes = _with_answer(all_outcomes)
-    comparison = win_rate_comparison(run.benchmark, subject, pairs, options)
+    compared = _compared(subject, all_outcomes, contest_counts)
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
-    models = tuple(
-        RankedGenerator(
-            model,
-            bootstrap.estimate(
-                computed_mean([o.points for o in contests], [o.group for o in contests], "no contest has an answer")
-            ),
-            standing.ranks,
-            standing.system.undefined or standing.system.unranked,
-            len(contests),
-            contest_counts[model],
-            contest_counts[model],
-            _statuses(observed, model),
-        )
-        for standing in comparison.standings
-        for model in [standing.system.label]
-        for contests in [outcomes[model]]
+    title = f"Share of contests won, ties counting half, by {run.name}"
+    statistic = RankedStatistic(
+        *(ALL, subject, WIN_RATE, WIN_RATE, title, _WHY, (0.0, 1.0), lambda _: compared), judge=run.name
     )
-    return GeneratorRanking(run.benchmark, run.name, subject, WIN_RATE, "", ALL, models, comparison)
+    numbers = []
+    for model, contests in _with_answer(all_outcomes).items():
+        points, groups = [o.points for o in contests], [o.group for o in contests]
+        rate = bootstrap.estimate(computed_mean(points, groups, "no contest has an answer"))
+        numbers.append(
+            Number(
+                *(model, rate, ALL, subject, WIN_RATE, "generator", run.name),
+                total=contest_counts[model],
+                statuses=dict(_statuses(observed, model)),
+            )
+        )
+    return statistic, numbers
 
 
 def win_rate_comparison(
@@ -152,7 +151,7 @@ def outcomes_between(
         run: one judge's.
         subject: `votes`, or the aspect whose scores are compared.
         model, opponent: the two.
-        options: as for `win_rate_rankings`.
+        options: as for `win_rate_findings`.
     """
     pairs = judged_pairs(apply_contest_policy(_observed(run), options))
     outcomes, _ = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))

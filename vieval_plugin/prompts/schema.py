@@ -67,6 +67,8 @@ class Manifest(StrictModel):
     better: Literal["higher", "lower"] = "higher"
     answers: Annotated[dict[str, float], ByWord] = {}
     combine: dict[str, Combination] = {}
+    measure: dict[str, str] = {}
+    require: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
     network: dict[str, Any] = {}
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing, known_part
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network
-from vieval_plugin.published.files import NAME, PublishedFile, descriptions, published_files
+from vieval_plugin.published.files import NAME, PublishedFile, published_files, sources
 from vieval_plugin.readers.download import Download, Failed, fetch_all
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.wording import plural
@@ -31,7 +31,7 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     """
     if preparing.count is not None:
         raise no_count(NAME)
-    described = descriptions()
+    described = sources()
     names = [known_part(NAME, described, name) for name in dict.fromkeys(preparing.parts or described)]
     address = preparing.hosts.get("logs", HOSTS["logs"]).rstrip("/")
     jobs = {

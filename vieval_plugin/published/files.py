@@ -50,16 +50,22 @@ class PublishedFile:
 
 
 @cache
-def descriptions() -> dict[str, dict[str, Any]]:
-    """Return the description of each benchmark's published judges, by the benchmark."""
+def sources() -> dict[str, dict[str, Any]]:
+    """Return the description of each repository of published logs, by the benchmark that they are of."""
     described: dict[str, dict[str, Any]] = read_yaml((_HOME / "judges.yaml").read_text(encoding="utf-8"))
     return described
 
 
 @cache
+def descriptions() -> dict[str, dict[str, Any]]:
+    """Return the description of each benchmark's published judges, by the benchmark; other logs are for replays alone."""
+    return {benchmark: described for benchmark, described in sources().items() if "judges" in described}
+
+
+@cache
 def published_files() -> tuple[PublishedFile, ...]:
     """Return all files of published judges."""
-    repositories = {described["repository"]: described for described in descriptions().values()}
+    repositories = {described["repository"]: described for described in sources().values()}
     files = []
     with (_HOME / "files.csv").open(encoding="utf-8", newline="") as table:
         for row in csv.DictReader(table):

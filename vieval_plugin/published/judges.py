@@ -99,7 +99,9 @@ def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
     verdicts: dict[SampleId, Verdict] = {}
     require_published(judge, root)
     for part in parts:
-        verdicts |= read(root / judge.folder.format(part=folders[part]), partial(SampleId, judge.benchmark, part), "")
+        verdicts |= read(
+            root / judge.folder.format(part=folders[part]), partial(SampleId, judge.benchmark, part), "", judge.setting
+        )
     return Recording(root, judge.judge, {identity: ((verdict, None),) for identity, verdict in verdicts.items()})
 
 

@@ -1,66 +1,45 @@
-"""Judges compared, as tables for a terminal and as files: the output of `vieval compare`."""
+"""Judges compared, for a terminal and as files: the output of `vieval compare`."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, SystemPair, compare_systems
-from vieval_plugin.meta_evaluation.headline import place_of_aspect
-from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
-from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
+from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, benchmark_title
+from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
-from vieval_plugin.report.headlines.leaderboards import NOT_ABOVE_CONSTANT
-from vieval_plugin.report.headlines.words import ASPECTS
-from vieval_plugin.report.own_samples import benchmarks_with_runs
-from vieval_plugin.report.rendering import csv_text
+from vieval_plugin.report.answer import Answer, answer
+from vieval_plugin.report.files import finding_texts, numbers_of
+from vieval_plugin.report.own_samples import against, benchmarks_with_runs, is_rated
 from vieval_plugin.report.same_scores import same_scores
+from vieval_plugin.report.tables import leaderboard_lines, leaderboard_table, mark_notes, pairs_table
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
-from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import text_table
-from vieval_plugin.text.wording import decimals, nan_to_none
+from vieval_plugin.text.wording import enumeration
 
-_NAMES = ("benchmark", "task", "aspect", "statistic")
-_NUMBERS = ("value_better", "value_worse", "difference", "ci_low", "ci_high", "p", "p_holm")
-_MOST_NAMED = 3
-"""Number of judges that a sentence names; of more it says how many there are."""
 _ELSEWHERE = "--out FOLDER has them"
-FILES = ("comparison_judges.csv", "comparison_pairs.csv", "comparison.json")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BenchmarkComparison:
-    """A benchmark's judges, compared on each of its statistics; none where its report compares nothing.
+    """A benchmark's judges, compared on each of its statistics; none where nothing of it compares judges."""
 
-    `score_notes` has sentences on judges that gave the same score to every sample.
-    """
-
+    #: Name of the benchmark.
     benchmark: str
+    #: Labels of the judges.
     judges: tuple[str, ...]
-    comparisons: tuple[Comparison, ...]
+    #: All numbers.
+    findings: Findings
+    #: Leaderboards, the default first.
+    boards: tuple[Leaderboard, ...]
+    #: Sentences on judges that gave the same score to every sample.
     score_notes: tuple[str, ...] = ()
-
-    @property
-    def title(self) -> str:
-        """The benchmark in words."""
-        return YOUR_IMAGES if self.benchmark == OWN else self.benchmark
-
-    @property
-    def preferred(self) -> list[Comparison]:
-        """The comparisons as headlines of a report come: what half of the judges rate or more, the overall score first."""
-
-        def sort_key(comparison: Comparison) -> tuple[bool, int]:
-            compared = comparison.compared
-            return 2 * len(compared.systems) < len(self.judges), place_of_aspect(compared.aspect)
-
-        return sorted(self.comparisons, key=sort_key)
 
 
 def compare_results(results: Results, options: StatisticsOptions) -> list[BenchmarkComparison]:
@@ -78,33 +57,59 @@ def compare_results(results: Results, options: StatisticsOptions) -> list[Benchm
 
 def _compared(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions) -> BenchmarkComparison:
     judges = tuple(run.label for run in runs)
-    if len(runs) < 2:
-        return BenchmarkComparison(benchmark.name, judges, ())
-    compared = benchmark.report.compared(benchmark.name, tuple(benchmark.parts), runs, options)
-    comparisons = tuple(compare_systems(statistic, benchmark.name, options) for statistic in compared)
-    return BenchmarkComparison(benchmark.name, judges, comparisons, tuple(same_scores(runs)))
+    if len(runs) < 2 or (benchmark.name == OWN and not is_rated(runs)):
+        return BenchmarkComparison(benchmark.name, judges, Findings(()), ())
+    findings = benchmark.report.findings(benchmark.name, tuple(benchmark.parts), runs, options)
+    boards = tuple(
+        leaderboard(statistic, findings, benchmark.name, runs, options, against=against(benchmark))
+        for statistic in findings.ranked
+        if statistic.judge is None
+    )
+    return BenchmarkComparison(benchmark.name, judges, findings, boards, tuple(same_scores(runs)))
+
+
+def answers(comparisons: Sequence[BenchmarkComparison]) -> list[Answer]:
+    """The answer of each benchmark, by its first leaderboard."""
+    return [answer(of_benchmark.boards[0]) for of_benchmark in comparisons if of_benchmark.boards]
 
 
 def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions) -> list[str]:
     """Lines for a terminal: a ranking and a table of pairs for each statistic, and how to read them."""
     text: list[str] = []
     for of_benchmark in comparisons:
-        if len(of_benchmark.judges) < 2:
-            text.append(f"{of_benchmark.title}: two judges are needed, and the only one is {of_benchmark.judges[0]}")
-        elif not of_benchmark.comparisons and of_benchmark.benchmark == OWN:
-            text.append(
-                f"{YOUR_IMAGES}: nobody rated them, so no judge can be shown to be better; `vieval rank` compares the "
-                "generators, and `vieval label` makes a page to rate some images"
-            )
-        elif not of_benchmark.comparisons:
-            text.append(f"{of_benchmark.benchmark}: none of its statistics has a test of two judges")
-        text += _overall_answer(of_benchmark)
-        for comparison in of_benchmark.preferred:
-            more = _lines(of_benchmark.benchmark, comparison)
-            text += more if more != text[-1:] else []  # one judge alone is named once
-        text += [line for sentence in of_benchmark.score_notes for line in (f"{of_benchmark.title}: {sentence}", "")]
-    tested = any(comparison.pairs for of_benchmark in comparisons for comparison in of_benchmark.comparisons)
+        title = benchmark_title(of_benchmark.benchmark)
+        text += [why_not] if (why_not := _why_not(of_benchmark)) else [*_overall(of_benchmark), ""]
+        for number, board in enumerate(of_benchmark.boards):
+            text += _lines(board, answered=number == 0)
+        text += [f"note: {line}" for line in mark_notes(of_benchmark.boards)]
+        text += [line for sentence in of_benchmark.score_notes for line in (f"{title}: {sentence}", "")]
+    tested = any(board.comparison.pairs for of_benchmark in comparisons for board in of_benchmark.boards)
     return [*text, *([protocol(options)] if tested else [])]
+
+
+def _why_not(of_benchmark: BenchmarkComparison) -> str:
+    """The reason why judges of a benchmark are not compared; empty where they are."""
+    title = benchmark_title(of_benchmark.benchmark)
+    if of_benchmark.boards:
+        return ""
+    if len(of_benchmark.judges) < 2:
+        return f"{title}: two judges are needed, and the only one is {of_benchmark.judges[0]}"
+    if of_benchmark.benchmark == OWN:
+        return (
+            f"{YOUR_IMAGES}: nobody rated them, so no judge can be shown to be better; `vieval rank` compares the "
+            "generators, and `vieval label` makes a page to rate some images"
+        )
+    return f"{title}: none of its statistics has a test of two judges"
+
+
+def _overall(of_benchmark: BenchmarkComparison) -> list[str]:
+    """The answer by the first leaderboard, and the judges that it lacks."""
+    first = of_benchmark.boards[0]
+    ranked = {number.system for number in first.numbers}
+    lacking = [judge for judge in of_benchmark.judges if judge not in ranked]
+    have = "has" if len(lacking) == 1 else "have"
+    text = [f"{enumeration(lacking)} {have} no {first.aspect}: see the other aspects below."] if lacking else []
+    return [*answer(first).lines, *text]
 
 
 def protocol(options: StatisticsOptions) -> str:
@@ -121,190 +126,27 @@ def protocol(options: StatisticsOptions) -> str:
 
 
 def write_comparison(comparisons: Sequence[BenchmarkComparison], folder: Path, options: StatisticsOptions) -> None:
-    """Write the numbers as `comparison_judges.csv`, `comparison_pairs.csv` and `comparison.json` to a folder."""
-    document = {
-        "failures": options.policy,
-        "missing_ratings": options.missing_ratings,
-        "draws": options.draws,
-        "seed": options.seed,
-        "level": LEVEL,
-        "benchmarks": [_document(comparison) for comparison in comparisons],
-    }
-    texts = (
-        csv_text(_judges_table(comparisons)),
-        csv_text(_pairs_table(comparisons)),
-        json.dumps(document, indent=1, allow_nan=False),
-    )
-    for name, text in zip(FILES, texts, strict=True):
+    """Write `files.FINDING_FILES` to a folder."""
+    boards = [board for of_benchmark in comparisons for board in of_benchmark.boards]
+    numbers = [*numbers_of(boards), *((board.benchmark, n) for board in boards for n in board.references)]
+    notes = [note for one in comparisons for note in (_why_not(one), *one.score_notes) if note]
+    for name, text in finding_texts(numbers, boards, answers(comparisons), options, notes).items():
         write_whole(folder / name, [text])
 
 
-def _overall_answer(of_benchmark: BenchmarkComparison) -> list[str]:
-    """The answer by the first of several statistics, and which judges it is not of."""
-    if len(of_benchmark.comparisons) < 2 or not (first := of_benchmark.preferred[0]).all_pairs:
-        return []
-    aspect = first.compared.aspect
-    by = {**ASPECTS, "O": "the overall score"}.get(aspect)
-    rated = {standing.system.label for standing in first.standings}
-    unrated = [label for label in of_benchmark.judges if label not in rated]
-    have = "has" if len(unrated) == 1 else "have"
+def _lines(board: Leaderboard, answered: bool) -> list[str]:
+    """A leaderboard and its pairs, headed by its answer where that was not said before."""
+    title = f"{benchmark_title(board.benchmark)}, {board.title}"
+    if not board.comparison.all_pairs:
+        return [f"{title}: {board.comparison.reason}", ""]
+    table, pairs = leaderboard_table(board), pairs_table(board)
+    notes = (*board.comparison.compared.notes, *(note for pair in board.comparison.all_pairs for note in pair.notes))
     return [
-        f"{of_benchmark.title}: by {f'{by} ({aspect})' if by else aspect}, {_answer(first)}",
-        *([f"{_names(unrated)} {have} no {aspect}: see the other aspects below"] if unrated else []),
+        f"{title}; {board.comparison.family}{'' if answered else f': {answer(board).title}'}",
+        "",
+        *leaderboard_lines(board, table, _ELSEWHERE),
+        "",
+        *text_table([pairs.header, *pairs.rows], _ELSEWHERE),
+        *(f"note: {line}" for line in dict.fromkeys(notes)),
         "",
     ]
-
-
-def _lines(benchmark: str, comparison: Comparison) -> list[str]:
-    compared = comparison.compared
-    where = benchmark if compared.part == ALL_PARTS else f"{benchmark}/{compared.part}"
-    if not comparison.all_pairs:
-        return [f"{where}, {compared.aspect}: {comparison.reason}"]
-    judges = [
-        (
-            standing.rank_text,
-            standing.system.label,
-            standing.system.undefined or f"{standing.value:.3f}",
-            str(standing.system.n),
-            _mark(comparison, standing),
-            standing.system.unranked,
-        )
-        for standing in comparison.standings
-    ]
-    pairs = [
-        (
-            f"{pair.first} - {pair.second}",
-            str(pair.n),
-            _interval(pair.result.difference),
-            p_text(pair.result.p),
-            p_text(pair.adjusted),
-        )
-        for pair in map(SystemPair.better_first, comparison.all_pairs)
-    ]
-    notes = dict.fromkeys((*compared.notes, *(note for pair in comparison.all_pairs for note in pair.notes)))
-    return [
-        f"{where}, {compared.aspect}: {_answer(comparison)}",
-        f"{compared.statistic}; {comparison.family}",
-        "",
-        *text_table([("rank", "judge", compared.aspect, "n", "marks", "not ranked because"), *judges], _ELSEWHERE),
-        "",
-        *text_table([("better - worse", "n", "difference [95%]", "p", "p (Holm)"), *pairs], _ELSEWHERE),
-        *(f"warning: {line}" for line in comparison.warnings()),
-        *(f"note: {line}" for line in notes),
-        "",
-    ]
-
-
-def _mark(comparison: Comparison, standing: Standing) -> str:
-    return NOT_ABOVE_CONSTANT if standing.system.label in comparison.not_above_constant else ""
-
-
-def _answer(comparison: Comparison) -> str:
-    """Result of a comparison in one sentence, which is of the ranked judges where there are several."""
-    pairs = comparison.pairs or comparison.other_pairs
-    significant = [pair.better_first() for pair in pairs if pair.significant]
-    ranked, unranked = len(comparison.ranked), sum(bool(standing.system.unranked) for standing in comparison.standings)
-    scope = f"of the {ranked} ranked, " if ranked and unranked else ""
-    if not significant:
-        return f"{scope}no {comparison.compared.entrants[:-1]} is significantly better than another"
-    if len(comparison.ranked) > 1:
-        first, *following = [standing.system.label for standing in comparison.ranked]
-        if all(comparison.beats(first, label) for label in following):
-            return f"{scope}{first} is significantly better than {'all others' if len(following) > 1 else following[0]}"
-    worse_than = {
-        pair.first: [beaten.second for beaten in significant if beaten.first == pair.first] for pair in significant
-    }
-    most_first = sorted(worse_than.items(), key=lambda result: -len(result[1]))
-    sentences = [f"{better} is significantly better than {_names(worse)}" for better, worse in most_first[:_MOST_NAMED]]
-    more = len(most_first) - _MOST_NAMED
-    sentences += [f"and {more} more {'is' if more == 1 else 'are'} better than others"] if more > 0 else []
-    return scope + "; ".join(sentences)
-
-
-def _names(labels: Sequence[str]) -> str:
-    return ", ".join(labels) if len(labels) <= _MOST_NAMED else f"{len(labels)} others"
-
-
-def _interval(difference: Estimate) -> str:
-    if difference.defined and math.isnan(difference.low):
-        return f"{difference.value:.3f} [no interval]"
-    return with_interval(replace(difference, reasons=("no swap or draw has it",)), 3)
-
-
-def _judges_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
-    rows = [
-        (
-            *(*_head(of_benchmark, comparison), standing.rank_text, standing.system.label),
-            *(_cell(standing.value), str(standing.system.n), _mark(comparison, standing)),
-            standing.system.undefined or standing.system.unranked or comparison.reason,
-        )
-        for of_benchmark in comparisons
-        for comparison in of_benchmark.comparisons
-        for standing in comparison.standings
-    ]
-    return Table("judges", "", (*_NAMES, "rank", "judge", "value", "n", "marks", "why_not"), tuple(rows))
-
-
-def _pairs_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
-    rows = [
-        (*_head(of_benchmark, comparison), pair.first, pair.second, str(pair.n), *map(_cell, _numbers(pair)))
-        for of_benchmark in comparisons
-        for comparison in of_benchmark.comparisons
-        for pair in map(SystemPair.better_first, comparison.all_pairs)
-    ]
-    return Table("pairs", "", (*_NAMES, "better", "worse", "n", *_NUMBERS), tuple(rows))
-
-
-def _numbers(pair: SystemPair) -> tuple[float, ...]:
-    return (*pair.result.numbers, pair.adjusted)
-
-
-def _head(of_benchmark: BenchmarkComparison, comparison: Comparison) -> tuple[str, ...]:
-    return of_benchmark.benchmark, comparison.compared.part, comparison.compared.aspect, comparison.compared.statistic
-
-
-def _document(of_benchmark: BenchmarkComparison) -> dict[str, object]:
-    return {
-        "benchmark": of_benchmark.benchmark,
-        "judges": of_benchmark.judges,
-        "comparisons": [_comparison_document(comparison) for comparison in of_benchmark.comparisons],
-    }
-
-
-def _comparison_document(comparison: Comparison) -> dict[str, object]:
-    compared = comparison.compared
-    return {
-        "task": compared.part,
-        "aspect": compared.aspect,
-        "statistic": compared.statistic,
-        "counted": compared.unit,
-        "why_not": comparison.reason,
-        "warnings": comparison.warnings(),
-        "notes": compared.notes,
-        "family": comparison.family,
-        "judges": [
-            {
-                "judge": standing.system.label,
-                "ranks": standing.ranks,
-                "value": nan_to_none(standing.value),
-                "n": standing.system.n,
-                "not_above_constant": standing.system.label in comparison.not_above_constant,
-                "why_not": standing.system.undefined or standing.system.unranked,
-            }
-            for standing in comparison.standings
-        ],
-        "pairs": [
-            {
-                "better": pair.first,
-                "worse": pair.second,
-                "n": pair.n,
-                **{name: nan_to_none(value) for name, value in zip(_NUMBERS, _numbers(pair), strict=True)},
-                "significant": pair.significant,
-            }
-            for pair in map(SystemPair.better_first, comparison.all_pairs)
-        ],
-    }
-
-
-def _cell(value: float) -> str:
-    return decimals(value, ".6g", "undefined")

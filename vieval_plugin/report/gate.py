@@ -3,36 +3,54 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.errors import ExitCode, VievalError
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED
-from vieval_plugin.meta_evaluation.gate import LARGE_FALL, GateEvidence, gate_evidence
-from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
+from vieval_plugin.meta_evaluation.findings import Leaderboard
+from vieval_plugin.meta_evaluation.gate import LARGE_FALL, GateEvidence, PromptFall, gate_evidence
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.win_rates import PositionBias
 from vieval_plugin.records import Run
-from vieval_plugin.report.ranking_sentences import why_not
+from vieval_plugin.report.answer import Answer, why_not
 from vieval_plugin.stats.non_inferiority import LEVEL, Decision, MeanOfDifferences, fewest_items, more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.wording import enumeration
 
 MOST_UNJUDGED = 0.01
 """Share of a generator's prompts up to which what could be judged again counts as failures, and decides."""
+MOST_FALLS = 10
+"""Prompts that are named of those on which the score fell."""
+
+
+EXIT_CODES = {"not_worse": ExitCode.FINE, "worse": ExitCode.WORSE, "undecided": ExitCode.UNDECIDED}
+"""Exit code of each decision."""
+SAME_FILES = "All their pictures are the very same files, so the difference is 0."
+_NOT_WORSE = "{mine} is not worse than {references} by more than the margin."
+_WORSE = "{mine} is worse than {references} by more than the margin."
+_FAILS = "{mine} fails more often than {references}."
+_UNDECIDED = "It cannot be told whether {mine} is worse than {references} by more than the margin."
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Decision on the first generator of a ranking against all others, and a sentence for each of them."""
+    """Decision on the first generator of a ranking against all others."""
 
+    #: The generator in question.
+    challenger: str
+    #: The decision.
     decision: Decision
-    sentences: tuple[str, ...]
+    #: The decision in words.
+    answer: Answer
+    #: Prompts on which its score fell most, the largest fall first.
+    falls: tuple[PromptFall, ...] = ()
 
 
 def gate(
     run: Run,
-    ranking: GeneratorRanking,
+    ranking: Leaderboard,
     margin: float,
     options: StatisticsOptions,
     bias: PositionBias | None = None,
@@ -59,28 +77,40 @@ def gate(
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
         raise VievalError(f"{no_other_generator(mine)}; rank verdicts on its images with these")
-    decided = []
+    decided, falls = dict[str, tuple[Decision, Answer]](), list[PromptFall]()
     for reference in references:
         evidence = gate_evidence(run, ranking, mine, reference, options)
         if evidence.same_files:
-            decided.append(("not_worse", same_files_sentence(mine, reference)))
+            decided[reference] = ("not_worse", Answer(_NOT_WORSE, SAME_FILES))
             continue
-        if ranking.comparison.pair_of(mine, reference) is None and not evidence.more_failures[0]:
+        compared = ranking.comparison.pair_of(mine, reference) or (bias and bias.contradictory)
+        if not compared and not evidence.more_failures[0]:
             raise VievalError(f"--margin cannot compare {mine} with {reference}: {why_not(ranking, (mine, reference))}")
-        decided.append(_decided(ranking, evidence, mine, reference, margin, bias, again))
-    decisions = {decision for decision, _ in decided}
+        decided[reference] = _decided(ranking, evidence, mine, reference, margin, bias, again)
+        falls += evidence.falls
+    falls.sort(key=lambda fall: fall.difference)
+    return _of_all(mine, decided, tuple(falls[:MOST_FALLS]))
+
+
+def _of_all(mine: str, decided: Mapping[str, tuple[Decision, Answer]], falls: tuple[PromptFall, ...]) -> Gate:
+    """The gate of all references: the title is on the first that decides it and those like it, the evidence on each."""
+    decisions = {decision for decision, _ in decided.values()}
     overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
-    return Gate(overall, tuple(sentence for _, sentence in decided))
+    decisive = next(answer for decision, answer in decided.values() if decision == overall)
+    references = [reference for reference, (_, answer) in decided.items() if answer.title == decisive.title]
+    title = decisive.title.format(mine=mine, references=enumeration(references))
+    evidence = [f"Against {r}: {a.evidence}" if len(decided) > 1 else a.evidence for r, (_, a) in decided.items()]
+    return Gate(mine, overall, Answer(title, " ".join(evidence), next=decisive.next), falls)
+
+
+def same_files_gate(mine: str, references: Sequence[str]) -> Gate:
+    """The gate of a generator whose pictures are the same files as all others'."""
+    return _of_all(mine, {name: ("not_worse", Answer(_NOT_WORSE, SAME_FILES)) for name in references}, ())
 
 
 def no_other_generator(generator: str) -> str:
     """The message of a gate that has one generator."""
     return f"--margin compares {generator} with another generator, and there is none"
-
-
-def same_files_sentence(mine: str, reference: str) -> str:
-    """Sentence on two generators whose pictures are the same files."""
-    return f"{mine} is not worse than {reference}: all their pictures are the very same files, so the difference is 0."
 
 
 def too_few_sentence(n: int, unit: str, margin: float, fall: float) -> str:
@@ -100,48 +130,42 @@ def too_few_sentence(n: int, unit: str, margin: float, fall: float) -> str:
 
 
 def _decided(
-    ranking: GeneratorRanking,
+    ranking: Leaderboard,
     evidence: GateEvidence,
     mine: str,
     reference: str,
     margin: float,
     bias: PositionBias | None,
     again: str,
-) -> tuple[Decision, str]:
-    unit = ranking.comparison.compared.unit
+) -> tuple[Decision, Answer]:
+    """The decision on one reference, its title yet to be filled with names."""
+    unit = ranking.unit
     scored, penalised = evidence.scored, evidence.penalised
-    failures = any(evidence.more_failures)
-    by_both = f"{_mean(ranking, mine, reference)} on {scored.n} {unit}{_at_worst(scored)}"
-    measured = f"({by_both}{_with_failures(penalised) if failures else ''})"
+    failures = _with_failures(penalised) if any(evidence.more_failures) else ""
+    mean = _mean(ranking, scored, mine, reference)
+    measured = f"{mean} on {scored.n} {unit}{_at_worst(scored)}{failures}; the margin is {margin:g}."
     if reason := _nothing_decides(ranking, evidence, mine, reference, bias, again):
-        return (
-            "undecided",
-            f"It cannot be told whether {mine} is worse than {reference} by more than {margin:g} {measured}: {reason}.",
-        )
-    fell = f" {evidence.fell} of {scored.n} {unit} fell by more than {LARGE_FALL:g}." if evidence.fell else ""
-    p = more_failures_p(*evidence.more_failures)
+        return "undecided", Answer(_UNDECIDED, f"{measured} {reason[:1].upper()}{reason[1:]}.")
+    if evidence.fell:
+        measured += f" {evidence.fell} of {scored.n} {unit} fell by more than {LARGE_FALL:g}."
+    more, fewer = evidence.more_failures
+    p = more_failures_p(more, fewer)
     if p <= LEVEL:
-        more, fewer = evidence.more_failures
-        return "worse", (
-            f"{mine} fails more often than {reference}: on {more} {unit}, where {reference} does on {fewer} others ({p_sentence(p)}) "
-            f"{measured}.{fell}"
-        )
+        alone = f"{mine} fails on {more} {unit}, where {reference} does on {fewer} others ({p_sentence(p)})."
+        return "worse", Answer(_FAILS, f"{alone} {measured}")
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
-        return "worse", f"{mine} is worse than {reference} by more than {margin:g} {measured}.{fell}"
+        return "worse", Answer(_WORSE, measured)
     if "undecided" not in decisions:
-        return "not_worse", f"{mine} is not worse than {reference} by more than {margin:g} {measured}.{fell}"
-    return "undecided", (
-        f"It cannot be told whether {mine} is worse than {reference} by more than {margin:g} {measured}: "
-        f"{_enough([scored, penalised], unit, margin)}.{fell}"
-    )
+        return "not_worse", Answer(_NOT_WORSE, measured)
+    return "undecided", Answer(_UNDECIDED, measured, next=_enough([scored, penalised], unit, margin))
 
 
 def _nothing_decides(
-    ranking: GeneratorRanking, evidence: GateEvidence, mine: str, reference: str, bias: PositionBias | None, again: str
+    ranking: Leaderboard, evidence: GateEvidence, mine: str, reference: str, bias: PositionBias | None, again: str
 ) -> str:
     """Reason why the verdicts decide nothing, whatever the difference; empty where they do."""
-    unit = ranking.comparison.compared.unit
+    unit = ranking.unit
     for generator, unjudged in zip((mine, reference), evidence.unjudged, strict=True):
         if unjudged > MOST_UNJUDGED * evidence.items:
             return (
@@ -150,9 +174,7 @@ def _nothing_decides(
             )
     if bias is not None and bias.contradictory:
         return f"the judge contradicts itself in {bias.contradicted} of {bias.contests} contests, so its answers decide nothing"
-    unranked = [
-        f"{g.generator} has {g.reason}" for g in ranking.generators if g.generator in (mine, reference) and g.reason
-    ]
+    unranked = [f"{n.system} has {n.reason}" for n in ranking.numbers if n.system in (mine, reference) and n.reason]
     if unranked and evidence.penalised.decision(0) != "worse":
         return unranked[0]
     if evidence.scored.n < LEAST_FOR_A_TEST and more_failures_p(*evidence.more_failures) > LEVEL:
@@ -163,13 +185,13 @@ def _nothing_decides(
     return ""
 
 
-def _mean(ranking: GeneratorRanking, mine: str, reference: str) -> str:
+def _mean(ranking: Leaderboard, scored: MeanOfDifferences, mine: str, reference: str) -> str:
     pair = ranking.comparison.pair_of(mine, reference)
-    if pair is None:
-        return "no common score"
+    if pair is None:  # a judge that contradicts itself leaves no pairs
+        return f"Difference {scored.value:.3f}" if scored.n else "No common score"
     difference = (pair.result if pair.first == mine else pair.result.turned).difference
     ends = f" [{difference.low:.3f}, {difference.high:.3f}]" if difference.has_interval else ""
-    return f"difference {difference.value:.3f}{ends}"
+    return f"Difference {difference.value:.3f}{ends}"
 
 
 def _at_worst(mean: MeanOfDifferences) -> str:
@@ -183,5 +205,5 @@ def _with_failures(mean: MeanOfDifferences) -> str:
 def _enough(means: Sequence[MeanOfDifferences], unit: str, margin: float) -> str:
     needed = max(mean.items_needed(margin) for mean in means)
     digits = -max(0, math.floor(math.log10(needed)) - 1) if math.isfinite(needed) else 0
-    enough = f"about {round(needed, digits):,.0f} {unit}" if math.isfinite(needed) else f"no feasible number of {unit}"
-    return f"{enough} would tell, if the difference stays what it is"
+    enough = f"About {round(needed, digits):,.0f} {unit}" if math.isfinite(needed) else f"No feasible number of {unit}"
+    return f"{enough} would tell, if the difference stays what it is."

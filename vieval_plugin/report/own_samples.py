@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -14,17 +14,14 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId
-from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.findings import Findings
 from vieval_plugin.meta_evaluation.generator_means import GeneratorRows
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
-from vieval_plugin.meta_evaluation.tables import Table, Tables
-from vieval_plugin.meta_evaluation.win_rates import position_bias, win_rate_rankings
-from vieval_plugin.records import OWN, Run
-from vieval_plugin.report.ranking_sentences import answer, bias_sentence, contradiction_sentence
-from vieval_plugin.report.ranking_tables import main_tables
+from vieval_plugin.meta_evaluation.win_rates import win_rate_findings
+from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 _GENERATORS, _JUDGES = OfGenerators(), ByImageModel()
@@ -49,51 +46,19 @@ class OfOwnSamples:
         """Rows of `OfGenerators`."""
         return _GENERATORS.rows(observations, rating, benchmark, part, options)
 
-    def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
-        """Generators side by side and their win rates; below that, with ratings, agreement with people as on rated benchmarks."""
-        of_means = _GENERATORS.tables(benchmark, parts, runs, options)
-        all_tables = (*(table for table in of_means.tables if table.rows), *_win_rate_tables(runs, options))
-        generator_tables = replace(of_means, tables=all_tables)
-        if not is_rated(runs):
-            return generator_tables
-        judge_tables = _JUDGES.tables(benchmark, parts, runs, options)
-        return Tables(
-            (*generator_tables.tables, *judge_tables.tables),
-            {**generator_tables.cells, **judge_tables.cells},
-            {**generator_tables.document, **judge_tables.document},
-            {**generator_tables.reasons, **judge_tables.reasons},
-            (*judge_tables.headlines, *generator_tables.headlines),
-            judge_tables.paper,
-        )
-
-    def compared(
+    def findings(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
-    ) -> Sequence[ComparedStatistic]:
-        """With ratings as on rated benchmarks; without, no judge is better."""
-        return _JUDGES.compared(benchmark, parts, runs, options) if is_rated(runs) else ()
+    ) -> Findings:
+        """With ratings, agreement with people as on rated benchmarks; then generators side by side and their win rates."""
+        findings = _JUDGES.findings(benchmark, parts, runs, options) if is_rated(runs) else Findings(())
+        findings += _GENERATORS.findings(benchmark, parts, runs, options)
+        return sum((win_rate_findings(run, options) for run in runs), findings)
 
 
-def win_rate_answers(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
-    """Sentences on contests of a user's own samples: which generator wins as which judge judges, and its position bias."""
-    return [
-        sentence
-        for run in runs
-        if run.benchmark == OWN
-        for bias in [position_bias(run, options)]
-        for ranking in win_rate_rankings(run, options)
-        for sentence in (
-            contradiction_sentence(ranking, bias)
-            or f"{answer(ranking).removesuffix('.')} on your images, as judged by {run.name}.",
-            bias_sentence(bias),
-        )
-        if sentence
-    ]
-
-
-def _win_rate_tables(runs: Sequence[Run], options: StatisticsOptions) -> list[Table]:
-    rankings = [ranking for run in runs for ranking in win_rate_rankings(run, options)]
-    tables = [table for ranking in rankings for table in main_tables(ranking, rankings)]
-    return [replace(table, name=f"win_rates_{number}") for number, table in enumerate(tables, start=1)]
+def against(benchmark: Benchmark) -> str:
+    """Whose ratings agreement is with: annotators', or the known defects of drawn images."""
+    where = YOUR_IMAGES if benchmark.name == OWN else benchmark.name
+    return f"{'the known defects of' if benchmark.synthetic else 'annotators on'} {where}"
 
 
 def is_rated(runs: Sequence[Run]) -> bool:

@@ -2,62 +2,46 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError, docs_url
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
-from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking, rank_corrected
-from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, CorrectedRanking, rank_corrected
+from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, Number
+from vieval_plugin.meta_evaluation.generators import MEAN, OfGenerators
+from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias, win_rate_rankings
+from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias, win_rate_findings
 from vieval_plugin.records import OWN, JudgeName, Run
-from vieval_plugin.report.folder_totals import totals_tables
+from vieval_plugin.report.answer import Answer, answer, lines_of, placed, together
+from vieval_plugin.report.files import FINDING_FILES, finding_texts, numbers_of
 from vieval_plugin.report.inputs import rated_runs
-from vieval_plugin.report.ranking_sentences import (
-    answer,
-    bias_sentence,
-    contradiction_sentence,
-    corrected_answer,
-    corrected_sentences,
-    limits,
-)
-from vieval_plugin.report.ranking_tables import (
-    contest_tables,
+from vieval_plugin.report.rendering import markdown
+from vieval_plugin.report.tables import (
+    contest_table,
     corrected_tables,
-    default_aspect,
-    long_tables,
-    main_rankings,
-    main_tables,
-    ranking_tables,
-    without_model_pairs,
-    without_pairs,
+    leaderboard_table,
+    mark_notes,
+    pairs_table,
+    totals_tables,
 )
-from vieval_plugin.report.rendering import csv_text, markdown
-from vieval_plugin.report.several_judges import judges_together
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
 from vieval_plugin.text.tables import text_table
 from vieval_plugin.text.wording import enumeration
 
-FILES = (
-    *("rank.md", "rank_generators.csv", "rank_generator_pairs.csv", "rank_corrected.csv", "rank_corrected_pairs.csv"),
-    *("rank_contests.csv", "rank_contest_pairs.csv", "rank_raters.csv", "rank.json"),
-)
-CAUTION = (
-    "A judge's mean is not people's: `vieval label VERDICTS --out label.html` makes a page to rate some images on, and "
-    f"--human RATINGS corrects the means; see {docs_url('guides/comparing.md#correct-means-by-ratings')}"
-)
+RANK_MD = "rank.md"
+FILES = (RANK_MD, *FINDING_FILES)
 _CORRECTED = (
     "Corrected means are what people would say, by prediction-powered inference; their intervals count the ratings' "
     "uncertainty, and p of their differences is that of Student's t."
@@ -72,61 +56,84 @@ _MORE = (
 _REASON = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RankReport:
-    """Rankings of some results: of generators by scores and win rates, corrected where people rated some, by strengths.
+    """Rankings of some results."""
 
-    `by_ratings` is there where ratings were given, and makes corrected rankings the answer. `bias` is the position bias
-    of a judge, by benchmark and name. `annotators` says how far people agree; `totals` are of all verdicts of folders of
-    shards; `notes` are lines to be read beside rankings.
-    """
-
+    #: The results.
     runs: tuple[Run, ...]
-    generators: tuple[GeneratorRanking, ...]
+    #: Numbers of all generators, and tables of them.
+    findings: Findings
+    #: Leaderboards by scores and by win rates.
+    boards: tuple[Leaderboard, ...]
+    #: Rankings corrected by people's ratings.
     corrected: tuple[CorrectedRanking, ...]
+    #: Rankings by strength.
     contests: tuple[ContestRanking, ...]
-    bias: Mapping[tuple[str, JudgeName], PositionBias | None]
+    #: Position bias of a judge, by benchmark and name.
+    bias: Mapping[tuple[str, JudgeName | None], PositionBias | None]
+    #: Agreement of people with one another, None where no ratings were given; with it corrected rankings are the answer.
     annotators: Table | None = None
+    #: Tables of all verdicts of folders of shards.
     totals: tuple[Table, ...] = ()
+    #: Lines to be read beside rankings.
     notes: tuple[str, ...] = ()
 
     @property
-    def shown_generators(self) -> list[GeneratorRanking]:
-        """The rankings as tables show them: without ranks and differences of a judge that contradicts itself."""
-        return [without_pairs(r, contradiction_sentence(r, self.bias[r.benchmark, r.judge])) for r in self.generators]
-
-    @property
-    def shown_contests(self) -> list[ContestRanking]:
-        """The rankings by contests as tables show them."""
-        reasons = {
-            (r.benchmark, str(r.judge)): reason
-            for r in self.generators
-            if (reason := contradiction_sentence(r, self.bias[r.benchmark, r.judge]))
-        }
-        return [without_model_pairs(c, reasons.get((c.benchmark, c.voter), "")) for c in self.contests]
-
-    @property
-    def corrected_answers(self) -> Mapping[tuple[str, JudgeName], CorrectedRanking]:
+    def corrected_answers(self) -> Mapping[tuple[str, JudgeName | None], CorrectedRanking]:
         """The corrected ranking of each judge by its default aspect, where ratings were given."""
-        answers = {}
-        for key in dict.fromkeys((c.ranking.benchmark, c.ranking.judge) for c in self.corrected if self.annotators):
-            rankings = [c for c in self.corrected if (c.ranking.benchmark, c.ranking.judge) == key]
-            default = default_aspect([c.ranking for c in rankings])
-            answers[key] = next(c for c in rankings if c.ranking.aspect == default)
+        answers: dict[tuple[str, JudgeName | None], CorrectedRanking] = {}
+        defaults = {b.key: b.aspect for b in reversed(self.boards) if b.statistic == MEAN}
+        for member in self.corrected if self.annotators else ():
+            key = member.ranking.key
+            if key not in answers or member.ranking.aspect == defaults.get(key):
+                answers[key] = member
         return answers
 
     @property
-    def main(self) -> list[GeneratorRanking]:
-        """The rankings that answer which generator is best."""
+    def main(self) -> list[Leaderboard]:
+        """The leaderboards that answer which generator is best: each judge's default, corrected where it can be.
+
+        Where no two generators have prompts in common, as where parts have generators of their own, each part is ranked
+        alone.
+        """
         corrected = self.corrected_answers
-        of_judges = [r for r in main_rankings(self.generators) if (r.benchmark, r.judge) not in corrected]
+        of_judges = [b for b in main_boards(self.boards) if b.key not in corrected]
         return [*(member.ranking for member in corrected.values()), *of_judges]
 
     @property
     def any_means(self) -> bool:
         """True where a generator has a number, corrected or not, or where there are none to have one."""
-        rankings = [*self.main, *main_rankings(self.generators)]
-        return not rankings or any(generator.mean.defined for ranking in rankings for generator in ranking.generators)
+        boards = [*self.main, *main_boards(self.boards)]
+        return not boards or any(board.defined for board in boards)
+
+    def beside(self, board: Leaderboard) -> dict[str, dict[str, Estimate]]:
+        """The means of a judge's other aspects, by aspect and generator."""
+        place = (board.benchmark, board.judge, board.breakdown, board.value)
+        alike = [
+            b
+            for b in self.boards
+            if board.statistic == b.statistic == MEAN
+            and (b.benchmark, b.judge, b.breakdown, b.value) == place
+            and b.aspect != board.aspect
+        ]
+        return {b.aspect: {n.system: n.estimate for n in b.numbers} for b in alike}
+
+
+def main_boards(boards: Sequence[Leaderboard]) -> list[Leaderboard]:
+    """The leaderboards by the judges' own numbers that answer which generator is best."""
+    by_judge: dict[tuple[str, JudgeName | None], list[Leaderboard]] = defaultdict(list)
+    for board in boards:
+        by_judge[board.key].append(board)
+    main: list[Leaderboard] = []
+    for of_judge in by_judge.values():
+        means = [board for board in of_judge if board.statistic == MEAN]
+        over_all = [board for board in means if not board.breakdown][:1]
+        parts = [board for board in means if board.breakdown == "part" and board.aspect == means[0].aspect]
+        by_part = any(not board.comparison.all_pairs and len(board.numbers) > 1 for board in over_all)
+        wins = [board for board in of_judge if board.statistic == WIN_RATE][:1]
+        main += [*(parts if by_part and parts else over_all), *wins]
+    return main
 
 
 def rank_results(results: Results, ratings: HumanRatings | None, options: StatisticsOptions) -> RankReport:
@@ -142,57 +149,83 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
     """
     runs, notes = rated_runs(results, ratings)
     benchmarks = dict.fromkeys(run.benchmark for run in runs)
-    rankings = [r for run in runs for r in (*rank_generators(run, options), *win_rate_rankings(run, options))]
-    if not rankings:
+    bias: dict[tuple[str, JudgeName | None], PositionBias | None] = {
+        (run.benchmark, run.name): position_bias(run, options) for run in runs
+    }
+    findings, boards = Findings(()), list[Leaderboard]()
+    for run in runs:
+        of_run = generator_findings(run, options)
+        findings += of_run
+        contradicts = (of_judge := bias[run.benchmark, run.name]) is not None and of_judge.contradictory
+        for statistic in of_run.ranked:
+            board = leaderboard(statistic, of_run, run.benchmark, [run], options)
+            boards.append(_without_pairs(board) if contradicts and board.statistic == WIN_RATE else board)
+    if not boards:
         raise VievalError(
             f"no generator to rank in {enumeration(list(benchmarks))}: no contest there was judged whose candidates are "
             "of different image models with names"
         )
+    silent = {str(name) for (_, name), of_judge in bias.items() if of_judge and of_judge.contradictory}
+    contests = [
+        replace(ranking, board=_without_pairs(ranking.board)) if str(ranking.board.judge) in silent else ranking
+        for name in benchmarks
+        for ranking in rank_contests([run for run in runs if run.benchmark == name], options)
+    ]
+    corrected = tuple(ranking for run in runs for ranking in rank_corrected(run, options))
+    annotators = annotator_table(ratings) if ratings else None
+    by_ratings = {member.ranking.key for member in corrected if ratings}
+    for index, board in enumerate(boards):
+        if board.key in by_ratings and board.statistic != WIN_RATE:
+            boards[index] = replace(board, title=f"{board.title}, not corrected")
+    totals = tuple(totals_tables(results.totals))
     return RankReport(
-        tuple(runs),
-        tuple(rankings),
-        tuple(ranking for run in runs for ranking in rank_corrected(run, options)),
-        tuple(
-            ranking
-            for name in benchmarks
-            for ranking in rank_contests([run for run in runs if run.benchmark == name], options)
-        ),
-        {(run.benchmark, run.name): position_bias(run, options) for run in runs},
-        annotator_table(ratings) if ratings else None,
-        tuple(totals_tables(results.totals)),
-        tuple(notes),
+        *(tuple(runs), findings, tuple(boards), corrected, tuple(contests), bias, annotators, totals),
+        notes=(*notes, *mark_notes(main_boards(boards))),
     )
 
 
-def answers(report: RankReport) -> list[str]:
-    """Sentences, those of each judge together: which generator is best, position bias, what corrects and limits it."""
-    main = report.main
-    by_judge = {ranking.judge: ranking.comparison for ranking in main}
-    silent = {r.judge for r in main if contradiction_sentence(r, report.bias[r.benchmark, r.judge])}
-    alone = len(by_judge) == len(main)  # one ranking a judge: one benchmark, and no parts
-    text = list(filter(None, [judges_together([*by_judge.items()], silent)])) if alone else []
-    for ranking in main:
-        key = ranking.benchmark, ranking.judge
-        corrected = report.corrected_answers.get(key)
-        where = "" if ranking.breakdown == "" else f" ({ranking.breakdown_value})"
-        benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}, "
-        prefix = f"{benchmark}{ranking.judge}{where}: " if len(main) > 1 else ""
-        text.append(prefix + (corrected_answer(corrected) if corrected else answer(ranking, report.bias[key])))
-        text += filter(None, [bias_sentence(report.bias[key])])
-        text += corrected_sentences(corrected) if corrected else []
-        text += [_UNCORRECTED] if report.annotators and ranking.statistic == WIN_RATE else []
-        text += filter(None, [_unmatched_prompts(report, ranking)])
-        text += limits(ranking)
-    return [*text, *_first_failures(report.runs)]
+def generator_findings(run: Run, options: StatisticsOptions) -> Findings:
+    """The numbers of a run's generators: by scores, and by the contests that they won."""
+    return OfGenerators().findings(run.benchmark, (), [run], options) + win_rate_findings(run, options)
 
 
-def _unmatched_prompts(report: RankReport, ranking: GeneratorRanking) -> str:
+def _without_pairs(board: Leaderboard) -> Leaderboard:
+    """A leaderboard without ranks and differences, of a judge that contradicts itself."""
+    standings = tuple(replace(standing, ranks=None) for standing in board.comparison.standings)
+    reason = f"{board.judge} contradicts itself in half of the contests or more"
+    numbers = tuple(replace(number, ranks=None) for number in board.numbers)
+    return replace(board, numbers=numbers, comparison=Comparison(board.comparison.compared, standings, reason=reason))
+
+
+def answers(report: RankReport) -> list[Answer]:
+    """The answers, where several judges ranked the same generators theirs together first."""
+    main, corrected = report.main, report.corrected_answers
+    judges = {board.judge for board in main}
+    texts = []
+    if len(judges) == len(main):  # one leaderboard a judge: one benchmark, and no parts
+        silent = [str(judge) for (_, judge), bias in report.bias.items() if bias and bias.contradictory]
+        wins = {str(board.judge) for board in main if board.statistic == WIN_RATE}
+        joint = together(main, [judge for judge in silent if judge in wins])
+        texts += [Answer(joint, "")] if joint else []
+    for board in main:
+        key = board.key
+        of_board = answer(board, report.bias.get(key), corrected.get(key))
+        limits = [*of_board.limits, *filter(None, [_unmatched_prompts(report, board)])]
+        limits += [_UNCORRECTED] if report.annotators and board.statistic == WIN_RATE else []
+        of_board = replace(of_board, limits=tuple(limits))
+        where = "" if board.benchmark == OWN else board.benchmark
+        texts.append(placed(of_board, where, board.value, str(board.judge)) if len(main) > 1 else of_board)
+    failures = _first_failures(report.runs)
+    return [*texts[:-1], replace(texts[-1], limits=(*texts[-1].limits, *failures))] if texts else []
+
+
+def _unmatched_prompts(report: RankReport, board: Leaderboard) -> str:
     """A sentence where generators have the same prompts under uids of their own; empty where that is not so."""
-    if ranking.statistic == WIN_RATE or ranking.comparison.all_pairs:
+    if board.statistic == WIN_RATE or board.comparison.all_pairs:
         return ""
     by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
     by_text: dict[str, set[str]] = defaultdict(set)
-    for run in (run for run in report.runs if (run.benchmark, run.name) == (ranking.benchmark, ranking.judge)):
+    for run in (run for run in report.runs if (run.benchmark, run.name) == (board.benchmark, board.judge)):
         for sample in (records[0].sample for by_part in run.records.values() for records in by_part):
             if isinstance(sample, Sample) and sample.texts:
                 by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
@@ -224,26 +257,39 @@ def tables_of(report: RankReport) -> list[Table]:
     """Tables that a reader of the answers needs: those of its rankings, and what people said."""
     # of two generators the answer has the difference
     tables = [t for c in report.corrected_answers.values() for t in corrected_tables(c, fewest_pairs=2)]
-    tables += [
-        table
-        for ranking in main_rankings(report.shown_generators)
-        if (ranking.benchmark, ranking.judge) not in report.corrected_answers
-        for table in main_tables(ranking, report.shown_generators)
-    ]
+    for board in report.main:
+        if board.statistic != CORRECTED:
+            tables.append(leaderboard_table(board, report.beside(board)))
+            tables += [pairs_table(board)] if len(board.comparison.all_pairs) > 1 else []
     # of two image models a strength says what a win rate does
-    tables += contest_tables([ranking for ranking in report.shown_contests if len(ranking.models) > 2])
+    tables += [contest_table(ranking) for ranking in report.contests if len(ranking.board.numbers) > 2]
     return [*tables, *report.totals, *([report.annotators] if report.annotators else [])]
 
 
-def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = ()) -> list[str]:
+def all_tables(report: RankReport) -> list[Table]:
+    """All tables: each leaderboard that is not broken down with its pairs, and means by each breakdown."""
+    tables = [table for member in report.corrected for table in corrected_tables(member)]
+    whole = [board for board in report.boards if not board.breakdown or board in report.main]
+    for board in sorted(whole, key=lambda board: board not in report.main):
+        tables += [leaderboard_table(board), *([pairs_table(board)] if board.comparison.all_pairs else [])]
+    tables += report.findings.tables
+    return [
+        *tables,
+        *map(contest_table, report.contests),
+        *report.totals,
+        *([report.annotators] if report.annotators else []),
+    ]
+
+
+def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[Answer] = ()) -> list[str]:
     """Lines for a terminal: the answer, a table of each judge, and what else there is to know.
 
     Args:
         report: of `rank_results`.
         options: those that it was made with.
-        gate: sentences of the gate, where there is one.
+        gate: the answer of the gate, where there is one.
     """
-    text = [*answers(report), *gate, ""]
+    text = [*lines_of([*gate, *answers(report)]), ""]
     for table in tables_of(report):
         ranked_by = [name for name in table.header if name.endswith("[95%]")][:1]
         rows = [table.header, *table.rows]
@@ -269,54 +315,38 @@ def protocol(options: StatisticsOptions) -> str:
 
 def write_ranking(report: RankReport, folder: Path, options: StatisticsOptions) -> None:
     """Write `FILES` to a folder: the tables to read, and every number once more for programs."""
-    tables = [
-        *(table for member in report.corrected for table in corrected_tables(member)),
-        *ranking_tables(report.shown_generators, {(c.ranking.benchmark, c.ranking.judge) for c in report.corrected}),
-        *contest_tables(report.shown_contests),
-        *report.totals,
-        *([report.annotators] if report.annotators else []),
-    ]
-    sentences = (escaping.markdown(line) for line in (*answers(report), *cautions(report), protocol(options)))
-    page = ["# Ranking of generators\n", *(f"{sentence}\n" for sentence in sentences)]
-    long = [
-        *long_tables(report.shown_generators, report.corrected, report.shown_contests),
-        report.annotators or annotator_table(_NOBODY),
-    ]
-    document = {
-        "failures": options.policy,
-        "draws": options.draws,
-        "seed": options.seed,
-        "level": LEVEL,
-        "answers": answers(report),
-        "notes": report.notes,
-        **{table.name: [_by_name(table.header, row) for row in table.rows] for table in (*long, *report.totals)},
+    sentences = (escaping.markdown(line) for line in (*lines_of(answers(report)), *cautions(report), protocol(options)))
+    text = ["# Ranking of generators\n", *(f"{sentence}\n" for sentence in sentences)]
+    text += [f"Note: {escaping.markdown(line)}\n" for line in report.notes]
+    texts: dict[str, str | bytes] = {
+        RANK_MD: "\n".join([*text, *map(markdown, all_tables(report))]),
+        **ranking_files(report, options),
     }
-    texts = (
-        "\n".join([*page, *(f"Note: {escaping.markdown(line)}\n" for line in report.notes), *map(markdown, tables)]),
-        *map(csv_text, long),
-        json.dumps(document, indent=1, allow_nan=False),
-    )
-    for name, text in zip(FILES, texts, strict=True):
-        write_whole(folder / name, [text])
+    for name, content in texts.items():
+        write_whole(folder / name, [content])
 
 
-_NOBODY = HumanRatings({}, {}, {})
+def ranking_files(report: RankReport, options: StatisticsOptions) -> dict[str, str | bytes]:
+    """What the files for programs hold, by their names."""
+    numbers = numbers_of([*report.boards, *(r.board for r in report.contests)])
+    numbers += [(c.ranking.benchmark, number) for c in report.corrected for number in _corrected_numbers(c)]
+    boards = (*report.boards, *(c.ranking for c in report.corrected), *(r.board for r in report.contests))
+    return finding_texts(numbers, boards, answers(report), options, report.notes, report.totals)
+
+
+def _corrected_numbers(corrected: CorrectedRanking) -> list[Number]:
+    """Corrected means, and what they are made of: people's labels alone and the weight of the judge."""
+    board = corrected.ranking
+    numbers = [*board.numbers]
+    for e in corrected.estimates:
+        place = (ALL, board.aspect)
+        labels = replace(e.human.mean, n=e.rated)
+        numbers.append(Number(e.generator, labels, *place, "mean of people's labels", "generator", board.judge))
+        weight = Estimate(e.corrected.weight)
+        numbers.append(Number(e.generator, weight, *place, "weight of the judge", "generator", board.judge))
+    return numbers
 
 
 def cautions(report: RankReport) -> list[str]:
-    """Lines on what a judge's mean is worth, with people's ratings and without."""
-    if report.corrected_answers:
-        return [_CORRECTED]
-    return [CAUTION] if not report.annotators and any(r.statistic != WIN_RATE for r in report.main) else []
-
-
-def _by_name(header: Sequence[str], row: Sequence[str]) -> dict[str, object]:
-    return {name: _value(cell) for name, cell in zip(header, row, strict=True)}
-
-
-def _value(cell: str) -> object:
-    try:
-        number = float(cell)
-    except ValueError:
-        return cell
-    return number if math.isfinite(number) else None
+    """Lines on what marks mean, and on what a corrected mean is worth."""
+    return [*mark_notes(report.main), *([_CORRECTED] if report.corrected_answers else [])]

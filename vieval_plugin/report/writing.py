@@ -1,4 +1,4 @@
-"""Tables from results: `vieval report`."""
+"""Tables, numbers and a page from results: `vieval report`."""
 
 from __future__ import annotations
 
@@ -11,29 +11,41 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_folder
-from vieval_plugin.meta_evaluation.headline import Headline
+from vieval_plugin.meta_evaluation.comparison import compare_systems, over_benchmarks
+from vieval_plugin.meta_evaluation.costs import durations
+from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, layouts
+from vieval_plugin.meta_evaluation.leaderboards import headlines
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table
 from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_against
-from vieval_plugin.meta_evaluation.tables import Table, Tables, printed_tables
-from vieval_plugin.records import OWN, YOUR_IMAGES, Run
-from vieval_plugin.report.folder_totals import totals_tables
-from vieval_plugin.report.headlines.costs import durations
-from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow, leaderboards
-from vieval_plugin.report.headlines.sentences import format_estimate, sentence_by_another_aspect, sentences
-from vieval_plugin.report.headlines.tables import headline_lines
+from vieval_plugin.meta_evaluation.tables import Table, printed_tables
+from vieval_plugin.meta_evaluation.win_rates import position_bias
+from vieval_plugin.records import OWN, Run
+from vieval_plugin.report.answer import Answer, answer, lines_of, placed, together
+from vieval_plugin.report.files import finding_texts
 from vieval_plugin.report.inputs import rated_runs, read_order
-from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables, rounded
-from vieval_plugin.report.own_samples import benchmarks_with_runs, win_rate_answers
+from vieval_plugin.report.own_samples import against, benchmarks_with_runs
 from vieval_plugin.report.page.page import PageSection, page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.same_scores import same_scores
-from vieval_plugin.report.several_judges import judges_together
-from vieval_plugin.report.verdict_tables import findings_tables, trained_on_tables
+from vieval_plugin.report.tables import (
+    cost_table,
+    leaderboard_lines,
+    leaderboard_table,
+    mark_notes,
+    pairs_table,
+    rank_text,
+    remarks_tables,
+    statuses_table,
+    totals_tables,
+    trained_on_tables,
+)
+from vieval_plugin.report.words import reason_words
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
 from vieval_plugin.text.tables import text_table
+from vieval_plugin.text.wording import decimals, enumeration
 
 PAGE = "report.html"
 _ELSEWHERE = "report.md has them"
@@ -41,10 +53,10 @@ _ELSEWHERE = "report.md has them"
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """Summary of a written report: its cells beside printed ones, None where none were given, and its headlines in lines."""
+    """Summary of a written report: its cells beside printed ones, None where none were given, and its lines."""
 
     comparison: PrintedComparison | None
-    headlines: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 def write_report(
@@ -56,7 +68,7 @@ def write_report(
     training_records: Sequence[Path] = (),
     ratings: HumanRatings | None = None,
 ) -> WrittenReport:
-    """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to a folder.
+    """Write `report.html`, `report.md`, all numbers, a CSV for each table and `cells.json` to a folder.
 
     Cells are compared with printed ones if asked. What an earlier report wrote there and this one does not is removed.
 
@@ -70,185 +82,169 @@ def write_report(
         ratings: people's, in the place of those that benchmarks have.
 
     Returns:
-        The comparison and headlines to print in a terminal.
+        The comparison and the lines to print in a terminal.
 
     Raises:
         VievalError: for results whose benchmark is not known, and ratings of none of them, before anything is written.
     """
     runs, notes = rated_runs(results, ratings)
-    win_rates = win_rate_answers(runs, options)
-    seconds = durations(runs)
-    runs_of_benchmarks = benchmarks_with_runs(runs)
-    score_notes = [
-        f"{YOUR_IMAGES if benchmark.name == OWN else benchmark.name}: {sentence}"
-        for benchmark, benchmark_runs in runs_of_benchmarks
-        for sentence in same_scores(benchmark_runs)
-    ]
-    notes = [*score_notes, *notes]
-    reference_order = read_order(order) if order else ()
-    sections = []
-    for benchmark, benchmark_runs in runs_of_benchmarks:
-        tables = _section(benchmark, benchmark_runs, options, reference_order, training_records)
-        if benchmark.name == OWN:
-            tables = replace(tables, tables=(*totals_tables(results.totals), *tables.tables))
-        boards = leaderboards(tables.headlines, benchmark.name, benchmark_runs, options, seconds, benchmark.synthetic)
-        sections.append(PageSection(benchmark, benchmark_runs, tables, boards))
-    judges, judge_notes = leaderboard_tables({section.benchmark.name: section.boards for section in sections}, options)
-    if order and not any(key.table == ORDER for section in sections for key in section.tables.cells):
+    seconds, reference_order = durations(runs), read_order(order) if order else ()
+    sections: list[PageSection] = []
+    for benchmark, benchmark_runs in benchmarks_with_runs(runs):
+        findings = _findings(benchmark, benchmark_runs, options, reference_order)
+        boards = headlines(findings, benchmark.name, benchmark_runs, options, against(benchmark))
+        tables = [cost_table(benchmark_runs, seconds), *trained_on_tables(benchmark_runs, training_records)]
+        tables += totals_tables(results.totals) if benchmark.name == OWN else []
+        generators = [board for board in boards if board.is_of_generators and board.comparison.all_pairs]
+        tables += [pairs_table(board, f"differences_{n}") for n, board in enumerate(generators, start=1)]
+        tables += findings.tables
+        tables += [*printed_tables(benchmark.printed), *remarks_tables(benchmark_runs), statuses_table(benchmark_runs)]
+        of_boards = tuple(_answer(board, benchmark_runs, options) for board in boards)
+        sections.append(PageSection(benchmark, benchmark_runs, findings, tuple(tables), tuple(boards), of_boards))
+        notes = [*(f"{sections[-1].title}: {sentence}" for sentence in same_scores(benchmark_runs)), *notes]
+    if order and not any(key.table == ORDER for section in sections for key in section.findings.cells):
         raise VievalError(
             f"{order}: no results have scores of two of its image models; it names {', '.join(reference_order[:5])}"
         )
-    cells = {key: value for section in sections for key, value in section.tables.cells.items()}
+    cells = {key: value for section in sections for key, value in section.findings.cells.items()}
     comparison = compare_with_printed(expected, cells) if expected else None
-    joint_answers = _joint_answers(sections)
-    answers = [*joint_answers, *win_rates, *_answers(sections)]
-    titles = [*win_rates, *_answers(sections, with_subject=False)]
-    parts = [
-        f"# {subject(sections)}\n",
-        *(f"{escaping.markdown(answer)}\n" for answer in answers),
-        f"{_protocol(options)}\n",
+    answers = _answers(sections)
+    over = _over_benchmarks(sections, options)
+    files: dict[str, str | bytes] = _csv_files(sections) | ({f"{over.name}.csv": csv_text(over)} if over else {})
+    files["report.md"] = _markdown(sections, answers, notes, over, comparison, options, ratings)
+    documents = [
+        {"benchmark": section.benchmark.name, "cells": _cell_documents(section.findings)} for section in sections
     ]
-    parts += [f"Note: {escaping.markdown(note)}\n" for note in notes]
-    parts += [markdown(annotator_table(ratings))] if ratings else []
-    files: dict[str, str] = {}
-    if judges:
-        parts += ["## Which judge is better\n", f"{NOTE}\n", *(markdown(rounded(table)) for table in judges)]
-        parts += [f"Note: {escaping.markdown(note)}\n" for note in judge_notes]
-        files |= {f"{table.name}.csv": csv_text(table) for table in judges}
+    files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
+    numbers = [(section.benchmark.name, number) for section in sections for number in section.findings.numbers]
+    all_boards = [board for section in sections for board in section.boards]
+    numbers += [(board.benchmark, number) for board in all_boards for number in board.references]
+    ranks = {(b.benchmark, id(n.estimate)): n for b in all_boards for n in b.numbers}
+    numbers = [(name, ranks.get((name, id(number.estimate)), number)) for name, number in numbers]
+    files |= finding_texts(numbers, all_boards, answers, options, notes)
+    files[PAGE] = page(answers, sections, options, _protocol(options).replace("`", ""), over, notes)
+    write_folder(folder, files)
+    lines = lines_of(answers)
+    lines += [line for section in sections for line in _terminal_lines(section)]
+    return WrittenReport(comparison, (*lines, *(f"note: {note}" for note in notes)))
+
+
+def _findings(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions, order: Sequence[str]) -> Findings:
+    """What a benchmark's family finds, and the ranking of its image models beside an order."""
+    parts = tuple(benchmark.parts)
+    findings = benchmark.report.findings(benchmark.name, parts, runs, options)
+    of_order = tuple(ranking_against(order, parts or tuple(runs[0].records), runs, options))
+    return findings + Findings(of_order, layouts=layouts("order"))
+
+
+def _answer(board: Leaderboard, runs: Sequence[Run], options: StatisticsOptions) -> Answer:
+    run = next((run for run in runs if run.name == board.judge), None)
+    return answer(board, position_bias(run, options) if run else None)
+
+
+def _answers(sections: Sequence[PageSection]) -> list[Answer]:
+    """The answer on each benchmark, or one a judge where generators are judged, and those by other aspects."""
+    answers: list[Answer] = []
     for section in sections:
-        name = section.benchmark.name
-        title = section.title if name == OWN else name
-        parts.append(f"## {title}\n\n{section.benchmark.note}\n")
-        parts += [f"Note: {line}\n" for line in section.mark_notes]
-        for table in (*section.headlines, *section.tables.tables):
-            parts.append(markdown(table))
-            files[f"{name}_{table.name}.csv"] = csv_text(table)
+        of_judges = [pair for pair in zip(section.boards, section.answers, strict=True) if not pair[0].is_of_generators]
+        of_generators = [pair for pair in zip(section.boards, section.answers, strict=True) if pair[0].is_of_generators]
+        if not of_judges and (joint := together([board for board, _ in of_generators])):
+            answers.append(Answer(joint, ""))
+        compared: set[str] = set()
+        for board, of_board in of_judges:
+            lacking = [number.system for number in board.numbers if number.system not in compared]
+            if not compared:
+                answers.append(of_board)
+            elif lacking:
+                have = "has" if len(lacking) == 1 else "have"
+                names = enumeration(lacking) if len(lacking) < 4 else f"{len(lacking)} others"
+                title = f"By {board.aspect}, as {names} {have} no {of_judges[0][0].aspect}: {of_board.title}"
+                answers.append(replace(of_board, title=title))
+            compared.update(lacking)
+        for board, of_board in of_generators if not of_judges else ():
+            answers.append(placed(of_board, str(board.judge)) if len(of_generators) > 1 else of_board)
+    return answers
+
+
+def _over_benchmarks(sections: Sequence[PageSection], options: StatisticsOptions) -> Table | None:
+    """Judges by the mean over benchmarks, where there are several that rank them."""
+    defaults = {
+        section.benchmark.name: [
+            board.comparison.compared
+            for board in section.boards
+            if not board.is_of_generators and board.aspect == section.boards[0].aspect and board.comparison.all_pairs
+        ]
+        for section in sections
+    }
+    tested = {name: statistics for name, statistics in defaults.items() if statistics}
+    if len(tested) < 2:
+        return None
+    statistic = over_benchmarks(tested)
+    comparison = compare_systems(statistic, statistic.part, options, intervals=False)
+    rows = tuple(
+        (
+            *(
+                rank_text(standing.ranks),
+                standing.system.label,
+                decimals(standing.value, ".3f"),
+                str(standing.system.n),
+            ),
+            reason_words(standing.system.undefined or standing.system.unranked),
+        )
+        for standing in comparison.standings
+    )
+    header = ("rank", "judge", "value", "n", "why not ranked")
+    return Table("over_benchmarks", f"Judges: {comparison.compared.statistic}; {comparison.family}", header, rows)
+
+
+def _csv_files(sections: Sequence[PageSection]) -> dict[str, str | bytes]:
+    return {
+        f"{section.benchmark.name}_{table.name}.csv": csv_text(table)
+        for section in sections
+        for table in (*section.leaderboard_tables, *section.tables)
+    }
+
+
+def _markdown(
+    sections: Sequence[PageSection],
+    answers: Sequence[Answer],
+    notes: Sequence[str],
+    over: Table | None,
+    comparison: PrintedComparison | None,
+    options: StatisticsOptions,
+    ratings: HumanRatings | None,
+) -> str:
+    parts = [f"# {subject(sections)}\n"]
+    parts += [f"{escaping.markdown(line)}\n" for line in lines_of(answers)]
+    parts += [f"{_protocol(options)}\n", *(f"Note: {escaping.markdown(note)}\n" for note in notes)]
+    parts += [markdown(annotator_table(ratings))] if ratings else []
+    parts += [markdown(over)] if over else []
+    for section in sections:
+        parts.append(f"## {section.title if section.benchmark.name == OWN else section.benchmark.name}\n")
+        parts.append(f"{section.benchmark.note}\n")
+        parts += [f"Note: {line}\n" for line in mark_notes(section.boards)]
+        parts += map(markdown, (*section.leaderboard_tables, *section.tables))
     if comparison:
         # a line of its own begins with our words, so that none can end the fence
         parts += ["## Compared with printed cells\n", "```", *map(escaping.console, comparison.lines()), "```", ""]
-    documents = [
-        {"benchmark": section.benchmark.name, "cells": _cell_documents(section.tables), **section.tables.document}
-        for section in sections
-    ]
-    files["report.md"] = "\n".join(parts)
-    over_benchmarks = rounded(judges[0]) if len(judges) > 1 else None
-    # of one answer the page says above it whose scores it is of
-    files[PAGE] = page(
-        answers if len(answers) > 1 else titles,
-        sections,
-        options,
-        _protocol(options).replace("`", ""),
-        over_benchmarks,
-        notes,
-    )
-    files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
-    write_folder(folder, files)
-    lines = (line for section in sections for line in _first_lines(section))
-    return WrittenReport(
-        comparison, (*joint_answers, *win_rates, *lines, *(f"note: {note}" for note in (*score_notes, *results.notes)))
-    )
+    return "\n".join(parts)
 
 
-def _answers(sections: Sequence[PageSection], with_subject: bool = True) -> list[str]:
-    """The first sentence on each benchmark, or one a judge where generators are judged, and those by other aspects."""
-    return [
-        sentence
-        for section in sections
-        for sentence in (
-            *(sentences(board, with_subject)[0] for board in _boards(section)),
-            *_by_other_aspects(section),
-        )
-    ]
-
-
-def _by_other_aspects(section: PageSection) -> list[str]:
-    """A sentence by each further aspect that judges rate who lack that of the first board."""
-    boards = [board for board in section.boards if not board.headline.judge]
-    aspect = boards[0].headline.aspect if boards else ""
-    compared = {label for board in boards if board.headline.aspect == aspect for label in board.headline.estimates}
-    lines = []
-    for board in boards:
-        if lacking_judges := [row.label for row in board.rows if row.label not in compared]:
-            lines.append(sentence_by_another_aspect(board, lacking_judges, aspect))
-            compared.update(lacking_judges)
-    return lines
-
-
-def _joint_answers(sections: Sequence[PageSection]) -> list[str]:
-    """The answer of all judges of generators together, where they judged the same images and one alone is not the answer."""
-    if len(sections) != 1:
-        return []
-    names = {run.label: run.name for run in sections[0].runs}
-    boards = [board for board in _boards(sections[0]) if board.headline.judge in names]
-    return list(filter(None, [judges_together([(names[b.headline.judge], b.comparison) for b in boards])]))
-
-
-def _boards(section: PageSection) -> Sequence[Leaderboard]:
-    """Boards that answer for a benchmark: one a judge where generators are judged, else the default."""
-    generators_alone = all(board.headline.judge for board in section.boards)
-    return section.boards if generators_alone else section.boards[:1]
-
-
-def _first_lines(section: PageSection) -> list[str]:
-    """Lines for a terminal: a benchmark's first headline as a table and in words, and the others in a line each."""
+def _terminal_lines(section: PageSection) -> list[str]:
+    """Lines for a terminal: the leaderboards that answer for a benchmark as tables."""
     if not section.boards:
-        return [line for table in section.tables.tables[:1] for line in _titled(table)]
-    if len(section.boards) > 1 and section.boards[0].headline.judge:
-        return _lines_of_judges(section)
-    board, [table, *_] = section.boards[0], section.headlines
-    other_lines = [f"{_name(b.headline)}: {', '.join(map(_in_line, b.rows))}" for b in section.boards[1:]]
-    title = f"{section.benchmark.name}: {section.in_page_words(board.headline.title)}"
-    board_lines = headline_lines(board, table, _ELSEWHERE)
-    answers = (*sentences(board), *_by_other_aspects(section))
-    return [*answers, "", title, "", *board_lines, *other_lines, *section.mark_notes, ""]
+        return [line for table in section.tables[:1] for line in _titled(table)]
+    lines: list[str] = []
+    first = section.boards[0]
+    for board in section.boards if first.is_of_generators else [b for b in section.boards if not b.is_of_generators]:
+        table = leaderboard_table(board)
+        lines += ["", section.in_page_words(table.title), ""]
+        lines += leaderboard_lines(board, table, _ELSEWHERE)
+    return [*lines, *mark_notes(section.boards), ""]
 
 
 def _titled(table: Table) -> list[str]:
     return ["", table.title, "", *text_table([table.header, *table.rows], _ELSEWHERE), ""]
-
-
-def _in_line(row: LeaderboardRow) -> str:
-    marks = f" ({'; '.join(row.marks)})" if row.marks else ""
-    return f"{row.label} {format_estimate(row.estimate)}{marks}"
-
-
-def _lines_of_judges(section: PageSection) -> list[str]:
-    """Lines for a terminal where generators are judged: a block a judge, with the answer and a table."""
-    lines: list[str] = []
-    for board, table in zip(section.boards, section.headlines, strict=True):
-        lines += [*sentences(board), "", *headline_lines(board, table, _ELSEWHERE), ""]
-    return lines
-
-
-def _name(headline: Headline) -> str:
-    """The aspect, and whose scores they are where rows are generators."""
-    return f"{headline.aspect} by {headline.judge}" if headline.judge else headline.aspect
-
-
-def _section(
-    benchmark: Benchmark,
-    runs: Sequence[Run],
-    options: StatisticsOptions,
-    order: Sequence[str],
-    training_records: Sequence[Path],
-) -> Tables:
-    """Tables of one benchmark: samples that judges were trained on, its own, the ranking against an order, findings."""
-    parts = tuple(benchmark.parts)
-    benchmark_tables = benchmark.report.tables(benchmark.name, parts, runs, options)
-    table, cells, reasons = ranking_against(order, parts, runs, options)
-    ranked = (table,) if table.rows else ()
-    return replace(
-        benchmark_tables,
-        tables=(
-            *trained_on_tables(runs, training_records),
-            *benchmark_tables.tables,
-            *printed_tables(benchmark.printed),
-            *ranked,
-            *findings_tables(runs),
-        ),
-        cells={**benchmark_tables.cells, **cells},
-        reasons={**benchmark_tables.reasons, **reasons},
-    )
 
 
 def _protocol(options: StatisticsOptions) -> str:
@@ -259,11 +255,12 @@ def _protocol(options: StatisticsOptions) -> str:
     )
 
 
-def _cell_documents(section: Tables) -> list[dict[str, object]]:
+def _cell_documents(findings: Findings) -> list[dict[str, object]]:
     """Every number once more for programs; an undefined one is null, with the reason where it is known."""
+    reasons = findings.reasons
     return [
-        {**asdict(key), "value": None, "undefined": section.reasons.get(key, "")}
+        {**asdict(key), "value": None, "undefined": reasons.get(key, "")}
         if math.isnan(value)
         else {**asdict(key), "value": value}
-        for key, value in sorted(section.cells.items())
+        for key, value in sorted(findings.cells.items())
     ]

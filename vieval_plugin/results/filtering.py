@@ -19,6 +19,7 @@ from vieval_plugin.readers.arrow_tables import batches_of, parquet_file, reading
 from vieval_plugin.readers.places import Place, place_at
 from vieval_plugin.readers.webdataset import copy_samples
 from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, verdict_tables
+from vieval_plugin.run.calibration import Calibration
 from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.schema import arrow
 from vieval_plugin.text.suggestions import abbreviated, did_you_mean
@@ -53,7 +54,9 @@ class FilteredRows:
     note: str = ""
 
 
-def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: bool = False) -> FilteredRows:
+def filter_shards(
+    path: Path, where: str, out: Path, prefix: str = "", partial: bool = False, calibration: Calibration | None = None
+) -> FilteredRows:
     """Write the rows of a data set whose verdicts pass, and nothing at all where that ends early.
 
     A parquet file becomes one with the same columns, then the scores, `status` and `verdict_uid`. A tar becomes a tar,
@@ -66,6 +69,7 @@ def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: 
         out: the folder, which is not there yet or empty.
         prefix: before the names of the columns that are added, and before `vieval.json`.
         partial: filter also what a run has judged that is not complete.
+        calibration: of the judge; its score is one more column.
 
     Raises:
         VievalError: the condition is none, an input is not as it was judged, `out` cannot be written, or no row passes.
@@ -73,7 +77,7 @@ def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: 
     opened = open_shards(path, partial)
     if exists(out) and (not out.is_dir() or any(out.iterdir())):
         raise VievalError(f"{out}: already there, and nothing is added to it; choose another --out")
-    _passing(opened, opened.plan.schema.arrow().empty_table(), where)
+    _passing(opened, opened.plan.schema.arrow().empty_table(), where, calibration)
     unfinished = unfinished_file(out)
     verdicts = passed = files = 0
     try:
@@ -81,7 +85,7 @@ def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: 
             tables = [table for _, table in verdict_tables(opened, _columns(opened, where), [file])]
             if not tables:
                 continue
-            passing = _passing(opened, arrow().concat_tables(tables), where)
+            passing = _passing(opened, arrow().concat_tables(tables), where, calibration)
             verdicts, passed = verdicts + sum(table.num_rows for table in tables), passed + passing.num_rows
             if passing.num_rows:
                 _write(
@@ -103,13 +107,13 @@ def filter_shards(path: Path, where: str, out: Path, prefix: str = "", partial: 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
     """The columns of verdicts that are read: what is written, and what a condition names."""
     identifiers = {name.lower() for name in re.findall(r"\w+", where)}
-    always = {*_KEY, "uid", "status", *(["scores"] if opened.plan.schema.scores else [])}
+    always = {*_KEY, "uid", "status", "kind", *(["scores"] if opened.plan.schema.scores else [])}
     if not opened.plan.schema.scores:
         identifiers.discard("scores")
     return [name for name in opened.plan.schema.arrow().names if name in always or name in identifiers]
 
 
-def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
+def _passing(opened: VerdictFolder, table: Any, where: str, calibration: Calibration | None) -> Any:
     """The verdicts that pass, in order: their rows and prompts, and the columns that are written."""
     try:
         import duckdb
@@ -119,6 +123,10 @@ def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
     columns = table["scores"].combine_chunks().flatten() if scores else []  # no file holds a struct without fields
     for name, column in zip(scores, columns, strict=True):
         table = table.append_column(name, column)
+    if calibration:
+        calibration.require(opened.plan.provenance)
+        scores = (*(name for name in scores if name != calibration.name), calibration.name)
+        table = _with_calibrated(table, calibration)
     with duckdb.connect(config=dict(_LIMITS)) as connection:
         try:
             passing = connection.from_arrow(table).filter(where).to_arrow_table()
@@ -129,6 +137,17 @@ def _passing(opened: VerdictFolder, table: Any, where: str) -> Any:
             raise KeyboardInterrupt from None
     added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by([(name, "ascending") for name in _KEY])
     return added.rename_columns([*_KEY, *scores, "status", UID])
+
+
+def _with_calibrated(table: Any, calibration: Calibration) -> Any:
+    """Verdicts with the calibrated score, in the place of one that they have; VievalError for a task type without labels."""
+    scores, kinds = table[calibration.aspect].to_numpy(), table["kind"].to_numpy()
+    calibration.require_kinds(kinds.tolist())
+    calibrated = np.full(len(scores), np.nan)
+    for kind, knots in calibration.knots.items():
+        calibrated[kinds == kind] = np.interp(scores[kinds == kind], *knots)
+    kept = table.select([name for name in table.column_names if name != calibration.name])
+    return kept.append_column(calibration.name, arrow().array(calibrated, from_pandas=True))
 
 
 def _problem(error: str, columns: Sequence[str]) -> str:

@@ -154,7 +154,7 @@ def replayed(
     """A recorded verdict as the answer of a run, under the `name` that tables call the judge by (its own, if empty)."""
     verdict, recorded = recording.verdict(judged, repeat)
     if recorded is None:
-        spec = judge_registry.judge(judge)
+        spec = options.judges.narrowed(judge_registry.judge(judge))
         settings = tuple(spec.setting_labels(options.judges.options_of(spec), setting))
         recorded = Provenance(
             judge, settings, spec.aspects, pack="as recorded" if spec.pack else "", options=options.resolved(spec)
@@ -162,11 +162,11 @@ def replayed(
     return verdict, replace(recorded, backbone=name or judge, config_hash=options.hash, recorded=True)
 
 
-def load(source: Path, judge: str, name: str = "") -> Recording:
+def load(source: Path, judge: str, name: str = "", setting: str = "") -> Recording:
     """Read recorded verdicts of a judge from a folder of either format, or from one samples file.
 
     Of a judge that it does not hold, a recording is empty. Where authors' logs hold several models as that judge, `name`
-    is the one that is meant.
+    is the one that is meant, and where they hold several settings of it, `setting`.
 
     Raises VievalError naming the file when nothing fits or a file is malformed.
     """
@@ -189,7 +189,7 @@ def load(source: Path, judge: str, name: str = "") -> Recording:
             f"{source}: neither authors' logs (folders such as {', '.join(list(benchmark_registry.folders())[:3])}) nor "
             "samples_*.jsonl of a run with --log_samples"
         )
-    return Recording(source, judge, _read_logs(folders, judge, name))
+    return Recording(source, judge, _read_logs(folders, judge, name, setting))
 
 
 def _holds(source: Path, folder: str) -> bool:
@@ -197,14 +197,14 @@ def _holds(source: Path, folder: str) -> bool:
     return (source / folder).is_dir() or any(source.glob(f"*_{folder}.json"))
 
 
-def _read_logs(folders: Mapping[Path, tuple[Benchmark, str]], judge: str, name: str) -> Verdicts:
+def _read_logs(folders: Mapping[Path, tuple[Benchmark, str]], judge: str, name: str, setting: str) -> Verdicts:
     """Verdicts of authors' logs; VievalError where none of their judges is called so in any part."""
     read = logs.reader(judge)
     verdicts: Verdicts = {}
     unnamed: list[VievalError] = []
     for folder, (benchmark, part) in folders.items():
         try:
-            verdicts_of_part = read(folder, partial(SampleId, benchmark.name, part), name) if read else {}
+            verdicts_of_part = read(folder, partial(SampleId, benchmark.name, part), name, setting) if read else {}
         except logs.NotNamedError as error:
             unnamed.append(error)
             continue

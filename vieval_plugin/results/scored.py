@@ -88,7 +88,8 @@ def write_scored(out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, 
     read = read_scored(log, runs, out.parent, scored)
     with beside_runs(out, runs_document(inputs, runs, {run: log.usage(run) for run in runs})):
         if is_flat(out):
-            write_flat(out, (record for _, record in read), [aspect for run in runs.values() for aspect in run.aspects])
+            scores = [score for run in runs.values() for score in (*run.aspects, *run.calibration[:1])]
+            write_flat(out, (record for _, record in read), scores)
         else:
             write_whole(out, (line for line, _ in read))
     return scored

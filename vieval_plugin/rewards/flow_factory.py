@@ -16,7 +16,7 @@ from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
 from vieval_plugin.rewards.reward import RewardValue, imputed
 from vieval_plugin.rewards.samples import Conditions
 
-_OF_JUDGE = ("model", "base_url", "setting", "scorer", "options")
+_OF_JUDGE = ("model", "base_url", "setting", "scorer", "options", "on_failure")
 _OF_BACKBONE = ("num_concurrent", "timeout", "patience", "temperature")
 
 

@@ -15,7 +15,14 @@ from vieval_plugin.api.judge import Judge
 from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.rewards.reward import Reward, RewardValue, failure_message, read_terms, reward_values
+from vieval_plugin.rewards.reward import (
+    Reward,
+    RewardValue,
+    failure_message,
+    read_terms,
+    require_a_score_each,
+    reward_values,
+)
 from vieval_plugin.rewards.samples import PLAIN, Conditions, require_equally_many, sample_of
 from vieval_plugin.run.prepare import PreparedJudge
 
@@ -92,12 +99,14 @@ def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int =
         definition: `JUDGE`, `JUDGE:ASPECT`, or a sum such as `0.7*viescore:SC+0.3*sharpness`.
         conditions: what images beside an output mean.
         attempts: how often a question is asked until its answer can be read.
-        judge: further arguments of `Judge`, such as model and base_url; `options` may also be the path of a file.
+        judge: further arguments of `Judge`, such as model and base_url; `options` may also be the path of a file, and
+            `on_failure` is `neutral` where the trainer gets the mean of a group for a member that failed.
 
     Raises:
-        VievalError: there is no such judge, aspect or argument.
+        VievalError: there is no such judge, aspect or argument, or it may fail on a sample that is complete.
     """
     judges: dict[str, Judge] = {}
+    is_neutral = judge.pop("on_failure", "") == "neutral"
     if isinstance(file := judge.get("options"), str):
         judge["options"] = config.read(file)
 
@@ -106,7 +115,9 @@ def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int =
             judges[name] = Judge(name, attempts=attempts, **judge)
         return judges[name].prepared
 
-    read_terms(definition, opened)
+    terms = read_terms(definition, opened)
+    if not is_neutral:
+        require_a_score_each(terms)
     return OpenReward(definition, judges, conditions, judge.get("image_format", "png"))
 
 

@@ -70,6 +70,15 @@ def toys_among(rewards: Iterable[Reward]) -> list[str]:
     return sorted({spec.title for spec in specs if spec.training_benchmarks})
 
 
+def require_a_score_each(terms: Iterable[Term]) -> None:
+    """VievalError for a judge that has no score for some complete samples: the first of them would stop a trainer."""
+    for spec in (term.judge.spec for term in terms if term.judge.spec.some_samples):
+        raise VievalError(
+            f"{spec.name} has a score only for {spec.some_samples}, and any other would stop the trainer: pass "
+            "--on-failure neutral (vieval serve), which gives a failed member of a group the mean of the others"
+        )
+
+
 @dataclass(frozen=True)
 class RewardValue:
     """The reward of one sample, or of one term of it."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.backends.http.openai import OpenAIBackend, Sampling
 from vieval_plugin.backends.http.server import Usage, server_options
 from vieval_plugin.config import Backbone
@@ -20,8 +22,15 @@ JUDGE = "judge"
 class Backbones:
     """Answers questions by the backbone that each names; use as `async with`."""
 
-    def __init__(self, by_name: Mapping[str, Backbone], store: Store | None, usage: Usage, seed: int = 0) -> None:
-        self._by_name, self._store, self._usage, self._seed = by_name, store, usage, seed
+    def __init__(
+        self,
+        by_name: Mapping[str, Backbone],
+        store: Store | None,
+        usage: Usage,
+        seed: int = 0,
+        batch: BatchOptions | None = None,
+    ) -> None:
+        self._by_name, self._store, self._usage, self._seed, self._batch = by_name, store, usage, seed, batch
         self._stack = AsyncExitStack()
         self._opened: dict[str, OpenAIBackend] = {}
         self._opening = asyncio.Lock()
@@ -40,6 +49,12 @@ class Backbones:
         """The key of a question and the reply that is stored, as `OpenAIBackend.look_up`; nothing is asked."""
         return await (await self._open(ask)).look_up(ask)
 
+    async def settle(self) -> None:
+        """Have all questions answered that wait for a batch."""
+        for backend in self._opened.values():
+            if backend.batches:
+                await backend.batches.settle()
+
     async def _open(self, ask: Question) -> OpenAIBackend:
         name = ask.backbone if ask.backbone in self._by_name else JUDGE
         if name not in self._by_name:
@@ -50,7 +65,10 @@ class Backbones:
         if name not in self._opened:
             async with self._opening:
                 if name not in self._opened:
-                    self._opened[name] = await self._stack.enter_async_context(self._backend(name))
+                    backend = await self._stack.enter_async_context(self._backend(name))
+                    if backend.batches and self._batch and self._batch.sends:
+                        await backend.batches.settle()  # what an earlier run left
+                    self._opened[name] = backend
         return self._opened[name]
 
     def _backend(self, name: str) -> OpenAIBackend:
@@ -63,4 +81,6 @@ class Backbones:
             store=self._store,
             max_pixels=backbone.max_pixels,
             seed=self._seed,
+            price=backbone.price_of,
+            batch=replace(self._batch, folder=self._batch.folder / name) if self._batch else None,
         )

@@ -136,7 +136,7 @@ def provenance_of(prepared: PreparedJudge, options: Config, backbone: Backbone |
     if prepared.spec.scored:
         return prepared.by(scorer_name(options, prepared.spec.name))
     used = (backbone or options.backbones.get(JUDGE)) if prepared.asks_a_model else None
-    return prepared.by(used.model if used else prepared.spec.name)
+    return prepared.by(used.model if used else None)
 
 
 def scorer_name(options: Config, judge: str) -> str:

@@ -51,6 +51,8 @@ class Spent:
     seconds: float
     #: Answers that were in the store.
     cached: int = 0
+    #: Tokens in that the server had in its cache.
+    cached_tokens: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ async def pilot(
             tokens_in, tokens_out = (count or math.nan for count in counts)
             # the store also has what a judge of this process measured, which is no call
             questions = usage.calls + usage.cached if prepared.asks_a_model else 0
-            return Spent(questions, tokens_in, tokens_out, usage.seconds, usage.cached)
+            return Spent(questions, tokens_in, tokens_out, usage.seconds, usage.cached, usage.cached_tokens)
 
         opening = await cost_of(first)
         started = time.monotonic()
@@ -169,10 +171,11 @@ def _with_store(options: Config) -> Iterator[Config]:
         yield options.model_copy(update={"store": store})
 
 
-def plan(trial: Pilot, backbone: Backbone | None) -> list[str]:
+def plan(trial: Pilot, backbone: Backbone | None, by_batches: bool = False) -> list[str]:
     """The pilot's estimate of a run over all samples, in lines, each number with its 95% interval.
 
-    `backbone` is the model behind a server that is asked; None where a model of this process is, or none.
+    `backbone` is the model behind a server that is asked; None where a model of this process is, or none. `by_batches`:
+    questions are to be asked by batches.
     """
     n = sum(trial.statuses.values())
     statuses = ", ".join(f"{status} {count}" for status, count in trial.statuses.most_common())
@@ -194,7 +197,7 @@ def plan(trial: Pilot, backbone: Backbone | None) -> list[str]:
         lines.append("calls: 0, tokens: 0, price: 0")
     lines.append(f"seconds: {_seconds(trial, backbone)}")
     if backbone:
-        lines.append(f"price: {_price(trial, backbone)}")
+        lines.append(f"price: {_price(trial, backbone)}{', and half by batches' * by_batches}")
     if trial.cached:
         lines.append(
             f"{trial.cached} answers of the pilot were in the store; the figures are of a run that asks everything"
@@ -240,9 +243,7 @@ def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
 def _price(trial: Pilot, backbone: Backbone) -> str:
     if backbone.price_input is None or backbone.price_output is None:
         return "not known; give --price-input and --price-output (price_input and price_output of a backbone), per million tokens"
-    sample_prices = [
-        (c.input_tokens * backbone.price_input + c.output_tokens * backbone.price_output) / 1e6 for c in trial.costs
-    ]
+    sample_prices = [backbone.price_of(c.input_tokens, c.cached_tokens, c.output_tokens) for c in trial.costs]
     priced = _total_of_finite(sample_prices, trial.samples)
     if not priced.defined:
         return "not known, as the tokens are not"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
+from vieval_plugin.backends.image_tools.text_reader import identity
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
@@ -15,6 +16,7 @@ from vieval_plugin.judges.spec import JudgeSpec, lacks_output_alone, missing_inp
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.records import OWN, Provenance, unjudged
+from vieval_plugin.run.calibration import Calibration, read_calibration
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,22 @@ class PreparedJudge:
     setting: str = ""
     #: Calls of a model that a sample takes, in words.
     calls: str = "0"
+    #: Questions of a sample, at most, of which each depends on the answers to those before it.
+    rounds: int = 1
     #: Image tools may look at what models are shown.
     uses_tools: bool = False
+    #: Calibration that adds a score.
+    calibration: Calibration | None = None
 
-    def by(self, backbone: str) -> Provenance:
-        return replace(self.provenance, backbone=backbone)
+    def by(self, backbone: str | None) -> Provenance:
+        """The provenance of verdicts with a backbone, None for none; VievalError where the calibration is of another
+        judge.
+        """
+        reader = identity() if self.spec.reads_text else self.spec.name
+        provenance = replace(self.provenance, backbone=reader if backbone is None else backbone)
+        if self.calibration:
+            self.calibration.require(provenance)
+        return provenance
 
     @property
     def asks_a_model(self) -> bool:
@@ -54,7 +67,9 @@ class PreparedJudge:
             # a benchmark's row without an output is one that it names no image of, and no generator's failure
             is_failure = judged.id.benchmark == OWN and lacks_output_alone(self.spec, judged)
             return unjudged(Status.NO_IMAGE if is_failure else Status.NOT_APPLICABLE, reason)
-        return (yield from self.judge(judged))  # type: ignore[arg-type]  # `missing_inputs_reason` has seen that it is what is judged
+        verdict = yield from self.judge(judged)  # type: ignore[arg-type]  # `missing_inputs_reason` has seen that it is what is judged
+        scores = self.calibration.added(verdict.scores, judged.kind) if self.calibration else verdict.scores
+        return replace(verdict, scores=scores)
 
 
 def prepare(name: str, setting: str | None, options: Config, backbone: Backbone | None = None) -> PreparedJudge:
@@ -62,7 +77,7 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
 
     `backbone` is the model that a command names; it is only written down here. VievalError says what is missing.
     """
-    spec = judge_registry.judge(name, options.judge_files)
+    spec = options.judges.narrowed(judge_registry.judge(name, options.judge_files))
     name, setting = spec.name, setting or spec.plain
     if setting and setting not in spec.settings:
         settings = f"known: {', '.join(spec.settings)}" if spec.settings else "it has no settings"
@@ -78,7 +93,9 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
                 f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)"
             )
     pack_fields = (pack.name, pack.hash) if pack else ("", "")
-    resolved = options.resolved(spec, backbone)
+    if backbone:
+        options = options.model_copy(update={"backbones": {**options.backbones, "judge": backbone}})
+    calibration = read_calibration(options.calibration) if options.calibration else None
     provenance = Provenance(
         name,
         tuple(spec.setting_labels(judge_options, setting)),
@@ -86,7 +103,8 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
         "",
         *pack_fields,
         options.hash,
-        options=resolved,
+        options=options.resolved(spec),
+        calibration=(calibration.name, calibration.hash) if calibration else (),
     )
     calls = "0" if spec.scored else spec.calls(judge_options, setting)
     return PreparedJudge(
@@ -95,7 +113,9 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
         provenance,
         setting,
         calls,
+        spec.rounds(judge_options, setting),
         spec.uses_tools(judge_options, setting),
+        calibration,
     )
 
 

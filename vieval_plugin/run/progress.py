@@ -11,6 +11,7 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.errors import docs_url
 from vieval_plugin.judges.protocol import FAILED_CALLS, Status
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.wording import plural
 
 _LEAST_UNREAD_REPLIES = 20
 """So many replies that could not be read are enough to say that most of them are the same words."""
@@ -35,6 +36,8 @@ class Progress:
     wordings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     #: Reasons why a judge was not asked at all.
     not_asked: Counter[str] = field(default_factory=Counter)
+    #: Questions that were left out, by reason.
+    left_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def failed_calls(self) -> int:
@@ -52,6 +55,7 @@ class Progress:
         for outcome in outcomes:
             self.statuses[outcome.verdict.status] += 1
             self.findings.update(outcome.verdict.findings)
+            self.left_out.update(step.reason for step in outcome.verdict.trace if step.status is Status.NOT_ASKED)
             if outcome.verdict.status is Status.NOT_APPLICABLE:
                 self.not_asked[outcome.verdict.reason] += 1
             texts = [
@@ -67,13 +71,14 @@ class Progress:
         """The last lines of a run: what it cost, and what failed."""
         u = self.usage
         repeated = f", not asked as another question was the same: {u.repeated}" if u.repeated else ""
+        cached = f" ({u.cached_tokens / u.input_tokens:.0%} cached)" if u.cached_tokens else ""
         cost = (
             f"calls: {u.calls}, answered from the store: {u.cached}{repeated}, "
-            f"tokens in: {u.input_tokens}, out: {u.output_tokens}"
+            f"tokens in: {u.input_tokens}{cached}, out: {u.output_tokens}{f', price: {u.price:.4g}' if u.price else ''}"
         )
         verdicts, *noted = self.verdict_lines()
         is_free = not (u.calls or u.cached or u.repeated or u.retries or u.failures)  # as a metric of pixels is
-        lines = [verdicts, *([] if is_free else [cost]), *noted]
+        lines = [verdicts, *([] if is_free else [cost, *self._savings()]), *noted]
         if failed := list(self.failures()):
             anchor = failed[0] if len(failed) == 1 else "statuses"
             lines.append(f"about {' and '.join(failed)}: {docs_url(f'reference/results.md#{anchor}')}")
@@ -87,6 +92,17 @@ class Progress:
         if u.failures:
             lines.append(f"FAILED CALLS: {_listing(u.failures)}")
         return lines
+
+    def _savings(self) -> list[str]:
+        """Lines on questions that were left out, for each reason, and on batches."""
+        u, left_out = self.usage, self.left_out
+        mean_price = u.price / u.calls if u.calls else 0.0
+        total = u.calls + u.cached + u.repeated + left_out.total()
+        return [
+            f"{reason}: {plural(number, 'question')}, {number / total:.0%} of all"
+            + (f", about {number * mean_price:.4g} at the mean price of a call" if mean_price else "")
+            for reason, number in left_out.items()
+        ] + ([f"by batches: {u.saved_by_batches:.4g} less than by calls"] if u.saved_by_batches else [])
 
     def verdict_lines(self) -> list[str]:
         """Lines on statuses and findings of verdicts, and on whether most unread replies are the same words."""

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.image_tools.text_reader import TextReader
 from vieval_plugin.backends.image_tools.tools import Threads, run
 from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.network_metrics import Scorers
@@ -29,6 +30,7 @@ from vieval_plugin.judges.protocol import (
     Text,
     UseTool,
 )
+from vieval_plugin.judges.tools import ocr
 
 ASKS_A_MODEL = "this judge asks a model, and this run only measures images: run it with another --model"
 
@@ -42,8 +44,8 @@ AnswerOne: TypeAlias = Callable[[int, Question], Awaitable[Reply]]
 class Router:
     """Hands each ask to whoever answers its kind; use as `with`.
 
-    Measurements go to this machine's processors, or to the `scorers` that they name, in batches, and tools to threads
-    beside them; both ways of running share that.
+    Measurements go to this machine's processors, or to the `scorers` that they name, in batches, as does a tool whose
+    results are stored, and other tools to threads beside them; both ways of running share that.
     """
 
     def __init__(
@@ -53,7 +55,8 @@ class Router:
         bar: bool = False,
         scorers: Scorers | None = None,
     ) -> None:
-        self._batcher = Batcher(usage, store, bar, scorers.find if scorers else None)
+        self._stored_tools = {ocr.NAME: TextReader(run)}
+        self._batcher = Batcher(usage, store, bar, scorers.find if scorers else None, self._stored_tools)
         self._threads = Threads()
 
     def __enter__(self) -> Router:
@@ -67,10 +70,10 @@ class Router:
         """Replies to the asks of a batch step, in order; `answer` is asked once, with all questions of models."""
         replies: dict[int, Reply] = {}
         questions: list[tuple[int, tuple[int, Question]]] = []
-        measures: list[tuple[int, Measure]] = []
+        measures: list[tuple[int, Measure | UseTool]] = []
         running: dict[int, Future[Reply]] = {}
         for index, (number, ask) in enumerate(asks):
-            if isinstance(ask, Measure):
+            if isinstance(ask, Measure) or (isinstance(ask, UseTool) and ask.tool in self._stored_tools):
                 measures.append((index, ask))
             elif isinstance(ask, UseTool):
                 running[index] = self._threads.start(ask)
@@ -91,7 +94,7 @@ class Router:
 
     async def answer_one(self, number: int, ask: Ask, answer: AnswerOne) -> Reply:
         """The reply to one ask; `answer` is asked where it is a question of a model."""
-        if isinstance(ask, Measure):
+        if isinstance(ask, Measure) or (isinstance(ask, UseTool) and ask.tool in self._stored_tools):
             return await self._batcher.measure_soon(ask)
         if isinstance(ask, UseTool):
             return await asyncio.wrap_future(self._threads.start(ask))

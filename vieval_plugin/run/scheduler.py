@@ -160,6 +160,21 @@ async def run_concurrently(
     await gather_or_cancel(work() for _ in range(live))
 
 
+async def ends(program: Program, answer: Callable[[int, Ask], Awaitable[Reply]], deferred: type[Exception]) -> bool:
+    """Advance a program as far as there are answers; whether it ended, and none of them was `deferred`."""
+    running = _Live(program)
+    replies: list[Reply] | None = None
+    while running.advance(replies) is None:
+        replies = []
+        for reply in await asyncio.gather(*(answer(0, ask) for ask in running.asks), return_exceptions=True):
+            if isinstance(reply, BaseException) and not isinstance(reply, deferred):
+                raise reply
+            replies += [] if isinstance(reply, BaseException) else [reply]
+        if len(replies) < len(running.asks):
+            return False
+    return True
+
+
 async def one_by_one(iterable: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
     """The items of an iterable, whether they are waited for or not."""
     if isinstance(iterable, AsyncIterable):

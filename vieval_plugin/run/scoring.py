@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.config import Backbone, Config
+from vieval_plugin.judges.contests import Judged
 from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import Provenance
@@ -14,7 +16,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import judging_bar
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.run.session import Session
+from vieval_plugin.run.session import Session, ask_in_batches
 from vieval_plugin.run.verdict_lines import run_hash, verdict_line
 from vieval_plugin.run.verdict_log import VerdictLog
 
@@ -29,6 +31,7 @@ async def score_into(
     backbone: Backbone | None,
     progress: Progress,
     bar: bool,
+    batch: BatchOptions | None = None,
 ) -> None:
     """Judge the samples of which the log has no verdict yet; each verdict is written as it comes.
 
@@ -42,6 +45,7 @@ async def score_into(
         backbone: the model that answers, where a command names it and not the options.
         progress: counts calls, tokens and failures of this attempt.
         bar: whether to show a progress bar.
+        batch: that questions are asked by batches first.
 
     Raises:
         VievalError: the run cannot go on; what was judged is in the log.
@@ -64,9 +68,16 @@ async def score_into(
             else:
                 yield number, row
 
+    def unjudged() -> Iterator[Judged]:
+        for number, row in enumerate(source):
+            if not (log.holds(run, number) or row.verdict or absence(row.sample)):
+                yield row.sample
+
+    if batch:
+        await ask_in_batches(unjudged, prepared, options, backbone, batch)
     with judging_bar(progress, source.total, bar) as update:
         try:
-            async with Session(options, backbone, progress, prepared.asks_a_model) as session:
+            async with Session(options, backbone, progress, prepared.asks_a_model, batch) as session:
                 await session.judge_stream(open_rows(), prepared, write)
         finally:
             log.note_usage(run, progress.usage)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.concurrency import gather_or_cancel
+from vieval_plugin.backends.http.batches import BatchOptions, Deferred
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Path, Program, Reply, Status, Verdict
+from vieval_plugin.judges.protocol import Ask, Path, Program, Reply, Status, Verdict
 from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.run.answerers import opened_store
@@ -23,7 +26,9 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
 from vieval_plugin.run.runner import judge_with, run_jobs
-from vieval_plugin.run.scheduler import Outcome, one_by_one
+from vieval_plugin.run.scheduler import Outcome, ends, one_by_one
+from vieval_plugin.text.escaping import say
+from vieval_plugin.text.wording import plural
 
 
 @dataclass
@@ -82,13 +87,19 @@ class Session:
     """Runs of one set of options, one after another or several at once in one event loop; use as `async with`.
 
     `backbone` is the one that answers, where a caller names it and not the options; `progress` counts over all runs.
-    `asks_a_model`: that some judge of theirs does, and none of them measures alone.
+    `asks_a_model`: that some judge of theirs does, and none of them measures alone. `batch`: that models are asked by
+    batches.
     """
 
     def __init__(
-        self, options: Config, backbone: Backbone | None, progress: Progress, asks_a_model: bool = True
+        self,
+        options: Config,
+        backbone: Backbone | None,
+        progress: Progress,
+        asks_a_model: bool = True,
+        batch: BatchOptions | None = None,
     ) -> None:
-        self._options, self._progress, self._asks_a_model = options, progress, asks_a_model
+        self._options, self._progress, self._asks_a_model, self._batch = options, progress, asks_a_model, batch
         self._by_name = dict(options.backbones) if backbone is None else {**options.backbones, JUDGE: backbone}
         self._stack = AsyncExitStack()
         self._store: Store | None = None
@@ -97,7 +108,8 @@ class Session:
         async with AsyncExitStack() as stack:
             self._store = stack.enter_context(opened_store(self._options, self._asks_a_model))
             usage, seed = self._progress.usage, self._options.statistics.seed
-            self._backbones = await stack.enter_async_context(Backbones(self._by_name, self._store, usage, seed))
+            backbones = Backbones(self._by_name, self._store, usage, seed, self._batch)
+            self._backbones = await stack.enter_async_context(backbones)
             scorers = Scorers(self._options.scorers)
             self._router = stack.enter_context(Router(usage, self._store, scorers=scorers))
             self._stack = stack.pop_all()
@@ -117,6 +129,25 @@ class Session:
             if prepared.asks_a_model and not absence(sample):
                 await count_of(prepared.program(sample), self._backbones.look_up, totals)
 
+    async def ask_in_waves(self, judged: Callable[[], Iterable[Judged]], prepared: PreparedJudge) -> None:
+        """Have all questions about samples answered by batches: a wave of them, and of what follows from the answers.
+
+        `judged` reads the samples, with images that are there, from the beginning for each wave.
+        """
+
+        async def route(number: int, ask: Ask) -> Reply:
+            return await self._router.answer_one(number, ask, lambda _, question: self._backbones.answer(question))
+
+        for wave in count(1):
+            samples, waiting = iter(judged()), 0
+            while chunk := list(islice(samples, MEASURED_AT_ONCE)):
+                has_ended = await gather_or_cancel(ends(prepared.program(sample), route, Deferred) for sample in chunk)
+                waiting += has_ended.count(False)
+            if not waiting:
+                return
+            say(f"vieval: wave {wave}: {plural(waiting, 'sample')} wait for answers", file=sys.stderr)
+            await self._backbones.settle()
+
     async def judge(
         self,
         samples: Sequence[Judged],
@@ -131,6 +162,8 @@ class Session:
         `decided` has the verdicts that are known before, by number; `attempts` is as for `outcome`. A sample with an
         image file that is not there is not asked about.
         """
+        if prepared.calibration:
+            prepared.calibration.require_kinds(sample.kind for sample in samples)
         early = {number: Outcome(verdict) for number, verdict in (decided or {}).items()}
         for number, sample in enumerate(samples):
             if number not in early and (verdict := absence(sample)):
@@ -215,3 +248,33 @@ class Session:
         """The number of samples under way at once."""
         asks_server = JUDGE in self._by_name and not prepared.spec.scored
         return self._by_name[JUDGE].num_concurrent if asks_server else MEASURED_AT_ONCE
+
+
+async def ask_in_batches(
+    judged: Callable[[], Iterable[Judged]],
+    prepared: PreparedJudge,
+    options: Config,
+    backbone: Backbone | None,
+    batch: BatchOptions,
+) -> None:
+    """Have all questions about samples answered by batches, after a line on how many follow from one another.
+
+    Args:
+        judged: reads the samples, with images that are there, from the beginning for each wave of batches.
+        prepared: the judge.
+        options: those in force.
+        backbone: the model that answers, where a command names it and not the options.
+        batch: the folder that answers are kept in, for a session with it that judges these samples.
+
+    Raises:
+        VievalError: batches are nothing for this judge or service, or the user is to have files answered; what was
+            sent is kept.
+    """
+    reminders, name = options.judges.reminders, prepared.spec.name
+    if prepared.uses_tools:
+        raise VievalError(f"{name} looks at images with tools between its questions, each of which would be a batch")
+    dependent = f"{plural(prepared.rounds, 'question')} in a row, {plural(reminders, 're-ask')} of each"
+    waves = plural(prepared.rounds * (1 + reminders), "wave")
+    say(f"vieval: {name} by batches: at most {waves} of them ({dependent})", file=sys.stderr)
+    async with Session(options, backbone, Progress(), batch=replace(batch, sends=True)) as session:
+        await session.ask_in_waves(judged, prepared)

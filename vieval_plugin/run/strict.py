@@ -15,6 +15,7 @@ from vieval_plugin.readers.image_names import SUFFIXES
 from vieval_plugin.readers.sample_rows import address_among
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.run.addresses import Hosts, allowed_hosts, is_allowed
+from vieval_plugin.run.prepare import PreparedJudge
 
 FIRST = 20
 """Rows at the beginning of a run that may not all be misread."""
@@ -51,6 +52,12 @@ def require_any_of_first(
             f"{name}: none of the first {FIRST} rows can be judged, and nothing was asked; {first[0].place}: "
             f"{problems[0]}; correct the table, or say which columns to read with --columns"
         )
+
+
+def require_calibrated(rows: Iterable[SampleRow], judges: Sequence[PreparedJudge]) -> None:
+    """VievalError where one of the first 20 rows is of a task type that a judge's calibration does not have."""
+    for calibration in filter(None, (judge.calibration for judge in judges)):
+        calibration.require_kinds(row.sample.kind for row in islice(rows, FIRST))
 
 
 def _misreading(row: SampleRow, specs: Sequence[JudgeSpec], allowed: Hosts) -> str:

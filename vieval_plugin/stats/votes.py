@@ -54,6 +54,14 @@ class AboveConstant(NamedTuple):
     difference: Estimate
 
 
+class TwoJudges(NamedTuple):
+    """The share of contests that two judges answer alike, and how often the first is right in these and in the others."""
+
+    alike: Estimate
+    right_where_alike: Estimate
+    right_elsewhere: Estimate
+
+
 def points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
     """Points of a judge: 1 in each contest in which it is right.
 
@@ -144,6 +152,30 @@ def share(
     value = mean(points)
     reasons = (reason or "no contest counts",) if math.isnan(value) else ()
     return Estimate(value, low, high, shares, int(counts.sum()), reasons)
+
+
+def two_judges(
+    first: ArrayLike, second: ArrayLike, right: ArrayLike, groups: Sequence[Hashable], seed: Seed = 0
+) -> TwoJudges:
+    """Agreement of two judges, as a sign of how far to trust the first.
+
+    Args:
+        first, second: the answers of each, shape (contests,): codes, or of judges that score the sign of the difference of
+            two images on one prompt; NaN where there is no answer, which is like no other.
+        right: points of the first, shape (contests,): 1, 0, or NaN where people said nothing.
+        groups: what each contest is drawn together with, shape (contests,).
+        seed: of the bootstrap.
+
+    Returns:
+        Shares in [0, 1] with their intervals; undefined where no contest counts.
+
+    >>> halves = two_judges([1, 1, -1, 0], [1, -1, -1, 0], [1, 0, 1, float("nan")], ["a", "b", "c", "d"])
+    >>> [share.value for share in halves]
+    [0.75, 1.0, 0.0]
+    """
+    alike, points = np.asarray(first, dtype=float) == np.asarray(second, dtype=float), np.asarray(right, dtype=float)
+    columns = alike, np.where(alike, points, np.nan), np.where(alike, np.nan, points)
+    return TwoJudges(*(share(column, groups, seed=seed) for column in columns))
 
 
 @lru_cache(maxsize=4)

@@ -49,7 +49,7 @@ def replayed(contests, logs, label="GPT-4v"):
 @pytest.fixture(scope="module")
 def tables(real, shared_data):
     run = replayed(BENCHMARK.load(real, "tie"), shared_data / LOG)
-    made = BENCHMARK.report.tables(arena.NAME, ("tie",), [run], StatisticsOptions(draws=50))
+    made = BENCHMARK.report.findings(arena.NAME, ("tie",), [run], StatisticsOptions(draws=50))
     return {one.name: one.rows for one in made.tables} | {"cells": made.cells}
 
 

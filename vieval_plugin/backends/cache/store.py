@@ -26,7 +26,7 @@ from vieval_plugin.backends.cache import store_file
 from vieval_plugin.backends.cache.store_file import Spool, checksum, is_locked, left_behind, locked
 from vieval_plugin.backends.reply_checks import Answer, fault
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Measurement, Probabilities, Text
+from vieval_plugin.judges.protocol import Box, Chat, Image, Likelihood, Measurement, Probabilities, Text, ToolResult
 from vieval_plugin.text.untrusted import real
 
 LEASE = 15.0
@@ -44,7 +44,9 @@ _UPSERT = (
 # twice, because who waits for its turn to write has looked at the clock before
 _VOID = "until NOT BETWEEN :now AND :now + 2 * :lease"
 
-_KINDS: Mapping[str, Callable[..., Answer]] = {kind.__name__: kind for kind in (Text, Probabilities, Measurement)}
+_KINDS: Mapping[str, Callable[..., Answer]] = {
+    kind.__name__: kind for kind in (Text, Probabilities, Measurement, ToolResult)
+}
 
 
 def key_of(parts: Mapping[str, Any]) -> str:
@@ -74,6 +76,8 @@ def from_stored(text: str) -> Answer:
     try:
         document = json.loads(text)
         kind = _KINDS[document.pop("kind")]
+        if boxes := document.get("boxes"):
+            document["boxes"] = [Box(**box) for box in boxes]
         reply = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in document.items()})
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"no reply: {error}") from None

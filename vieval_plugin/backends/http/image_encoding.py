@@ -17,6 +17,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import PIL.Image
@@ -152,8 +153,8 @@ class File:
 
     #: Its name.
     name: str
-    #: Its bytes.
-    content: bytes
+    #: Its bytes, or the file on disk that has them.
+    content: bytes | Path
     #: Its media type.
     kind: str = "image/png"
 
@@ -172,7 +173,8 @@ def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
     for name, field in body.items():
         for value in field if isinstance(field, list) else [field]:
             if isinstance(value, File):
-                form.add_field(name, value.content, filename=value.name, content_type=value.kind)
+                content = value.content.open("rb") if isinstance(value.content, Path) else value.content
+                form.add_field(name, content, filename=value.name, content_type=value.kind)
             else:
                 form.add_field(name, str(value))
     return form, {}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from vieval_plugin.backends.cache.leases import Leases
 from vieval_plugin.backends.cache.store import Store, key_of, question
+from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
 from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
 from vieval_plugin.backends.http.responses import (
     Refused,
+    cached_tokens_of,
     finish_reason,
     first_token,
     parsed_json,
@@ -20,7 +23,7 @@ from vieval_plugin.backends.http.responses import (
     tokens_of,
     unusable,
 )
-from vieval_plugin.backends.http.server import CHAT, Server, ServerOptions, Usage
+from vieval_plugin.backends.http.server import CHAT, Check, Server, ServerOptions, Usage
 from vieval_plugin.backends.reply_checks import Answer, checked, final, probabilities
 from vieval_plugin.backends.token_probabilities import TokenIds, narrowed_bounds, prefix_probabilities
 from vieval_plugin.errors import VievalError
@@ -37,7 +40,10 @@ _PROBE = {
 }
 # vLLM's own (others take no notice, or refuse it): six turns of the same 2 to 64 tokens
 _REPETITION = {"min_pattern_size": 2, "max_pattern_size": 64, "min_count": 6}
+_LOGPROBS = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
 _SCHEMA_REFUSED = ("HTTP 400", "HTTP 422")
+
+Send: TypeAlias = Callable[[str, dict[str, Any], Check], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -69,11 +75,18 @@ class OpenAIBackend:
         store: Store | None = None,
         max_pixels: int | None = None,
         seed: int = 0,
+        price: Callable[[float, float, float], float] = lambda *tokens: 0.0,
+        batch: BatchOptions | None = None,
     ) -> None:
-        self.model, self.sampling, self.usage = model, sampling, usage
+        self.model, self.sampling, self.usage, self._price = model, sampling, usage, price
         self._server = Server(server, usage, seed)
         self._store = store
-        self._leases = Leases(store, server.longest_question) if store else None
+        self._batch, self.batches = batch, Batches(self._server, batch, model) if batch else None
+        # what is asked by batches is stored once all is answered, and counted then
+        is_stored = store and not (batch and batch.sends)
+        self._leases = Leases(store, server.longest_question) if store and is_stored else None
+        self._send = self.batches.post if self.batches else self._server.post
+        self._listing: asyncio.Task[None] | None = None
         self._images = ImageEncoder(max_pixels)
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._own_keys: set[int] = set()  # hashes of this run's questions, whose answers in the store are its own
@@ -95,6 +108,8 @@ class OpenAIBackend:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
         await self._ids.close()
+        if self.batches:
+            self.batches.close()
         await self._server.__aexit__()
         if self._leases:
             await self._leases.close()
@@ -229,10 +244,10 @@ class OpenAIBackend:
         if ask.definition == "sequence_mean":
             reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
             return Failure(Status.API_ERROR, reason)
-        body = self._body(ask.messages, self.sampling.limit(ask), images) | {
-            "logprobs": True,
-            "top_logprobs": _TOP_LOGPROBS,
-        }
+        body = self._body(ask.messages, self.sampling.limit(ask), images) | _LOGPROBS
+        if self._batch and self._batch.sends:
+            self._listing = self._listing or asyncio.ensure_future(self._require_logprobs(self._batch.has_service))
+            await asyncio.shield(self._listing)
         answer = self._count_tokens(await self._post(body))
         try:
             likeliest = first_token(answer)
@@ -241,29 +256,42 @@ class OpenAIBackend:
         if not likeliest:
             return Failure(Status.API_ERROR, "the server sent no log-probabilities")
         if ask.definition == "beginning":
-            return await prefix_probabilities(answer, likeliest, ask.continuations, self._ids, body, self._server.post)
+            return await prefix_probabilities(answer, likeliest, ask.continuations, self._ids, body, self._send)
         bounds = probabilities(likeliest, ask.continuations)
         if isinstance(bounds, Failure):
             return bounds
-        return await narrowed_bounds(bounds, ask.continuations, self._ids, body, self._server.post)
+        return await narrowed_bounds(bounds, ask.continuations, self._ids, body, self._send)
+
+    async def _require_logprobs(self, has_service: bool) -> None:
+        """VievalError where batches would be answered without log-probabilities: a call says so before they are paid."""
+        body = self._body([Message("user", ("Say hello.",))], 1, {}) | _LOGPROBS
+        with suppress(Refused, ValueError):
+            if has_service and first_token(await self._post(body, self._server.post)):
+                return
+        raise VievalError(f"{self.model} gives no log-probabilities, which this judge asks for; leave its batches out")
 
     def _count_tokens(self, answer: dict[str, Any]) -> dict[str, Any]:
-        input_tokens, output_tokens = tokens_of(answer)
-        self.usage.input_tokens += input_tokens or 0
-        self.usage.output_tokens += output_tokens or 0
+        input_tokens, output_tokens = (count or 0 for count in tokens_of(answer))
+        cached_tokens = cached_tokens_of(answer)
+        self.usage.input_tokens += input_tokens
+        self.usage.output_tokens += output_tokens
+        self.usage.cached_tokens += cached_tokens
+        price = self._price(input_tokens, cached_tokens, output_tokens)
+        self.usage.price += price * (PRICE if self.batches else 1.0)
+        self.usage.saved_by_batches += price * (1.0 - PRICE) if self.batches else 0.0
         return answer
 
-    async def _post(self, body: dict[str, Any]) -> dict[str, Any]:
+    async def _post(self, body: dict[str, Any], send: Send | None = None) -> dict[str, Any]:
         """Post a chat; models that want the token limit by its newer name get it from then on."""
         limit = {self._limit: body["max_tokens"]}
         other_fields = {k: v for k, v in body.items() if k != "max_tokens"}
         try:
-            return await self._server.post(CHAT, other_fields | limit, unusable)
+            return await (send or self._send)(CHAT, other_fields | limit, unusable)
         except Refused as refused:
             if refused.code != 400 or "max_completion_tokens" not in refused.reason or "max_tokens" not in limit:
                 raise
             self._limit = "max_completion_tokens"
-            return await self._post(body)
+            return await self._post(body, send)
 
     def _body(self, messages: Sequence[Message], tokens: int, images: Mapping[Image, Encoded]) -> dict[str, Any]:
         return {
@@ -290,9 +318,11 @@ class OpenAIBackend:
         name = f"schemas {self.model} {' '.join(map(redacted, self._server.options.urls))}"
         if self._store and (remembered := self._store.remembered(name)):
             return remembered == "enforced"
+        if self._batch and not self._batch.has_service:  # vLLM's own enforces them
+            return True
         body = self._body([Message("user", ("Say hello.",))], 64, {}) | {"response_format": response_format(_PROBE)}
         try:
-            answer = await self._post(body)
+            answer = await self._post(body, self._server.post)
         except Refused as refused:
             if refused.kind not in _SCHEMA_REFUSED:  # a fault says nothing about schemas: find out again next time
                 return False

@@ -171,6 +171,14 @@ def tokens_of(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return input_tokens, output_tokens
 
 
+def cached_tokens_of(answer: Mapping[str, Any]) -> int:
+    """Tokens in that the server had in its cache, 0 where it does not tell; never more than all tokens in."""
+    usage = answer.get("usage")
+    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    count = details.get("cached_tokens") if isinstance(details, dict) else None
+    return min(max(count, 0), tokens_of(answer)[0] or 0) if type(count) is int else 0
+
+
 def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
     """Log-probabilities of the likeliest first tokens by their text, none if there are none; of two alike the sum.
 

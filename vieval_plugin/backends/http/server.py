@@ -108,6 +108,12 @@ class Usage:
     input_tokens: int = 0
     #: Tokens of answers.
     output_tokens: int = 0
+    #: Tokens of questions that the server had read before, and may charge less for.
+    cached_tokens: int = 0
+    #: Price of all calls by the user's prices, as far as there are such.
+    price: float = 0.0
+    #: What was not paid as they were answered by batches.
+    saved_by_batches: float = 0.0
     #: Further tries by what went wrong.
     retries: Counter[str] = field(default_factory=Counter)
     #: Failures by kind.
@@ -185,6 +191,10 @@ class Server:
                 await self._give_up_or_go_on(request, address, problem, started, silent if late else None, body)
             self.usage.retries[problem.kind] += 1
             await asyncio.sleep(self._wait(request, problem, rests, self.options.patience - silent))
+
+    async def post_once(self, path: str, body: dict[str, Any], check: Check) -> dict[str, Any]:
+        """As `post`, tried once: of what must not be done twice. `Again` where nobody knows whether it was done."""
+        return await self._try(Attempts(0), self._addresses[0], path, body, check)
 
     async def _give_up_or_go_on(
         self,

@@ -6,24 +6,21 @@ The pixels that tools get are decoded once for all of them, and the images that 
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import cache
 from typing import Any, TypeAlias
 
-import numpy as np
 import PIL.Image
 
 from vieval_plugin import images
 from vieval_plugin.backends.concurrency import DaemonPool
-from vieval_plugin.backends.image_tools import grounding
+from vieval_plugin.backends.image_tools import grounding, text_reader
 from vieval_plugin.backends.image_tools.image_memory import Decode, Decoded, Spill
 from vieval_plugin.backends.weights import line_of
-from vieval_plugin.errors import VievalError, install_advice
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import tools
-from vieval_plugin.judges.protocol import Box, Failure, Image, Reply, Status, ToolResult, UseTool
+from vieval_plugin.judges.protocol import Failure, Image, Reply, Status, ToolResult, UseTool
 from vieval_plugin.judges.tools._pixels import Pixels, as_png, resized
 from vieval_plugin.judges.tools.highlight import highlight
 
@@ -33,7 +30,6 @@ MEMORY = 512 << 20
 """Bytes of images that tools may hold in memory."""
 _JPEG_QUALITY = 95
 _LONGEST_JPEG_SIDE = 65_500  # libjpeg's own
-_ocr_lock = threading.Lock()
 
 
 class Threads:
@@ -126,28 +122,6 @@ def as_jpeg(pixels: Pixels) -> Image:
     return Image(file.getvalue())
 
 
-def _read_text(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
-    """The lines of text in `image` in reading order with the boxes around them, read by RapidOCR."""
-    with _ocr_lock:
-        output = _ocr_engine()(np.ascontiguousarray(pixels(arguments["image"])[:, :, ::-1]))  # it wants blue first
-    if output.txts is None or output.boxes is None:
-        return ToolResult((), "")
-    boxes = []
-    for corners in output.boxes:
-        start, end = np.floor(corners.min(axis=0)).astype(int), np.ceil(corners.max(axis=0)).astype(int)
-        boxes.append(Box(*start.tolist(), *end.tolist()))
-    return ToolResult(tuple(boxes), "\n".join(output.txts))
-
-
-@cache
-def _ocr_engine() -> Any:
-    try:
-        from rapidocr import RapidOCR
-    except ImportError:
-        raise tools.ToolMissing(f"the tool ocr needs rapidocr and onnxruntime; {install_advice('tools')}") from None
-    return RapidOCR(params={"Global.log_level": "error"})
-
-
 _Run: TypeAlias = Callable[[Mapping[str, Any], Decode], ToolResult]
-_RUNS: Mapping[str, _Run] = {"grounding": grounding.run, "highlight": _highlight, "ocr": _read_text}
+_RUNS: Mapping[str, _Run] = {"grounding": grounding.run, "highlight": _highlight, "ocr": text_reader.run}
 """Runs of tools that need a model or a cache: they are given images as they are, and who decodes them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, wait
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -24,7 +24,7 @@ from vieval_plugin.backends.metrics.pixel_metrics import measure
 from vieval_plugin.backends.reply_checks import checked, final
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest
-from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
+from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status, ToolResult, UseTool
 from vieval_plugin.text.versions import versions_of
 
 T = TypeVar("T")
@@ -49,12 +49,14 @@ class PreparedMeasure:
 class Instrument(Protocol):
     """Something that measures."""
 
-    #: Its name.
-    by: str
     #: Most asks that it takes at once.
     batch: int
 
-    def look(self, ask: Measure) -> PreparedMeasure:
+    @property
+    def by(self) -> str:
+        """Its name."""
+
+    def look(self, ask: Any) -> PreparedMeasure:
         """Prepare a measurement, in any thread; VievalError for an image that cannot be read."""
 
     def compute(self, contents: Sequence[Any]) -> list[Reply]:
@@ -86,7 +88,7 @@ class PixelInstrument:
 class Batcher:
     """Answers asks by the instrument that each names; from the store where it has them.
 
-    `find` gives the scorer of an ask that names one.
+    `find` gives the scorer of an ask that names one; `tools` are the image tools whose results are stored, by name.
     """
 
     def __init__(
@@ -95,8 +97,9 @@ class Batcher:
         store: Store | None = None,
         bar: bool = False,
         find: Callable[[Measure, Usage], Instrument] | None = None,
+        tools: Mapping[str, Instrument] | None = None,
     ) -> None:
-        self._usage, self._store, self._bar, self._find = usage, store, bar, find
+        self._usage, self._store, self._bar, self._find, self._tools = usage, store, bar, find, tools or {}
         self._pool = DaemonPool(os.cpu_count() or 1, "measure")
         # networks have threads of their own below each that calls them
         self._worker = DaemonPool(1, "instrument")
@@ -104,7 +107,7 @@ class Batcher:
         self._instruments: dict[tuple[str, str], Instrument] = {}
         self._queue: _Queue | None = None
 
-    def measure(self, asks: Sequence[Measure]) -> list[Reply]:
+    def measure(self, asks: Sequence[Measure | UseTool]) -> list[Reply]:
         """The replies to asks, in order.
 
         Raises:
@@ -112,7 +115,7 @@ class Batcher:
         """
         return asyncio.run(self._all(asks)) if asks else []
 
-    async def measure_soon(self, ask: Measure) -> Reply:
+    async def measure_soon(self, ask: Measure | UseTool) -> Reply:
         """The reply to one ask, made together with others that wait at the same time."""
         self._queue = self._queue or _Queue(self._store_replies, self._worker)
         return await self._reply(self._queue, ask)
@@ -120,22 +123,24 @@ class Batcher:
     def close(self) -> None:
         """Begin nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        closing = [self._worker.submit(instrument.close) for instrument in self._instruments.values()]
+        closing = [
+            self._worker.submit(instrument.close) for instrument in (*self._instruments.values(), *self._tools.values())
+        ]
         wait(closing, timeout=_CLOSING)
         self._worker.shutdown(wait=False, cancel_futures=True)
 
-    async def _all(self, asks: Sequence[Measure]) -> list[Reply]:
+    async def _all(self, asks: Sequence[Measure | UseTool]) -> list[Reply]:
         queue = _Queue(self._store_replies, self._worker)  # of this event loop
         with tqdm(total=len(asks), desc="Measuring", unit="image", disable=not self._bar) as progress_bar:
 
-            async def reply_with_progress(ask: Measure) -> Reply:
+            async def reply_with_progress(ask: Measure | UseTool) -> Reply:
                 reply = await self._reply(queue, ask)
                 progress_bar.update()
                 return reply
 
             return await gather_or_cancel(reply_with_progress(ask) for ask in asks)
 
-    async def _reply(self, queue: _Queue, ask: Measure) -> Reply:
+    async def _reply(self, queue: _Queue, ask: Measure | UseTool) -> Reply:
         instrument = await self._instrument(ask)
         async with queue.room(instrument):
             try:
@@ -149,10 +154,14 @@ class Batcher:
                 reply = await queue.reply(instrument, prepared)
                 self._usage.measured += 1
         # which weights they were is in the key, and what they were called here need not be what they were called then
-        by = instrument.by if ask.backbone else ""
+        by = "" if instrument is self._pixel_instrument else instrument.by
+        if isinstance(reply, ToolResult):
+            return replace(reply, by=by)
         return replace(reply, by=by, notes=prepared.notes) if isinstance(reply, Measurement) else reply
 
-    async def _instrument(self, ask: Measure) -> Instrument:
+    async def _instrument(self, ask: Measure | UseTool) -> Instrument:
+        if isinstance(ask, UseTool):
+            return self._tools[ask.tool]
         if not ask.backbone:
             return self._pixel_instrument
         if self._find is None:

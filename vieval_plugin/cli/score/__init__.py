@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +17,23 @@ from vieval_plugin.cli import (
     EXAMPLE_BACKBONE,
     MODEL_ENV_VAR,
     add_backbone,
+    add_calibration,
     add_columns,
     add_command,
     add_judge,
     lines_by_reason,
 )
-from vieval_plugin.cli.score.backbone import OF_BACKBONE, backbone_of, named_backbone, options_in_force, require_model
+from vieval_plugin.cli.score.backbone import (
+    OF_BACKBONE,
+    backbone_of,
+    batch_of,
+    named_backbone,
+    options_in_force,
+    require_model,
+)
 
 if TYPE_CHECKING:
+    from vieval_plugin.backends.http.batches import BatchOptions
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.readers.samples import SampleSource
@@ -51,6 +61,8 @@ class _Request:
     backbone: Backbone | None
     #: Judges of several that cannot run, with the reason of each.
     unable: tuple[tuple[str, str], ...] = ()
+    #: Questions are asked by batches first.
+    batch: BatchOptions | None = None
 
 
 def add(commands: Commands) -> None:
@@ -110,9 +122,13 @@ def add(commands: Commands) -> None:
     add_judge(parser, f"{DEFAULT_JUDGE}, or the judge of the run's task").add_argument(
         "--label", default="", help="name the verdicts in reports (default: the name of the backbone)"
     )
+    add_calibration(parser)
     model = add_backbone(parser)
-    model.add_argument("--price-input", type=float, metavar="P", help="price of a million input tokens, for --plan")
-    model.add_argument("--price-output", type=float, metavar="P", help="price of a million output tokens, for --plan")
+    model.add_argument("--price-input", type=float, metavar="P", help="price of a million input tokens")
+    model.add_argument("--price-cached-input", type=float, metavar="P", help="price of a million in the server's cache")
+    model.add_argument("--price-output", type=float, metavar="P", help="price of a million output tokens")
+    model.add_argument("--batch", action="store_true", help="ask by batches, which cost half and take hours")
+    model.add_argument("--batch-files", type=Path, metavar="FOLDER", help="write batches there, for vllm run-batch")
     add_shards(parser)
     parser.set_defaults(run=_run)
 
@@ -155,12 +171,15 @@ def _run(options: argparse.Namespace) -> int:
         from vieval_plugin.run.addresses import with_fetched_images
 
         source = with_fetched_images(source, options.allow_urls, options.fresh)
+    from vieval_plugin.run.strict import require_calibrated
+
+    require_calibrated(source, request.judges)
     if options.strict:
         from vieval_plugin.run.strict import require_good
 
         for prepared in request.judges:
             require_good(source, prepared.spec)
-    request = replace(request, source=source)
+    request = replace(request, source=source, batch=batch_of(options, Path(f"{options.out}.batches")))
     return _plan(request) if options.plan else _score(options, request, images)
 
 
@@ -183,6 +202,8 @@ def _require_flags(options: argparse.Namespace) -> bool:
     if alone and not images:
         reason = "; --prompts has its own" if options.prompts else other_than_images(options.samples)
         raise VievalError(f"{alone} is for images that are named one by one{reason}")
+    if options.batch and not (options.out or options.plan):
+        raise VievalError("--batch keeps what it sent beside the verdicts; name their file with --out")
     if options.out is None and not (options.plan or images):
         raise VievalError("name the file that verdicts are to be written to with --out, or pass --plan")
     if options.json and not images:
@@ -270,7 +291,7 @@ def _plan(request: _Request) -> int:
         askable = to_ask(samples, judge)
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
         answering = (request.backbone or request.current.backbones.get(JUDGE)) if judge.asks_a_model else None
-        say(*plan(cost, answering))
+        say(*plan(cost, answering, by_batches=request.batch is not None))
         if unaskable := len(rows) - len(askable):
             say(f"{unaskable} of {len(rows)} samples would not be asked about")
     say(*(f"vieval: {line}" for line in lines_by_reason(request.unable)), file=sys.stderr)
@@ -300,6 +321,8 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
             for line, record in read_scored(log, complete, folder, scored := Scored()):
                 say(*([line.rstrip()] if options.json else in_words(record)))
         log.complete = log.total == sum(map(log.count, complete))
+        if options.batch and log.complete and request.batch:
+            shutil.rmtree(request.batch.folder, ignore_errors=True)
     _tell(options, scored, images)
     say(*(f"vieval: {line}" for line in lines_by_reason(unable)), file=sys.stderr)
     return 1 if unable or scored.bad_rows or not scored.any_scores or scored.progress.failed_calls else 0
@@ -319,9 +342,9 @@ def _judge_all(
         say(f"vieval: {log.total} verdicts of an earlier attempt are kept, and not asked for again", file=sys.stderr)
     for prepared, source in zip(request.judges, sources, strict=True):
         progress = Progress()
-        judging = score_into(
-            log, request.source, prepared, source, folder, request.current, request.backbone, progress, bar=batch
-        )
+        arguments = log, request.source, prepared, source, folder, request.current, request.backbone, progress
+        by_batches = request.batch if prepared.asks_a_model else None
+        judging = score_into(*arguments, bar=batch, batch=by_batches)
         try:
             asyncio.run(judging)
         except VievalError as error:

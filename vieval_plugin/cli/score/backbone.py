@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import BASE_URL_ENV_VAR, MODEL_ENV_VAR
 
 if TYPE_CHECKING:
+    from vieval_plugin.backends.http.batches import BatchOptions
     from vieval_plugin.config import Backbone, Config
 
-OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", "price_input", "price_output")
+_PRICES = ("price_input", "price_cached_input", "price_output")
+OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", *_PRICES)
 """The flags that are fields of a backbone."""
 
 
@@ -33,7 +36,20 @@ def options_in_force(options: argparse.Namespace) -> Config:
     current = config.read(str(options.config)) if options.config else config.current()
     if options.fresh:
         current = current.asking_anew()
+    if narrowing := {name: getattr(options, name) for name in ("aspects", "lazy") if getattr(options, name)}:
+        current = current.model_copy(update={"judges": current.judges.model_copy(update=narrowing)})
+    if calibration := getattr(options, "calibration", None):
+        current = current.model_copy(update={"calibration": calibration})
     return current.scored_by({"model": options.scorer}) if options.scorer else current
+
+
+def batch_of(options: argparse.Namespace, folder: Path) -> BatchOptions | None:
+    """The way in which flags have questions asked by batches, with what was sent in a folder; None for calls."""
+    from vieval_plugin.backends.http.batches import BatchOptions
+
+    if not (options.batch or options.batch_files):
+        return None
+    return BatchOptions(options.batch_files or folder, has_service=not options.batch_files)
 
 
 def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | None:
@@ -48,6 +64,8 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
     if JUDGE not in current.backbones:
         model = model or os.environ.get(MODEL_ENV_VAR)
         base_url = base_url or [address for address in (os.environ.get(BASE_URL_ENV_VAR),) if address]
+    if model and getattr(options, "batch_files", None):
+        base_url = base_url or ["http://batches.invalid/v1"]
     if bool(model) != bool(base_url):
         missing = f"--base-url (or {BASE_URL_ENV_VAR})" if model else f"--model (or {MODEL_ENV_VAR})"
         raise VievalError(

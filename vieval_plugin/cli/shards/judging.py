@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
+import shutil
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from vieval_plugin.cli.score.backbone import batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
+    from vieval_plugin.backends.http.batches import BatchOptions
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.run.shards.passes import PassQueue
     from vieval_plugin.run.shards.start import ShardRequest, StartedRun
@@ -148,6 +154,8 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     from vieval_plugin.run.shards.start import passes_left
     from vieval_plugin.text.escaping import say
 
+    if batch := batch_of(options, open_folder(started.run.folder).local_folder / "batches"):
+        started = _asked_in_batches(options, started, batch)
     queue, rows = passes_left(started, part_of(options.part, os.environ) if options.part else (0, 1))
     say(f"vieval: {rows:,} of {started.plan.rows:,} rows are to be judged", file=sys.stderr)
     code = judged(started.run, queue, rows, _launcher(options))
@@ -160,10 +168,29 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
         )
         say(f"vieval: some shards were not written; {next_step}", file=sys.stderr)
     elif progress.is_complete:
+        if options.batch and batch:
+            shutil.rmtree(batch.folder, ignore_errors=True)
         say(f"wrote {options.out}")
     if progress.unscored:
         say(f"vieval: {progress.unscored}; the reasons are above", file=sys.stderr)
     return 1 if progress.unscored else code
+
+
+def _asked_in_batches(options: argparse.Namespace, started: StartedRun, batch: BatchOptions) -> StartedRun:
+    """The run, once batches over all its shards have answered its questions."""
+    from functools import partial
+
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.run.prepare import prepare
+    from vieval_plugin.run.session import ask_in_batches
+    from vieval_plugin.run.shards.start import samples_left
+
+    if useless := [name for name in ("budget", "part", "ray") if getattr(options, name) is not None]:
+        raise VievalError(f"--{useless[0]} does not go with batches, which one process sends for all shards")
+    run = started.run
+    prepared = prepare(run.judge, run.setting, run.options, run.backbone)
+    asyncio.run(ask_in_batches(partial(samples_left, started), prepared, run.options, run.backbone, batch))
+    return replace(started, run=replace(run, batch=batch))
 
 
 def _launcher(options: argparse.Namespace) -> Launcher:

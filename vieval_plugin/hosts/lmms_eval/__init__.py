@@ -6,11 +6,17 @@ from typing import Any
 
 
 def register() -> list[Any]:
-    """Called by lmms-eval when it loads its models, before it indexes tasks: adds our tasks, returns our models."""
+    """Called by lmms-eval when it loads its models, before it indexes tasks: adds tasks and judges, returns our models."""
     from lmms_eval.api.model import lmms
     from lmms_eval.models.registry_v2 import ModelManifest
 
-    from vieval_plugin.hosts.lmms_eval import answerable, command_line, model_identity, task_index
+    from vieval_plugin.hosts.lmms_eval import (
+        answerable,
+        command_line,
+        llm_judge,  # noqa: F401  # which registers our judges, or is doing so: it may be whose import led here
+        model_identity,
+        task_index,
+    )
 
     command_line.install()
     model_identity.keep_arguments()

@@ -160,7 +160,7 @@ def results(
 
 
 def _result(job: Job, outcome: Outcome, backbone: str | None) -> GenerationResult:
-    provenance = job.judge.by(job.judge.spec.name if backbone is None else backbone)
+    provenance = job.judge.by(backbone)
     tokens = TokenCounts(outcome.input_tokens or None, outcome.output_tokens or None)
     return GenerationResult(response_json(job.judged.id, outcome.verdict, provenance, fingerprint(job.judged)), tokens)
 
@@ -219,7 +219,8 @@ def _pilot(
         counts = result.token_counts
         token_counts = (counts.input_tokens, counts.output_tokens) if counts else (None, None)
         tokens_in, tokens_out = (math.nan if count is None else float(count) for count in token_counts)
-        costs.append(Spent(len(verdict.trace) if asks else 0, tokens_in, tokens_out, 0.0))
+        questions = sum(step.status is not Status.NOT_ASKED for step in verdict.trace) if asks else 0
+        costs.append(Spent(questions, tokens_in, tokens_out, 0.0))
     require_answered(statuses, reasons)
     return Pilot(judge, seed, len(population), costs[0], tuple(costs[1:]), wall, statuses, next(iter(reasons), ""))
 

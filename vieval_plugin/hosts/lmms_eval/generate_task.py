@@ -202,7 +202,7 @@ class GenerateTask(JudgeTask):
             return {IMAGE_COUNT_METRIC: len(responses)}
         target = self.doc_to_target(doc)
         observations = _Images(observe([read_record(response, target)]) for response in responses)
-        aspect = main_aspect(self.judge.aspects)
+        aspect = main_aspect(config.current().judges.narrowed(self.judge).aspects)
         # what the host's --baseline tests; nan, which leaves its test without an answer, where an image has no score
         score = fmean([image.scores.get(aspect, math.nan) for image in observations] or [math.nan])
         return {"score": score, **dict.fromkeys(self._metric_names(), observations)}
@@ -214,7 +214,7 @@ class GenerateTask(JudgeTask):
         return {IMAGE_COUNT_METRIC: None} if self.judged_later else super().higher_is_better()
 
     def _rating(self) -> Rating:
-        judge = self.judge
+        judge = config.current().judges.narrowed(self.judge)
         grades = judge.grades(config.current().judges.options_of(judge))
         images = self.config.repeats * config.current().generate.images
         return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, images)

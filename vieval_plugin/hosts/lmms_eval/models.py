@@ -89,11 +89,11 @@ class VievalReplay(OwnModel):
                 "vieval_replay needs --model_args name=<what tables call the judge>,logs=<folder of recorded verdicts>"
             )
         self.name, self.logs = str(name), path_of(str(logs))
-        self.recordings: dict[str, replay.Recording] = {}
+        self.recordings: dict[tuple[str, str], replay.Recording] = {}
         answering(self, self._why_not)
 
     def _why_not(self, task: Task) -> Why | None:
-        recording = self._recording(task.judge)
+        recording = self._recording(task.judge, task.setting)
         missing = recording.lacks(task.benchmark, task.part)
         if not missing or self._has_candidates(recording, task):
             return None
@@ -126,16 +126,16 @@ class VievalReplay(OwnModel):
 
     def _tell_uncovered(self, requests: Sequence[JudgeRequest]) -> None:
         """Say before the start what the logs do not cover; VievalError where they cover nothing of a task."""
-        judged_by_judge: dict[str, list[Judged]] = {}
+        judged_by_judge: dict[tuple[str, str], list[Judged]] = {}
         for request in requests:
-            judged_by_judge.setdefault(request.judge, []).append(request.judged)
+            judged_by_judge.setdefault((request.judge, request.setting), []).append(request.judged)
         uncovered = [
-            phrase for judge, judged in judged_by_judge.items() for phrase in self._recording(judge).uncovered(judged)
+            phrase for judge, judged in judged_by_judge.items() for phrase in self._recording(*judge).uncovered(judged)
         ]
         if uncovered:
             self._say(f"not in {self.logs}, so missing: {', '.join(uncovered)}")
         unread_lines = list(
-            dict.fromkeys(line for judge in judged_by_judge for line in self._recording(judge).unread_lines)
+            dict.fromkeys(line for judge in judged_by_judge for line in self._recording(*judge).unread_lines)
         )
         if unread_lines:
             more = f" (and {len(unread_lines) - 1} more lines)" if len(unread_lines) > 1 else ""
@@ -143,7 +143,7 @@ class VievalReplay(OwnModel):
 
     def _answer(self, request: JudgeRequest, repeat: int, progress: Progress) -> str:
         verdict, provenance = replay.replayed(
-            self._recording(request.judge),
+            self._recording(request.judge, request.setting),
             request.judged,
             repeat,
             request.judge,
@@ -154,10 +154,10 @@ class VievalReplay(OwnModel):
         progress.count([Outcome(verdict)], request.judge)
         return response_json(request.judged.id, verdict, provenance)
 
-    def _recording(self, judge: str) -> replay.Recording:
-        if judge not in self.recordings:
-            self.recordings[judge] = replay.load(self.logs, judge, self.name)
-        return self.recordings[judge]
+    def _recording(self, judge: str, setting: str) -> replay.Recording:
+        if (judge, setting) not in self.recordings:
+            self.recordings[judge, setting] = replay.load(self.logs, judge, self.name, setting)
+        return self.recordings[judge, setting]
 
     def _say(self, *lines: str) -> None:
         if self.rank == 0:

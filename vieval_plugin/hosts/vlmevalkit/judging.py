@@ -145,7 +145,7 @@ class _Judge:
         _require_answerable(self._prepared, self._our_model)
         self._identity = self._our_model.identity if self._our_model else identity_of(self.model, name, supported_VLM)
         backbone = self._our_model.backbone if self._our_model else name
-        self._provenance = self._prepared.by(task.judge if backbone is None else backbone)
+        self._provenance = self._prepared.by(backbone)
         by = self._provenance
         parts = [by.judge, by.settings, by.backbone, by.pack_hash, by.config_hash, self._identity]
         self.by = short_hash(json.dumps(parts, sort_keys=True, default=str))

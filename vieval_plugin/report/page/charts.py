@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from vieval_plugin.meta_evaluation.headline import Headline
+from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.records import Record, Run
-from vieval_plugin.report.headlines.leaderboards import Leaderboard
-from vieval_plugin.report.headlines.words import short_number
+from vieval_plugin.report.words import short_number
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.escaping import html
 
@@ -84,12 +83,12 @@ def _row(label: str, estimate: Estimate, x: Callable[[float], str], background: 
         if estimate.has_interval
         else ""
     )
-    number, _, ends = short_number(estimate).partition(" ")
+    value_text, _, ends = short_number(estimate).partition(" ")
     interval = f' <span class="interval">{ends}</span>' if ends else ""
     row_class = " beside" if kind == "reference" else ""
     dot = "" if row_class else f'<circle class="{kind}" cx="{x(estimate.value)}" cy="50%" r="8"/>'
     plot = Markup(f'<svg height="{_HEIGHT}">{background}{bar}{dot}</svg>')
-    value = Markup(f'<span class="value"><b>{number}</b>{interval}</span>')
+    value = Markup(f'<span class="value"><b>{value_text}</b>{interval}</span>')
     name = Markup('<span class="name">{}</span>').format(_short(label, 60))
     return Markup('<div class="row{}">{}{}{}</div>\n').format(row_class, name, plot, value)
 
@@ -180,12 +179,12 @@ def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
     """The judges of a board, the best first, at most `MOST_JUDGES`; none where people gave no ratings.
 
     Args:
-        board: of a headline on an aspect that people rated.
+        board: on an aspect that people rated.
         runs: one a judge.
     """
-    headline, by_label = board.headline, {run.label: run for run in runs}
-    judges = [row.label for row in board.rows if row.label in by_label][:MOST_JUDGES]
-    points_by_judge = {label: _points(by_label[label], headline.aspect) for label in judges}
+    by_label = {run.label: run for run in runs}
+    judges = [number.system for number in board.numbers if number.system in by_label][:MOST_JUDGES]
+    points_by_judge = {label: _points(by_label[label], board.aspect) for label in judges}
     rated = [point.rating for points in points_by_judge.values() for of_kind in points.values() for point in of_kind]
     if not rated:
         return []
@@ -197,7 +196,7 @@ def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
             ScatterChart(
                 kind,
                 len(of_kind),
-                _number(headline, label, kind),
+                _number(board, label, kind),
                 scatter(of_kind, ends, f"{label} against ratings on {kind}", kinds.index(kind)),
             )
             for kind, of_kind in points.items()
@@ -232,6 +231,6 @@ def _point(record: Record, aspect: str, against_all: bool) -> Point | None:
     )
 
 
-def _number(headline: Headline, label: str, kind: str) -> str:
-    estimate = headline.breakdowns.get("kind", {}).get(kind, {}).get(label)
+def _number(board: Leaderboard, label: str, kind: str) -> str:
+    estimate = board.breakdowns.get("kind", {}).get(kind, {}).get(label)
     return f"{estimate.value:.2f}" if estimate and estimate.defined else ""

@@ -16,7 +16,7 @@ import scipy
 
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, ranks
 from vieval_plugin.judges.protocol import Choice, SampleId
-from vieval_plugin.meta_evaluation.headline import preferred
+from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.records import Record, Run
 
 

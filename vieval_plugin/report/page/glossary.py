@@ -34,7 +34,7 @@ GLOSSARY = (
     ),
     ("n", "How many samples the number is of: those for which the judge scored every aspect that it rates."),
     (
-        "failures",
+        "failed",
         "Verdicts without a score: the reply could not be read, the model declined, a call failed. No score is ever made up for them. Missing are samples on which a replayed log has no verdict.",
     ),
     (
@@ -55,6 +55,6 @@ GLOSSARY = (
     ),
     (
         "status",
-        "How a verdict came out: ok; repaired (read after a reminder); parse_failure; refusal; api_error; tool_error; not_applicable; no_image (the generator made none); in a replay missing (the log has no verdict) and guessed (the log has a score drawn at random where a reply could not be read, which counts as none).",
+        "How a verdict came out: ok; repaired (read after a reminder); parse_failure; refusal; api_error; tool_error; not_applicable; no_image (the generator made none); in a replay missing (the log has no verdict) and guessed (the log has a score drawn at random where a reply could not be read, which counts as none); not_asked, of a question whose answer could change nothing.",
     ),
 )

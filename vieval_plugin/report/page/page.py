@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,20 @@ from tqdm import tqdm
 from vieval_plugin import __version__
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.media.thumbnails import Thumbnails
-from vieval_plugin.meta_evaluation.headline import Breakdown
-from vieval_plugin.meta_evaluation.tables import Table, Tables, p_text
+from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard
+from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
-from vieval_plugin.report.headlines.leaderboards import Leaderboard
-from vieval_plugin.report.headlines.sentences import sentences
-from vieval_plugin.report.headlines.tables import headline_table
-from vieval_plugin.report.headlines.words import ASPECTS, breakdown_words, task_type
+from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import by_benchmark_in_turn, order, select_items, tile_limits
 from vieval_plugin.report.page.glossary import GLOSSARY
-from vieval_plugin.report.page.headline_columns import headline_columns
 from vieval_plugin.report.page.strip import Highlight, StripPicture, best_and_worst, largest_disagreements, strip
 from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, said_once, text_room, tile_of
+from vieval_plugin.report.tables import leaderboard_table, mark_notes, pairs_table
+from vieval_plugin.report.words import ASPECTS, breakdown_words, task_type
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
@@ -45,14 +44,22 @@ STYLE = _FOLDER / "page.css"
 """The style sheet of pages with charts and tables, beside the design that all pages share."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PageSection:
-    """A benchmark with the runs on it, what its report made of them, and its headlines with ranks, the default first."""
+    """A benchmark with the runs on it and what was found in them."""
 
+    #: The benchmark.
     benchmark: Benchmark
+    #: One a judge.
     runs: Sequence[Run]
-    tables: Tables
-    boards: Sequence[Leaderboard]
+    #: All numbers.
+    findings: Findings
+    #: Tables beside leaderboards.
+    tables: tuple[Table, ...]
+    #: Leaderboards, the default first.
+    boards: tuple[Leaderboard, ...]
+    #: Their answers.
+    answers: tuple[Answer, ...]
 
     @property
     def title(self) -> str:
@@ -61,23 +68,18 @@ class PageSection:
 
     def in_page_words(self, text: str) -> str:
         """A text on the statistics in the page's words: of drawn images no people are said to have rated them."""
-        text = text.replace("kinds", "task types")
         return text.replace("people", "the known defects") if self.benchmark.synthetic else text
 
     @property
-    def headlines(self) -> list[Table]:
-        """The boards as tables of text."""
-        tables = [headline_table(board, f"headline_{number}") for number, board in enumerate(self.boards, start=1)]
-        return [replace(table, title=self.in_page_words(table.title)) for table in tables]
-
-    @property
-    def mark_notes(self) -> list[str]:
-        """A line for each mark of any board that says what it means."""
-        return list(dict.fromkeys(line for board in self.boards for line in board.mark_notes))
+    def leaderboard_tables(self) -> list[Table]:
+        """The leaderboards as tables of text."""
+        return [
+            leaderboard_table(board, name=f"headline_{number}") for number, board in enumerate(self.boards, start=1)
+        ]
 
     @cached_property
     def scatters(self) -> list[ScatterRow]:
-        """Charts of judges' scores against people's, for the default headline."""
+        """Charts of judges' scores against people's, for the default leaderboard."""
         return scatter_rows(self.boards[0], self.runs) if self.boards else []
 
 
@@ -107,7 +109,7 @@ def subject(sections: Sequence[PageSection]) -> str:
 
 
 def page(
-    answers: Sequence[str],
+    answers: Sequence[Answer],
     sections: Sequence[PageSection],
     options: StatisticsOptions,
     protocol: str,
@@ -117,7 +119,7 @@ def page(
     """The page as HTML.
 
     Args:
-        answers: its first sentences, of which the first is the title.
+        answers: those of its leaderboards, of which the first gives the title.
         sections: one a benchmark.
         options: how many draws, the seed, which also decides the cards that are drawn at random.
         protocol: how the numbers came about, in words.
@@ -141,8 +143,9 @@ def page(
     order_text = _order_text(runs)
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(sections),
-        title=answers[0] if answers else "No judge has a number here.",
-        answers=answers[1:],
+        title=answers[0].title if answers else "No judge has a number here.",
+        answers=[line for line in [*(a.evidence for a in answers[:1]), *(a.title for a in answers[1:])] if line],
+        next=next((a.next for a in answers if a.next), ""),
         strip=strip(_strip_title(sections, highlights), _strip_pictures(highlights, tiles)),
         order_text=order_text,
         policy=policy(style, script),
@@ -153,15 +156,15 @@ def page(
         over_benchmarks=over_benchmarks,
         notes=notes,
         repeated=repeated,
-        sentences=sentences,
-        columns=headline_columns,
+        table_of=leaderboard_table,
+        pairs_of=pairs_table,
+        marks=mark_notes,
         aspect_words=ASPECTS,
         task_type=task_type,
         breakdown_words=breakdown_words,
         annotators=_annotators,
-        chart=_chart,
+        chart=chart,
         labels=_labels,
-        p_text=p_text,
         heat=_heat,
         tiles=tiles,
         filters=filters.choices(),
@@ -194,7 +197,7 @@ def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -
     """Samples of the first screen: where ratings are, those that judges are furthest from, else the best and worst."""
     if is_rated([run for section in sections for run in section.runs]):
         return largest_disagreements(by_benchmark_in_turn(items), _annotators(sections))
-    generators = [row.label for section in sections for board in section.boards[:1] for row in board.rows]
+    generators = [n.system for section in sections for board in section.boards[:1] for n in board.numbers]
     return best_and_worst(items, generators)
 
 
@@ -223,16 +226,17 @@ def _strip_pictures(highlights: Sequence[Highlight], tiles: Sequence[GalleryTile
     return [StripPicture(*cards[h.item.id], h.name, h.values) for h in highlights]
 
 
-def _chart(board: Leaderboard) -> Markup:
-    headline = board.headline
-    rows = {row.label: row.estimate for row in board.rows}
-    first, *lower = [row.label for row in board.ranked] or [""]
-    worse = [label for label in lower if board.comparison and board.comparison.beats(first, label)]
-    unranked = [row.label for row in board.rows if row.estimate.defined and row.unranked]
-    return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}", worse, unranked)
+def chart(board: Leaderboard) -> Markup:
+    """The systems of a leaderboard with their intervals, beside what they stand beside."""
+    rows = {number.system: number.estimate for number in board.numbers}
+    first, *lower = [number.system for number in board.ranked] or [""]
+    worse = [label for label in lower if board.comparison.beats(first, label)]
+    unranked = [number.system for number in board.numbers if number.estimate.defined and number.unranked]
+    references = {reference.system: reference.estimate for reference in board.references}
+    return forest(rows, references, board.ends, f"Intervals: {board.title}", worse, unranked)
 
 
-def _labels(estimates_by_value: Breakdown) -> list[str]:
+def _labels(estimates_by_value: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
     return list(dict.fromkeys(label for estimates in estimates_by_value.values() for label in estimates))
 
 

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -21,15 +22,17 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.meta_evaluation.candidates import best_first
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
-from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
+from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
-from vieval_plugin.records import OWN, YOUR_IMAGES, Record, Run
-from vieval_plugin.report.headlines.words import ASPECTS
+from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Record, Run
+from vieval_plugin.report.answer import lines_of
+from vieval_plugin.report.gate import Gate
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.disagreement import answer
 from vieval_plugin.report.page.strip import MOST_PICTURES, StripPicture, ends, strip
 from vieval_plugin.report.page.tiles import Samples
 from vieval_plugin.report.ranking import RankReport, answers, cautions, protocol, tables_of
+from vieval_plugin.report.words import ASPECTS
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
@@ -77,7 +80,7 @@ def write_page(
     report: RankReport,
     path: Path,
     options: StatisticsOptions,
-    gate: Sequence[str] = (),
+    gate: Gate | None = None,
 ) -> None:
     """Write the page as one file that loads nothing.
 
@@ -85,15 +88,14 @@ def write_page(
         report: of `rank_results`.
         path: the file.
         options: those that the report was made with.
-        gate: sentences of the gate, where there is one.
+        gate: decides, where there is one: the page begins with it, and with the prompts on which its generator fell most.
     """
     thumbnails, pictures = Thumbnails(), Samples()
-    runs = {(run.benchmark, run.name): run for run in report.runs}
-    sections = [
-        _section(number, r, runs[r.benchmark, r.judge], pictures, thumbnails)
-        for number, r in enumerate(report.main, start=1)
-    ]
-    title, *sentences = [*answers(report), *gate] or ["There is nothing to rank here."]
+    runs: dict[tuple[str, JudgeName | None], Run] = {(run.benchmark, run.name): run for run in report.runs}
+    place = partial(_section, pictures=pictures, thumbnails=thumbnails, challenger=gate.challenger if gate else "")
+    sections = [place(number, r, runs[r.key]) for number, r in enumerate(report.main, start=1)]
+    decision = [gate.answer] if gate else []
+    title, *sentences = lines_of([*decision, *answers(report)]) or ["There is nothing to rank here."]
     style = style_sheet(_FOLDER / "page.css")
     text = template(_FOLDER / "ranking.html.jinja").render(
         policy=policy(style, ""),
@@ -157,16 +159,17 @@ def _thumbnails(pictures: Sequence[JudgedPicture]) -> tuple[Thumbnail, ...]:
 
 
 def _section(
-    number: int, ranking: GeneratorRanking, run: Run, pictures: Samples, thumbnails: Thumbnails
+    number: int, ranking: Leaderboard, run: Run, pictures: Samples, thumbnails: Thumbnails, challenger: str
 ) -> RankingSection:
     measured = WIN_RATE if ranking.statistic == WIN_RATE else ranking.aspect
-    where = "" if not ranking.breakdown else f", {ranking.breakdown} {ranking.breakdown_value}"
-    estimates = {generator.generator: generator.mean for generator in ranking.generators}
+    where = "" if not ranking.breakdown else f", {ranking.breakdown} {ranking.value}"
+    estimates = {number.system: number.estimate for number in ranking.numbers}
     by_prompt = defaultdict(list)
     for record in (records[0] for records in chain(*run.records.values())):
         if (record.votes is not None) == (ranking.statistic == WIN_RATE):
             by_prompt[record.id.part, record.group or record.id.uid].append(record)
     order = [standing.system.label for standing in ranking.comparison.standings]
+    order.sort(key=lambda label: label != challenger)
     leads = {key: _lead(records, ranking, order) for key, records in by_prompt.items()}
     cards = {key: card for card, key in enumerate(leads, start=1)}
     corrected = ranking.statistic == CORRECTED
@@ -181,7 +184,7 @@ def _section(
                 for key in keys
             ),
         )
-        for title, keys in _grouped(leads, order[0]).items()
+        for title, keys in _grouped(leads, order[0], bool(challenger)).items()
         if keys
     )
     score = f"{measured} ({ASPECTS[measured]})" if measured in ASPECTS else measured
@@ -191,7 +194,9 @@ def _section(
     return RankingSection(title, forest(estimates, {}, (0.0, 1.0), f"Intervals: {title}", worse), groups)
 
 
-def _grouped(leads: Mapping[tuple[str, str], float], first: str) -> Mapping[str, list[tuple[str, str]]]:
+def _grouped(
+    leads: Mapping[tuple[str, str], float], first: str, behind_first: bool
+) -> dict[str, list[tuple[str, str]]]:
     """Prompts where the first generator is ahead, behind, level, and those without a comparison."""
     ordered = sorted((key for key in leads if not math.isnan(leads[key])), key=lambda key: -leads[key])
     half = MOST_PROMPTS // 2
@@ -199,6 +204,7 @@ def _grouped(leads: Mapping[tuple[str, str], float], first: str) -> Mapping[str,
     level = [key for key in ordered if leads[key] == 0]
     uncompared = [key for key, lead in leads.items() if math.isnan(lead)]
     groups = {"ahead": wins, "behind": losses, "level with another": level}
+    groups = {"behind": losses, **groups} if behind_first else groups
     titles = {f"{first} {group}: {_count_text(len(keys), half)}": keys[:half] for group, keys in groups.items()}
     return {**titles, f"without a comparison: {_count_text(len(uncompared), half)}": uncompared[:half]}
 
@@ -207,7 +213,7 @@ def _count_text(number: int, limit: int) -> str:
     return f"{number} prompts" if number <= limit else f"{number} prompts, of which {limit} are shown"
 
 
-def _lead(records: Sequence[Record], ranking: GeneratorRanking, order: Sequence[str]) -> float:
+def _lead(records: Sequence[Record], ranking: Leaderboard, order: Sequence[str]) -> float:
     """The lead of the first generator over the best other one on a prompt; NaN where that is not known."""
     values = defaultdict(list)
     for record in records:
@@ -241,7 +247,7 @@ def _vote(record: Record) -> str:
 
 def _tile(
     records: Sequence[Record],
-    ranking: GeneratorRanking,
+    ranking: Leaderboard,
     order: Sequence[str],
     lead: float,
     pictures: Samples,
@@ -290,7 +296,7 @@ def _picture(sample: Sample, thumbnails: Thumbnails) -> Thumbnail | str:
     return "changed since it was judged" if is_changed(image) else thumbnail(image, thumbnails)
 
 
-def _scores_text(record: Record, ranking: GeneratorRanking) -> str:
+def _scores_text(record: Record, ranking: Leaderboard) -> str:
     scores = record.verdict.scores
     if record.candidates:
         return ""

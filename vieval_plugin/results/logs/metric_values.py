@@ -24,7 +24,12 @@ def reader_of(judge: str) -> Reader | None:
 
 
 def _read(
-    metric: AutoMetric, value: str, folder: Path, identity: Callable[[str, str], SampleId], name: str = ""
+    metric: AutoMetric,
+    value: str,
+    folder: Path,
+    identity: Callable[[str, str], SampleId],
+    name: str = "",
+    setting: str = "",
 ) -> Mapping[SampleId, Verdict]:
     """Values called `value` in every row; files in which none has it are another judge's."""
     verdicts: dict[SampleId, Verdict] = {}

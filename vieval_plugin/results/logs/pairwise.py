@@ -41,7 +41,9 @@ _PAPER_LABELS = {
 _LETTERS = {FORWARD: {"A": FIRST, "B": SECOND}, REVERSE: {"A": SECOND, "B": FIRST}}
 
 
-def read(folder: Path, identity: Callable[[str, str], SampleId], name: str = "") -> Mapping[SampleId, Verdict]:
+def read(
+    folder: Path, identity: Callable[[str, str], SampleId], name: str = "", setting: str = ""
+) -> Mapping[SampleId, Verdict]:
     """The verdicts of one part by contest, as one judge gave them.
 
     A judge's log is `<judge>/pairwise.json` or `<judge>.json` in the folder, or `<judge>_<folder>.json` beside it; or it is

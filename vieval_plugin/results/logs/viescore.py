@@ -24,7 +24,9 @@ GUESSED = "guess_if_cannot_parse | "
 _ASPECTS = ("SC", "PQ")
 
 
-def read(folder: Path, identity: Callable[[str, str], SampleId], name: str = "") -> Mapping[SampleId, Verdict]:
+def read(
+    folder: Path, identity: Callable[[str, str], SampleId], name: str = "", setting: str = ""
+) -> Mapping[SampleId, Verdict]:
     """The verdicts of one part; VievalError naming the file for one that cannot be read."""
     questions = packs.load(packs.built_in("viescore")[-1]).questions
     questions_by_aspect = {"SC": questions.get(f"SC_{identity('', '').part}"), "PQ": questions["PQ"]}

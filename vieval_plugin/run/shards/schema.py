@@ -100,7 +100,8 @@ class VerdictSchema:
 def schema_of(prepared: PreparedJudge, judge_options: Any, trace: bool) -> VerdictSchema:
     """The schema of a judge's verdicts."""
     spec = prepared.spec
-    scores = dict.fromkeys((*spec.aspects, *spec.dimensions, *spec.grades(judge_options)))
+    calibrated = prepared.provenance.calibration[:1]
+    scores = dict.fromkeys((*spec.aspects, *spec.dimensions, *spec.grades(judge_options), *calibrated))
     return VerdictSchema(tuple(scores), spec.intervals, trace)
 
 

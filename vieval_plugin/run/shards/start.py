@@ -15,6 +15,7 @@ import platformdirs
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.columns import ColumnMap, fields_of, require_columns
 from vieval_plugin.readers.places import Place, place_at, size_of
@@ -32,11 +33,11 @@ from vieval_plugin.run.shards.plan import (
     require_same_run,
     to_json,
 )
-from vieval_plugin.run.shards.rows import rows_of_shards
+from vieval_plugin.run.shards.rows import rows_of_shards, with_fetched
 from vieval_plugin.run.shards.schema import schema_of
 from vieval_plugin.run.shards.under_way import forget_deaths
 from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
-from vieval_plugin.run.strict import FIRST, require_any_of_first, require_texts
+from vieval_plugin.run.strict import FIRST, require_any_of_first, require_calibrated, require_texts
 from vieval_plugin.run.verdict_lines import differing_runs, identity_of
 
 MOST_STORED = 100_000
@@ -180,6 +181,17 @@ def passes_left(started: StartedRun, part: tuple[int, int] = (0, 1)) -> tuple[Pa
     return PassQueue(passes), sum(shard.rows for work in passes for shard in work.shards)
 
 
+def samples_left(started: StartedRun) -> Iterator[Judged]:
+    """The samples that a judge is still to be asked about; of rows that cannot be read their shards say so later."""
+    folder, root = open_folder(started.run.folder), place_at(started.run.root)
+    for work in passes_over(started.plan.shards(), folder.names()):
+        with suppress(VievalError):
+            rows = rows_of_shards(started.plan, root, folder.indexes, work.shards)
+            for row in with_fetched(rows, started.run.hosts) if started.run.hosts else rows:
+                if row.row.verdict is None:
+                    yield row.row.sample
+
+
 def with_store(options: Config, rows: int, is_shared: bool) -> Config:
     """The options with the store that suits a run: none for very many rows, and one a host where there may be several.
 
@@ -232,11 +244,13 @@ def _require_readable(
         return  # its shards say so
     require_texts(SampleSource(first.path, lambda: iter(rows), "", no_text=fields.no_text), prepared.spec)
     require_any_of_first(first.path, rows, [prepared.spec], hosts)
+    require_calibrated(rows, [prepared])
 
 
 def options_of(plan: Plan, current: Config) -> Config:
-    """The options that a plan's verdicts are given under, with the store of those in force."""
-    return config.from_document(plan.provenance.options).model_copy(update={"store": current.store})
+    """The options that a plan's verdicts are given under, with the store and the calibration of those in force."""
+    in_force = {"store": current.store, "calibration": current.calibration}
+    return config.from_document(plan.provenance.options).model_copy(update=in_force)
 
 
 def run_again(

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
@@ -77,6 +78,8 @@ class ShardRun:
     hosts: tuple[str, ...] = ()
     #: Statuses whose rows are judged again in shards that are done; empty for shards that are not.
     rejudge: tuple[str, ...] = ()
+    #: Questions were asked by batches, whose answers are taken.
+    batch: BatchOptions | None = None
     #: The judge is a network in the worker's own process.
     measures: bool = False
 
@@ -229,7 +232,7 @@ class ShardWorker:
             self._settle(judged, outcome)
 
         run, asks_a_model = self._run, self._prepared.asks_a_model
-        async with Session(run.options, run.backbone, self.progress, asks_a_model) as session:
+        async with Session(run.options, run.backbone, self.progress, asks_a_model, run.batch) as session:
             await session.judge_stream(rows(), self._prepared, settle)
 
     def _events(self, passes: Iterable[Pass]) -> Iterator[_Event]:

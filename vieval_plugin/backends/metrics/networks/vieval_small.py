@@ -26,6 +26,8 @@ from vieval_plugin.text.untrusted import path_of
 
 WEIGHTS = Path(__file__).with_name("vieval_small.safetensors")
 """The weights that are shipped."""
+SCALE = ".scale"
+"""End of the name of a tensor (rows, 1, ...) by which the rows of another, in eight bits, are multiplied."""
 Pixels: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 
 SIDE = 96
@@ -134,9 +136,11 @@ def load(origin: Origin) -> SmallJudge:
         with safe_open(path, "np") as opened:
             description = json.loads((opened.metadata() or {})["parts"])
             layers: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
-            for name in opened.keys():  # noqa: SIM118
+            names = set(opened.keys())
+            for name in (name for name in names if not name.endswith(SCALE)):
                 part, _, key = name.partition(".")
-                layers[part][key] = opened.get_tensor(name).astype(np.float32)
+                scale = opened.get_tensor(f"{name}{SCALE}").astype(np.float32) if f"{name}{SCALE}" in names else 1
+                layers[part][key] = opened.get_tensor(name).astype(np.float32) * scale
         parts = {}
         for part, layer in layers.items():
             vocabulary = {token: number for number, token in enumerate(description[part]["words"], UNKNOWN + 1)}

@@ -1,0 +1,286 @@
+"""How many labels, and of what: calibration and the order of generators on ImagenHub's ratings with recorded judges.
+
+Labels are images drawn at random (`--labels-on images`) or the same random prompts of all generators of a task, as
+`vieval label` draws them. Errors are on images of a fifth of the prompts, of which none has a label. An order is right for a pair of generators
+that people's means over all images have in that order; a tie counts half.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from bench.common import conditions, table
+from vieval_plugin import config
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_EACH_TO_ORDER, LEAST_TO_ORDER
+from vieval_plugin.results import replay
+from vieval_plugin.stats.agreement import annotator_mean
+from vieval_plugin.stats.calibration import Labels, held_out, improvement, isotonic_fit, tied_share
+from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.prediction_powered import prediction_powered_mean
+from vieval_plugin.stats.shrinkage import shrunken_means
+
+JUDGES = {
+    "GPT-4o zero-shot": ("results_gpt4o_0shot", "0shot"),
+    "GPT-4o one-shot": ("results_gpt4o_1shot", "1shot"),
+    "GPT-4v zero-shot": ("results_gpt4v_0shot", "0shot"),
+    "GPT-4v one-shot": ("results_gpt4v_1shot", "1shot"),
+    "LLaVA zero-shot": ("results_llava_0shot", "0shot"),
+}
+FEWEST_IMAGES = 100  # of a task that a judge scored: LLaVA scored 16 of one
+WAYS = ("judge alone", "labels alone", "corrected", "as ranked")
+
+
+class RecordedTask(NamedTuple):
+    """The images of a task that a judge scored: O by the judge and by people, prompts and generators by number."""
+
+    kind: str
+    scores: Floats
+    ratings: Floats
+    prompts: np.ndarray
+    generators: np.ndarray
+
+
+def recorded_tasks(data: Path, judge: str) -> list[RecordedTask]:
+    """The tasks of a recorded judge."""
+    logs, setting = JUDGES[judge]
+    benchmark, recording = (
+        benchmark_registry.benchmark("imagenhub"),
+        replay.load(data / "viescore_logs" / logs, "viescore"),
+    )
+    tasks = []
+    for part in benchmark.parts:
+        rows = []
+        for sample in benchmark.load(data, part):
+            verdict, _ = replay.replayed(recording, sample.id, 0, "viescore", setting, "judge", config.Config())
+            if "O" in verdict.scores:
+                people = float(annotator_mean([[rating] for rating in sample.ratings["O"]])[0])
+                rows.append((verdict.scores["O"], people, sample.id.uid, sample.id.image_model))
+        if len(rows) >= FEWEST_IMAGES:
+            scores, ratings, prompts, generators = zip(*rows, strict=True)
+            numbers = (np.unique(names, return_inverse=True)[1] for names in (prompts, generators))
+            tasks.append(RecordedTask(part, np.array(scores), np.array(ratings), *numbers))
+    return tasks
+
+
+def drawn(task: RecordedTask, number: int, rng: np.random.Generator, on_prompts: bool) -> np.ndarray:
+    """The numbers of the labelled images: any, or as many of each generator, on the same prompts as far as may be."""
+    number = min(number, len(task.scores))
+    if not on_prompts:
+        return rng.permutation(len(task.scores))[:number]
+    makers = np.unique(task.generators)
+    shares = np.full(len(makers), number // len(makers))
+    shares[rng.permutation(len(makers))[: number - shares.sum()]] += 1
+    places = rng.permutation(task.prompts.max() + 1)
+    by_maker = (np.flatnonzero(task.generators == maker) for maker in makers)
+    chosen = (images[np.argsort(places[task.prompts[images]])] for images in by_maker)
+    return np.concatenate([images[:share] for images, share in zip(chosen, shares, strict=True)])
+
+
+def labels_of(task: RecordedTask, images: np.ndarray) -> Labels:
+    prompts = [f"{task.kind}/{prompt}" for prompt in task.prompts[images]]
+    generators = [f"{task.kind}/{generator}" for generator in task.generators[images]]
+    return Labels(task.scores[images], task.ratings[images], [task.kind] * len(images), prompts, generators)
+
+
+def draw_labels(task: RecordedTask, number: int, rng: np.random.Generator, on_prompts: bool = False) -> Labels:
+    """Labels of some images of a task."""
+    return labels_of(task, drawn(task, number, rng, on_prompts))
+
+
+def joined(labels: Sequence[Labels]) -> Labels:
+    """The labels of several tasks as those of one file."""
+    scores, ratings = (np.concatenate([getattr(part, name) for part in labels]) for name in ("scores", "ratings"))
+    names = ([name for part in labels for name in getattr(part, field)] for field in ("kinds", "prompts", "generators"))
+    return Labels(scores, ratings, *names)
+
+
+def accepted(labels: Sequence[Labels], seed: int) -> bool:
+    """True where `vieval calibrate` would write a calibration by the labels of these tasks."""
+    together = joined(labels)
+    return improvement(together, held_out(together, seed), 500, seed).accepted
+
+
+def errors(task: RecordedTask, number: int, rng: np.random.Generator, on_prompts: bool) -> np.ndarray:
+    """Absolute, then squared errors of raw, mean, median and calibrated, on other prompts and on other generators too."""
+    unseen = rng.permutation(task.prompts.max() + 1)[task.prompts] < (task.prompts.max() + 1) / 5
+    available = np.flatnonzero(~unseen)
+    others = RecordedTask(task.kind, *(column[available] for column in task[1:]))
+    images = available[drawn(others, number, rng, on_prompts)]
+    by_case = []
+    for left_out in (None, *np.unique(task.generators)):
+        train = images if left_out is None else images[task.generators[images] != left_out]
+        test = unseen if left_out is None else unseen & (task.generators == left_out)
+        if not len(train) or not test.any():
+            continue
+        ratings, raw = task.ratings[train], task.scores[test]
+        constants = (np.full(len(raw), value) for value in (ratings.mean(), np.median(ratings)))
+        fitted = np.interp(raw, *isotonic_fit(task.scores[train], ratings))
+        off = np.array([raw, *constants, fitted]) - task.ratings[test]
+        by_case.append(np.stack([np.abs(off).mean(axis=1), (off**2).mean(axis=1)]))
+    return np.stack([by_case[0], np.mean(by_case[1:], axis=0)])
+
+
+def print_errors(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> None:
+    rows = []
+    for number in options.labels:
+        runs = np.array(
+            [
+                np.mean([errors(task, number, rng, options.on_prompts) for task in tasks], axis=0)
+                for seed in tqdm(range(options.runs), desc=f"errors, {number} labels", disable=None)
+                for rng in [np.random.default_rng([options.seed, seed, number])]
+            ]
+        )
+        for where, of_case in zip(("prompts", "generators"), runs.transpose(1, 0, 2, 3), strict=True):
+            for what, values in zip(("absolute", "squared"), of_case.transpose(1, 2, 0), strict=True):
+                cells = (f"{v.mean():.3f} [{np.quantile(v, 0.025):.3f}, {np.quantile(v, 0.975):.3f}]" for v in values)
+                rows.append([str(number), where, what, *cells])
+    print("Mean error over tasks on prompts, or generators and prompts, without labels [95% of runs]:")
+    table(["labels a task", "left out", "error", "raw", "mean", "median", "calibrated"], rows)
+
+
+def print_accepted(
+    tasks: Sequence[RecordedTask], options: argparse.Namespace, remade: Callable[..., RecordedTask]
+) -> None:
+    groups = [("all tasks", tasks, n) for n in options.labels] + [(task.kind, [task], 200) for task in tasks]
+    rows = []
+    for name, group, number in tqdm(groups, desc="accepted", disable=None):
+        wins = []
+        for seed in range(options.runs):
+            rng = np.random.default_rng([options.seed, seed, number])
+            labels = [draw_labels(remade(task, rng), number, rng, options.on_prompts) for task in group]
+            wins.append(accepted(labels, seed))
+        rows.append([name, str(number), f"{np.mean(wins):.0%}"])
+    table(["labels of", "labels a task", "accepted"], rows)
+
+
+def print_needed(
+    tasks: Sequence[RecordedTask], options: argparse.Namespace, number: int = 50, attempts: int = 4
+) -> None:
+    rows = []
+    for task in tqdm(tasks, desc="needed", disable=None):
+        refused, needed, wins = 0, [], []
+        for seed in range(options.runs):
+            labels = draw_labels(task, number, np.random.default_rng([options.seed, seed]), options.on_prompts)
+            better = improvement(labels, held_out(labels, seed), 500, seed)
+            refused += not better.accepted
+            if not better.accepted and (enough := better.labels_needed(number)):
+                rngs = (np.random.default_rng([options.seed, seed, again]) for again in range(1, 1 + attempts))
+                wins += [accepted([draw_labels(task, enough, rng, options.on_prompts)], seed) for rng in rngs]
+                needed.append(enough)
+        numbers = (f"{np.median(needed):.0f}", f"{np.mean(wins):.0%}") if needed else ("", "")
+        rows.append([task.kind, str(refused), str(len(needed)), *numbers])
+    print(f"Of {options.runs} calibrations with {number} labels of one task:")
+    table(["task", "refused", "name a number", "median", "written with that number"], rows)
+
+
+def noise(task: RecordedTask, rng: np.random.Generator) -> RecordedTask:
+    return task._replace(scores=rng.uniform(size=len(task.scores)))
+
+
+def calibrated(task: RecordedTask, _: np.random.Generator) -> RecordedTask:
+    return task._replace(scores=np.interp(task.scores, *isotonic_fit(task.scores, task.ratings)))
+
+
+def right_pairs(task: RecordedTask, number: int, rng: np.random.Generator, on_prompts: bool) -> np.ndarray:
+    """How many pairs of a task's generators each of `WAYS` has in people's order."""
+    rated = np.isin(np.arange(len(task.scores)), drawn(task, number, rng, on_prompts))
+    of_each = [task.generators == maker for maker in np.unique(task.generators)]
+    people, judged = (np.array([values[own].mean() for own in of_each]) for values in (task.ratings, task.scores))
+    ratings = np.where(rated, task.ratings, np.nan)
+    enough = len(of_each) < 3 or (
+        rated.sum() >= LEAST_TO_ORDER and min(rated[own].sum() for own in of_each) >= LEAST_EACH_TO_ORDER
+    )
+    means, corrected = (
+        [
+            prediction_powered_mean(ratings[own], task.scores[own], task.prompts[own].tolist(), weight=weight)
+            for own in of_each
+        ]
+        for weight in (0.0, None)
+    )
+    alone, before = (np.array([mean.mean.value for mean in several]) for several in (means, corrected))
+    ordered = before if len(of_each) < 3 else shrunken_means(judged, corrected) if enough else judged
+    pairs = np.array(list(combinations(range(len(of_each)), 2))).T
+    truth = np.sign(people[pairs[0]] - people[pairs[1]])
+    signs = (np.sign(way[pairs[0]] - way[pairs[1]]) for way in (judged, alone, before, ordered))
+    return np.array([((sign == truth) + 0.5 * (sign == 0)).sum() for sign in signs])
+
+
+def print_order(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> None:
+    rows = []
+    pairs = {task.kind: len(np.unique(task.generators)) * (len(np.unique(task.generators)) - 1) // 2 for task in tasks}
+    for number in options.labels:
+        right = {
+            task.kind: np.mean(
+                [
+                    right_pairs(task, number, np.random.default_rng([options.seed, seed, number]), options.on_prompts)
+                    for seed in range(options.runs)
+                ],
+                axis=0,
+            )
+            for task in tqdm(tasks, desc=f"order, {number} labels", disable=None)
+        }
+        shares = {"all": sum(right.values()) / sum(pairs.values()), **{k: right[k] / pairs[k] for k in right}}
+        rows += [
+            [str(number), kind, *(f"{share:.3f}" for share in share_by_way)] for kind, share_by_way in shares.items()
+        ]
+    print(f"Share of {sum(pairs.values())} pairs of generators in people's order:")
+    table(["labels a task", "task", *WAYS], rows)
+
+
+def print_ties(tasks: Sequence[RecordedTask]) -> None:
+    rows = []
+    for task in tasks:
+        fitted = calibrated(task, np.random.default_rng(0)).scores
+        prompts = task.prompts.tolist()
+        rows.append([task.kind, *(f"{tied_share(values.tolist(), prompts):.1%}" for values in (task.scores, fitted))])
+    print("Pairs of images on one prompt that are tied, calibrated on all labels:")
+    table(["task", "raw", "calibrated"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="a folder with imagenhub/human_ratings and viescore_logs")
+    parser.add_argument("--show", nargs="+", default=["errors", "accepted", "needed", "order", "ties"])
+    parser.add_argument("--judges", nargs="+", choices=JUDGES, default=list(JUDGES))
+    parser.add_argument("--labels", type=int, nargs="+", default=[20, 30, 50, 100, 200], help="of each task")
+    parser.add_argument("--labels-on", dest="on_prompts", choices=("images", "prompts"), default="images")
+    parser.add_argument("--runs", type=int, default=100, help="draws of labels (default 100)")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    options.on_prompts = options.on_prompts == "prompts"
+    print(
+        f"{conditions()}; {options.runs} runs, seed {options.seed}, labels on {'prompts' * options.on_prompts or 'images'}"
+    )
+    for judge in options.judges:
+        tasks = recorded_tasks(options.data, judge)
+        print(f"\n## {judge}: {len(tasks)} tasks, {sum(len(task.scores) for task in tasks):,} images\n")
+        if "errors" in options.show:
+            print_errors(tasks, options)
+        if "accepted" in options.show:
+            print_accepted(tasks, options, lambda task, _: task)
+        if "needed" in options.show:
+            print_needed(tasks, options)
+        if "order" in options.show:
+            print_order(tasks, options)
+        if "ties" in options.show:
+            print_ties(tasks)
+        if "accepted" in options.show and judge == options.judges[0]:
+            for name, remade in (
+                ("uniform noise", noise),
+                ("the judge's scores, calibrated on all labels", calibrated),
+            ):
+                print(f"In the place of the scores, {name}:")
+                print_accepted(tasks, options, partial(remade))
+
+
+if __name__ == "__main__":
+    main()

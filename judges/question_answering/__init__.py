@@ -1,0 +1,192 @@
+"""Questions on a prompt, answered on its image: TIFA, VQ2A and the Davidsonian scene graph as three settings.
+
+Sources: Hu et al., TIFA (ICCV 2023); Yarom et al., What You See is What You Read? (NeurIPS 2023), VQ2; Cho et al.,
+Davidsonian Scene Graph (ICLR 2024), whose released code counts a question as no where a parent was *answered* no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.conversation import turn_units
+from vieval_plugin.judges.parsing import object_schema, read_answer
+from vieval_plugin.judges.protocol import Judge, Likelihood, Path, Program, Sample, Status, Step, Verdict, worst
+from vieval_plugin.judges.question_answering.questions import (
+    DSG,
+    SCHEMAS,
+    TIFA,
+    VQ2A,
+    PromptQuestion,
+    counted,
+    parse_questions,
+    questions_in,
+)
+from vieval_plugin.judges.spec import EVERY_KIND, Export, JudgeSpec, Needs, option, require_wording
+from vieval_plugin.judges.stages import Notes, StageAsker, ask_one, read_as
+from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
+from vieval_plugin.judges.vqascore import step_of, variants
+from vieval_plugin.prompts.pack import Pack
+
+Stage: TypeAlias = Literal["questions", "answers"]
+
+ASPECT = "SC"
+QUESTIONS: Path = ("questions",)
+_LONGEST_LIST, _LONGEST_ANSWER = 3072, 128
+
+
+@dataclass(frozen=True)
+class QuestionAnsweringOptions:
+    """Options of the judge."""
+
+    pack: str = option("question_answering/v1", "prompt pack of all settings", folder=True)
+    dependencies: bool = option(True, "count a question as no where one that it depends on was answered no (dsg)")
+    backbones: Mapping[Stage, str] = option(
+        {}, "a stage's own backbone, by its name under backbones ({questions: gpt})"
+    )
+
+
+def build(options: QuestionAnsweringOptions, wording: Pack, setting: str = DSG) -> Judge:
+    """The judge with a prompt pack, in one of its settings.
+
+    The program asks for questions on the prompt, in words that are the same for all its images, then each question on
+    the image. SC, in [0, 1], is the share that counts as right (`dsg`, `tifa`), or the mean probability of yes
+    (`vq2a`), whose interval is in `bounds`. Without usable questions, or with a question that was not answered, the
+    sample has that step's status and no score.
+
+    Raises:
+        VievalError: the pack does not word the setting.
+    """
+    require_wording(SPEC, wording, setting)
+    if unworded := {f"{setting}_questions", f"{setting}_answer"} - set(wording.questions):
+        raise VievalError(
+            f"prompt pack {wording.name} does not word {min(unworded)!r}, which the setting {setting} asks"
+        )
+
+    def program(sample: Sample) -> Program:
+        asker, notes = StageAsker(wording, sample, options.backbones), Notes()
+        key, schema = f"{setting}_questions", SCHEMAS[setting]
+        chat = asker.chat(key, "questions", QUESTIONS, schema, sample.texts, _LONGEST_LIST)
+        parse = partial(parse_questions, setting=setting)
+        questions = yield from ask_one(chat, lambda text: read_as(text, parse), wording, notes)
+        if isinstance(questions, Status):
+            return Verdict({}, questions, trace=tuple(notes.trace), findings=tuple(notes.findings))
+        if setting == VQ2A:
+            return (yield from _probable(asker, questions, notes))
+        return (yield from _answered(asker, questions, setting, notes, options.dependencies))
+
+    return program
+
+
+def _answered(
+    asker: StageAsker, questions: Sequence[PromptQuestion], setting: str, notes: Notes, dependencies: bool
+) -> Program:
+    """Every question answered in words, each by a call of its own."""
+    requests = []
+    for question in questions:
+        schema = object_schema({"answer": {"enum": question.choices}})
+        variables = {"question": question.text, "choices": question.choices}
+        path = ("answers", question.id)
+        chat = asker.chat(f"{setting}_answer", "answers", path, schema, variables, _LONGEST_ANSWER)
+        requests.append(ChatRequest(chat, partial(_read, schema=schema, expected=question.expected)))
+    outcomes = yield from ask_all(requests, asker.wording)
+    notes.trace += [step for outcome in outcomes for step in outcome.steps]
+    return verdict_of(questions, [outcome.final for outcome in outcomes], notes.trace, dependencies, notes.findings)
+
+
+def _read(text: str, schema: Mapping[str, Any], expected: str) -> Read[str]:
+    read = read_as(text, lambda text: read_answer(text, schema))
+    if read.value is None:
+        return Read(read.status, reason=read.reason)
+    answer = str(read.value["answer"])
+    return Read(read.status, answer, (float(answer == expected),))
+
+
+def verdict_of(
+    questions: Sequence[PromptQuestion],
+    final: Sequence[Step],
+    trace: Sequence[Step],
+    dependencies: bool = True,
+    findings: Sequence[str] = (),
+) -> Verdict:
+    """The verdict of answers in words; the score of one that was read is 1 where it is as expected, else 0.
+
+    Args:
+        questions: of the prompt, at least one.
+        final: the step that counts of each question.
+        trace: all steps, that with the questions among them.
+        dependencies: whether a question counts as no where one that it depends on was answered no.
+        findings: of the program.
+    """
+    status = worst([step.status for step in (*_lists(trace), *final)])
+    if not status.usable:
+        return Verdict({}, status, trace=tuple(trace), findings=tuple(findings))
+    right = {q.id: step.scores == (1.0,) for q, step in zip(questions, final, strict=True)}
+    counts = counted(questions, right) if dependencies else right
+    missed = [
+        f"{q.text} ({'depends on a no' if right[q.id] else 'answered otherwise'})"
+        for q in questions
+        if not counts[q.id]
+    ]
+    rationale = f"{sum(counts.values())} of {len(counts)} as expected{'; not: ' if missed else ''}{', '.join(missed)}"
+    score = sum(counts.values()) / len(counts)
+    return Verdict({ASPECT: score}, status, rationale, tuple(trace), findings=tuple(findings))
+
+
+def _probable(asker: StageAsker, questions: Sequence[PromptQuestion], notes: Notes) -> Program:
+    """The probability of yes to every pair of question and answer, and its mean."""
+    key = f"{VQ2A}_answer"
+    continuations = variants(*asker.wording.questions[key].scores)
+    replies = yield [
+        Likelihood(
+            (asker.message(key, {"question": question.text, "answer": question.expected}),),
+            continuations,
+            ("answers", question.id),
+            backbone=asker.backbone("answers"),
+        )
+        for question in questions
+    ]
+    steps = [step_of(reply, ("answers", q.id)) for reply, q in zip(replies, questions, strict=True)]
+    trace, findings = (*notes.trace, *steps), tuple(notes.findings)
+    status = worst([step.status for step in (*_lists(trace), *steps)])
+    bounds = [step.bounds for step in steps if step.bounds is not None]
+    if len(bounds) < len(steps):
+        return Verdict({}, status, trace=trace, findings=findings)
+    low, high = (sum(ends) / len(bounds) for ends in zip(*bounds, strict=True))
+    return Verdict({ASPECT: (low + high) / 2}, status, trace=trace, bounds={ASPECT: (low, high)}, findings=findings)
+
+
+def titles(trace: Sequence[Step]) -> dict[Path, str]:
+    """The words of each question by its path; none without usable questions."""
+    return {("answers", name): text for step in _lists(trace) for name, text in questions_in(step.answer).items()}
+
+
+def _lists(trace: Sequence[Step]) -> list[Step]:
+    """The step with the questions, where they can be used."""
+    return [step for step in trace if step.path == QUESTIONS and step.status.usable]
+
+
+def _labels(options: QuestionAnsweringOptions, setting: str) -> tuple[str, ...]:
+    return (setting, "without dependencies") if setting == DSG and not options.dependencies else (setting,)
+
+
+SPEC = JudgeSpec(
+    name="question_answering",
+    title="Question Answering",
+    aspects=(ASPECT,),
+    method="questions on the prompt (DSG, TIFA, VQ2A), answered on the image",
+    needs={EVERY_KIND: Needs(("output",), ("prompt",))},
+    options=QuestionAnsweringOptions,
+    build=build,
+    settings=(DSG, TIFA, VQ2A),
+    pack=lambda options, setting: options.pack,
+    calls=lambda options, setting: "2 or more",
+    setting_labels=_labels,
+    intervals=True,
+    stepwise=True,
+    titles=titles,
+    export=Export(turn_units),
+)

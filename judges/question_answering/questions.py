@@ -1,0 +1,128 @@
+"""Questions on a prompt with the answers that an image of it should give, in three forms, and what makes them usable.
+
+`dsg` has yes/no questions, each with those that must be answered yes for it to make sense; `tifa` has questions with
+choices, one of which is right; `vq2a` has pairs of question and answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from vieval_plugin.judges.parsing import list_schema, object_schema, read_answer, text_schema
+
+DSG, TIFA, VQ2A = "dsg", "tifa", "vq2a"
+YES, NO = "yes", "no"
+
+_MOST_QUESTIONS, _MOST_CHOICES = 24, 6
+_QUESTION, _ANSWER = text_schema(200), text_schema(80)
+_ID = {"type": "integer", "minimum": 1, "maximum": 99}
+_ITEMS: Mapping[str, Mapping[str, Any]] = {
+    DSG: {"id": _ID, "question": _QUESTION, "parents": list_schema(_ID)},
+    TIFA: {"question": _QUESTION, "choices": list_schema(_ANSWER, 2, _MOST_CHOICES), "answer": _ANSWER},
+    VQ2A: {"question": _QUESTION, "answer": _ANSWER},
+}
+SCHEMAS = {
+    setting: object_schema({"questions": list_schema(object_schema(item), 1, _MOST_QUESTIONS)})
+    for setting, item in _ITEMS.items()
+}
+"""Schema of the list of questions by setting."""
+
+
+@dataclass(frozen=True)
+class PromptQuestion:
+    """Question about an image of a prompt."""
+
+    #: Name among the questions of its prompt.
+    id: str
+    #: The question.
+    text: str
+    #: Answer that an image of the prompt gives.
+    expected: str = YES
+    #: Answers to choose from.
+    choices: tuple[str, ...] = (YES, NO)
+    #: Names of the questions that must be answered yes for this one to make sense.
+    parents: tuple[str, ...] = ()
+
+
+def parse_questions(text: str, setting: str) -> tuple[tuple[PromptQuestion, ...], bool]:
+    """The questions of a reply, and whether it came exactly as asked for.
+
+    Raises:
+        ValueError: it is no list of questions, or they are no use: two have one id, a question depends on one that is
+            not there or on itself, or an answer is not among its choices.
+
+    >>> parse_questions('{"questions": [{"question": "What is it?", "answer": "a cat"}]}', VQ2A)[0][0].expected
+    'a cat'
+    """
+    answer, exact = read_answer(text, SCHEMAS[setting])
+    questions = tuple(_question(number, item) for number, item in enumerate(answer["questions"], start=1))
+    _require_graph(questions)
+    return questions, exact
+
+
+def _question(number: int, item: Mapping[str, Any]) -> PromptQuestion:
+    name, text = f"{item.get('id', number):g}", item["question"].strip()
+    if "answer" not in item:
+        return PromptQuestion(name, text, parents=tuple(f"{parent:g}" for parent in item["parents"]))
+    expected = _plain(item["answer"])
+    if "choices" not in item:
+        return PromptQuestion(name, text, expected)
+    choices = {choice.casefold(): choice for choice in map(_plain, item["choices"])}
+    if len(choices) < len(item["choices"]) or expected.casefold() not in choices:
+        raise ValueError(f"question {name}: its choices are not all different, or its answer is none of them")
+    return PromptQuestion(name, text, choices[expected.casefold()], tuple(choices.values()))
+
+
+def _plain(answer: str) -> str:
+    """An answer as it is compared with others."""
+    return " ".join(answer.replace("_", " ").split())
+
+
+def _require_graph(questions: Sequence[PromptQuestion]) -> None:
+    """ValueError where dependencies are no graph without circles over these questions."""
+    parents = {question.id: question.parents for question in questions}
+    if len(parents) < len(questions):
+        raise ValueError("two questions have the same id")
+    for question in questions:
+        if unknown := [parent for parent in question.parents if parent not in parents]:
+            raise ValueError(f"question {question.id} depends on question {unknown[0]}, which is not there")
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        raise ValueError(f"questions depend on each other in a circle: {', '.join(error.args[1])}") from None
+
+
+def to_json(questions: Sequence[PromptQuestion]) -> str:
+    """Yes/no questions as a model would list them."""
+    return json.dumps(
+        {"questions": [{"id": int(q.id), "question": q.text, "parents": [*map(int, q.parents)]} for q in questions]}
+    )
+
+
+def questions_in(text: str) -> dict[str, str]:
+    """The words of each question of a list in any of the forms, by its id; none where the text is no such list."""
+    for schema in SCHEMAS.values():
+        try:
+            items = read_answer(text, schema)[0]["questions"]
+        except ValueError:
+            continue
+        return {f"{item.get('id', number):g}": item["question"] for number, item in enumerate(items, start=1)}
+    return {}
+
+
+def counted(questions: Sequence[PromptQuestion], right: Mapping[str, bool]) -> dict[str, bool]:
+    """Tell of each question whether it counts as right: answered as expected, and so is each that it depends on.
+
+    Args:
+        questions: of one prompt.
+        right: whether each was answered as expected, by its id.
+
+    >>> cat, red = PromptQuestion("1", "A cat?"), PromptQuestion("2", "Is the cat red?", parents=("1",))
+    >>> counted([cat, red], {"1": False, "2": True})
+    {'1': False, '2': False}
+    """
+    return {q.id: right[q.id] and all(right.get(parent, True) for parent in q.parents) for q in questions}

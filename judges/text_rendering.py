@@ -1,0 +1,293 @@
+"""text_rendering: the text that a prompt asks for, read in the image by OCR and compared letter by letter.
+
+What is asked for stands in double quotation marks in the prompt, or in the text `wanted_text`, a line each. Each text
+is aligned with the part of what was read that has the least edit distance to it, in any order. Case, width, spaces and
+punctuation are not compared, but for punctuation between digits. No model is asked.
+
+`SC` is the edit similarity over all texts, `words` the share of words that are there letter by letter, and `extra_text`
+the share of letters read that belong to a text asked for. A Chinese or Japanese character is a word.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vieval_plugin.errors import install_advice
+from vieval_plugin.judges import tools
+from vieval_plugin.judges.protocol import Box, Judge, Program, Sample, Status, Step, ToolResult, UseTool, Verdict
+from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
+from vieval_plugin.judges.tools import ocr
+
+NAME = "text_rendering"
+WANTED_TEXT = "wanted_text"
+"""Name of the text of a sample that has what is asked for, a line each."""
+MOST_LETTERS = 2000
+"""Letters that may be asked for in all."""
+_QUOTED = re.compile(r'(?<!\d)"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』')  # after a digit it is a sign for inches
+_IDEOGRAPH = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_COMPARED_PUNCTUATION, _BETWEEN_DIGITS = "%&@#", re.compile(r"(?<=\d)[^\w\s](?=\d)")
+_LONGEST_QUOTE = 80
+_NO_TEXT = (
+    f"the prompt asks for no text; put it in double quotation marks, or name its column: --columns texts.{WANTED_TEXT}="
+    "COLUMN"
+)
+_TOO_LONG = f"the prompt asks for more than {MOST_LETTERS:,} letters, which are not compared"
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Letters of a text that are compared."""
+
+    #: The text, with its width folded.
+    text: str
+    #: The letters, with their case folded.
+    folded: tuple[str, ...]
+    #: Position of each in the text.
+    positions: tuple[int, ...]
+    #: Number of the word of each.
+    tokens: tuple[int, ...]
+
+    def splits_word(self, index: int) -> bool:
+        """Return whether a letter and the one before it are of the same word."""
+        return 0 < index < len(self.tokens) and self.tokens[index - 1] == self.tokens[index]
+
+    def quote(self, part: Sequence[int]) -> str:
+        """The text from the first letter of a part to its last, in quotation marks."""
+        text = self.text[self.positions[part[0]] : self.positions[part[-1]] + 1]
+        return f'"{shorten(text, _LONGEST_QUOTE, placeholder="...")}"'
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Alignment of a text with the part of what was read that is nearest to it."""
+
+    #: For each letter of the text the number of the equal one among those read, -1 for none.
+    pairs: tuple[int, ...]
+    #: Numbers of the letters of the part.
+    part: tuple[int, ...]
+    #: Letters changed, lost or added.
+    errors: int
+
+    @property
+    def length(self) -> int:
+        """Letters of the text or of the part, whichever has more."""
+        return max(len(self.pairs), len(self.part))
+
+
+def wanted_texts(sample: Sample) -> list[str]:
+    """The texts that an image should show.
+
+    >>> from vieval_plugin.judges.protocol import SampleId
+    >>> prompt = 'a 24" screen that says "Hello" above “GRAND OPENING”'
+    >>> wanted_texts(Sample(SampleId("own", "tig", "mine", "1"), {}, {"prompt": prompt}))
+    ['Hello', 'GRAND OPENING']
+    """
+    if column := sample.texts.get(WANTED_TEXT, "").strip():
+        texts = column.splitlines()
+    else:
+        texts = ["".join(groups) for groups in _QUOTED.findall(sample.texts.get("prompt", ""))]
+    return [text for text in texts if letters_of(text).folded]
+
+
+def letters_of(text: str) -> Letters:
+    """The letters of a text, without spaces, and without punctuation that is not between digits.
+
+    >>> "".join(letters_of("Ｇrand—Opening: 9:30!").folded)
+    'grandopening9:30'
+    """
+    text = unicodedata.normalize("NFKC", text)
+    letters: list[tuple[str, int, int]] = []
+    token = 0
+    for position, character in enumerate(text):
+        is_ideograph = bool(_IDEOGRAPH.match(character))
+        token += is_ideograph or character.isspace()
+        if _is_compared(character) or _BETWEEN_DIGITS.match(text, position):
+            letters += [(folded, position, token) for folded in character.casefold()]
+        token += is_ideograph
+    folded, positions, tokens = zip(*letters, strict=True) if letters else ((), (), ())
+    return Letters(text, folded, positions, tokens)
+
+
+def _is_compared(character: str) -> bool:
+    return unicodedata.category(character)[0] not in "PZC" or character in _COMPARED_PUNCTUATION
+
+
+def lines_of(reading: ToolResult) -> list[str]:
+    """The lines of what was read, from above; boxes beside one another are one line, from the left.
+
+    >>> boxes = Box(200, 12, 300, 52), Box(10, 10, 150, 50), Box(10, 80, 90, 110)
+    >>> lines_of(ToolResult(boxes, "OPENING\\nGRAND\\ntoday"))
+    ['GRAND OPENING', 'today']
+    """
+    lines: list[list[tuple[Box, str]]] = []
+    pieces = zip(reading.boxes, reading.text.split("\n"), strict=False)
+    for box, text in sorted(pieces, key=lambda piece: piece[0].top + piece[0].bottom):
+        above = lines[-1][-1][0] if lines else Box(0, 0, 0, 0)
+        overlap = min(above.bottom, box.bottom) - max(above.top, box.top)
+        if 2 * overlap > min(above.bottom - above.top, box.bottom - box.top):
+            lines[-1].append((box, text))
+        else:
+            lines.append([(box, text)])
+    return [" ".join(text for _, text in sorted(line, key=lambda piece: piece[0].left)) for line in lines]
+
+
+def align(text: Letters, read: Letters, free: Sequence[int]) -> Alignment:
+    """The alignment of a text with the part of what was read that has the least edit distance to it.
+
+    Args:
+        text: the text.
+        read: what was read.
+        free: numbers of the letters read that are in no part yet.
+    """
+    codes = np.array([ord(read.folded[index]) for index in free], np.int32)
+    steps = np.arange(len(codes) + 1, dtype=np.int32)
+    distance = np.zeros((len(text.folded) + 1, len(codes) + 1), np.int16)
+    for row, letter in enumerate(text.folded, start=1):
+        above = distance[row - 1]
+        cheapest = np.minimum(above[:-1] + (codes != ord(letter)), above[1:] + 1)
+        distance[row] = np.minimum.accumulate(np.concatenate(([row], cheapest)) - steps) + steps
+    ends = np.flatnonzero(distance[-1] == distance[-1].min())[:8].tolist()
+    alignments = (_traced(distance, text, read, free, end) for end in ends)
+    # where several parts are as near, one that begins and ends with a word, and the longest of these
+    return min(alignments, key=lambda a: (len(_rest_of_words(a, read, set(free))), -len(a.part)))
+
+
+def _traced(distance: NDArray[np.int16], text: Letters, read: Letters, free: Sequence[int], end: int) -> Alignment:
+    """The alignment with the part that ends before the free letter `end`.
+
+    `distance` is that of the beginnings of the text (rows) to the nearest part that ends before each free letter.
+    """
+    pairs = [-1] * len(text.folded)
+    row, column = len(pairs), end
+    while row and column:
+        if read.folded[free[column - 1]] == text.folded[row - 1]:
+            row, column = row - 1, column - 1
+            pairs[row] = free[column]
+        elif distance[row, column] == distance[row, column - 1] + 1:
+            column -= 1  # of several ways the one with the longest part
+        else:
+            row, column = row - 1, column - int(distance[row, column] == distance[row - 1, column - 1] + 1)
+    return Alignment(tuple(pairs), tuple(free[column:end]), int(distance[-1, end]))
+
+
+def _rest_of_words(alignment: Alignment, read: Letters, free: Collection[int]) -> list[int]:
+    """The free letters beside a part that are of the same word as its first or its last."""
+    rest: list[int] = []
+    for first, step in ((alignment.part[0] - 1, -1), (alignment.part[-1] + 1, 1)) if alignment.part else ():
+        index = first
+        while index in free and read.tokens[index] == read.tokens[index - step]:
+            rest.append(index)
+            index += step
+    return rest
+
+
+def align_all(texts: Sequence[Letters], read: Letters) -> list[Alignment]:
+    """The alignment of each text, in order; the most similar comes first to its part, and no parts overlap.
+
+    The rest of a word that a part ends in, where it is in no other part, counts as errors of it.
+    """
+    free, final = dict.fromkeys(range(len(read.folded))), dict[int, Alignment]()
+    nearest = {number: align(text, read, list(free)) for number, text in enumerate(texts)}
+    while nearest:
+        number = min(nearest, key=lambda n: (nearest[n].errors / nearest[n].length, n))
+        if all(index in free for index in nearest[number].part):
+            final[number] = nearest.pop(number)
+            free = dict.fromkeys(index for index in free if index not in set(final[number].part))
+        else:
+            nearest[number] = align(texts[number], read, list(free))
+    for number, alignment in final.items():
+        rest = _rest_of_words(alignment, read, free)
+        part = tuple(sorted((*alignment.part, *rest)))
+        final[number] = replace(alignment, part=part, errors=alignment.errors + len(rest))
+    return [final[number] for number in range(len(texts))]
+
+
+def count_words(text: Letters, alignment: Alignment, read: Letters, paired: Collection[int]) -> tuple[int, int]:
+    """The number of words of a text that are there letter by letter, and of all, with those that stand between them.
+
+    `paired` are the letters read that equal one of some text.
+    """
+    correct, wrong = 0, 0
+    for _, group in groupby(range(len(text.folded)), text.tokens.__getitem__):
+        pairs = [alignment.pairs[index] for index in group]
+        first, last = pairs[0], pairs[-1]
+        is_whole = first >= 0 and pairs == list(range(first, first + len(pairs)))
+        is_whole &= not (read.splits_word(first) and first - 1 not in paired)
+        is_whole &= not (read.splits_word(last + 1) and last + 1 not in paired)
+        correct, wrong = correct + is_whole, wrong + (not is_whole)
+    tokens = {read.tokens[index] for index in alignment.part}
+    added = tokens - {read.tokens[index] for index in alignment.pairs if index >= 0}
+    return correct, correct + max(wrong, len(added))
+
+
+def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float], str]:
+    """Scores in [0, 1] by aspect, and the reason in words.
+
+    >>> scores, reason = compare(["GRAND OPENING"], ["GRND OPENING", "50% off"])
+    >>> reason
+    'reads "GRND OPENING", asked for "GRAND OPENING"; reads "50% off" unasked'
+    >>> {aspect: round(score, 2) for aspect, score in scores.items()}
+    {'SC': 0.92, 'words': 0.5, 'extra_text': 0.65}
+    """
+    wanted, read = [letters_of(text) for text in texts], letters_of("\n".join(lines))
+    alignments = align_all(wanted, read)
+    paired = {index for alignment in alignments for index in alignment.pairs}
+    counts = [count_words(text, a, read, paired) for text, a in zip(wanted, alignments, strict=True)]
+    extra = sorted(set(range(len(read.folded))).difference(*(alignment.part for alignment in alignments)))
+    scores = {
+        "SC": 1 - sum(a.errors for a in alignments) / sum(a.length for a in alignments),
+        "words": sum(correct for correct, _ in counts) / sum(total for _, total in counts),
+        "extra_text": 1 - len(extra) / max(len(read.folded), 1),
+    }
+    asked_for = [text.quote(range(len(text.folded))) for text in wanted]
+    reasons = [
+        f"reads {read.quote(a.part)}, asked for {quoted}" if a.part else f"{quoted} is not there"
+        for quoted, a in zip(asked_for, alignments, strict=True)
+        if a.errors
+    ]
+    runs = [[index for _, index in run] for _, run in groupby(enumerate(extra), lambda pair: pair[1] - pair[0])]
+    reasons += [f"reads {read.quote(run)} unasked" for run in runs[:3]]
+    return scores, "; ".join(reasons) or f"reads {', '.join(asked_for)}"
+
+
+def judge(sample: Sample) -> Program:
+    """The program of the judge."""
+    texts = wanted_texts(sample)
+    letters = sum(len(letters_of(text).folded) for text in texts)
+    if not texts or letters > MOST_LETTERS:
+        step = Step(("sample",), Status.NOT_APPLICABLE, reason=_TOO_LONG if texts else _NO_TEXT)
+        return Verdict({}, step.status, trace=(step,))
+    [reading], steps = yield from tools.use_tools([UseTool(ocr.NAME, {"image": sample.images["output"]}, ("text",))])
+    if failure := tools.failed(steps):
+        return Verdict({}, failure.status, trace=steps)
+    scores, reason = compare(texts, lines_of(reading))
+    return Verdict(scores, Status.OK, reason, steps)
+
+
+def build(options: NoOptions, pack: Any, setting: str) -> Judge:
+    """The judge; `ToolMissing` where the packages that read text are not installed."""
+    tools.require([ocr.TOOL], install_advice("text"))
+    return judge
+
+
+_PROMPT, _COLUMN = Needs(("output",), ((WANTED_TEXT, "prompt"),)), Needs(("output",), (WANTED_TEXT,))
+SPEC = JudgeSpec(
+    name=NAME,
+    title="Text rendering",
+    aspects=("SC", "words", "extra_text"),
+    method="the text that the prompt asks for, read by OCR and compared letter by letter",
+    needs={**dict.fromkeys(("tig", "sdig", "mcic", "cig"), _PROMPT), **dict.fromkeys(("tie", "mie", "sdie"), _COLUMN)},
+    options=NoOptions,
+    build=build,
+    reads_text=True,
+    some_samples="prompts with a text in double quotation marks",
+)

@@ -1,0 +1,193 @@
+"""`vieval calibrate` and what is done with its file: from labels to a filtered data set, and each refusal in a line."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from tests.extras import needs
+from tests.shard_runs import parquet, pyarrow, verdicts, write_parquet
+from tests.verdict_files import runs_of
+from vieval_plugin.api.judge import Judge
+from vieval_plugin.cli import main
+from vieval_plugin.errors import VievalError
+
+pytestmark = needs("duckdb")
+SHARPNESS = ("--judge", "sharpness")
+
+
+@pytest.fixture
+def judged(vieval, tmp_path, monkeypatch):
+    """A folder of shards with verdicts on 240 images, and a function that writes people's ratings of so many of them."""
+    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+    data = write_parquet(tmp_path / "data", files=2, rows_each=120)
+    vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")
+    scores = {row["uid"]: row["scores"]["PQ"] for row in verdicts(tmp_path / "out")}
+    places = dict(zip(sorted(scores, key=scores.get), np.linspace(0, 1, len(scores)), strict=True))
+
+    def label(number, noise=0.1, kind=""):
+        """People's rating of an image is its place among all by the judge's score, and noise."""
+        rng = np.random.default_rng(number)
+        ratings = {uid: np.clip(place + rng.normal(0, noise), 0, 1) for uid, place in places.items()}
+        chosen = rng.choice(sorted(scores), number, replace=False)
+        lines = [f"own,{kind},{uid},,,ann,PQ,{ratings[uid]:.3f}" for uid in chosen]
+        header = "benchmark,part,uid,generator,draw,rater,aspect,value"
+        (tmp_path / "labels.csv").write_text("\n".join([header, *lines]) + "\n")
+        return "calibrate", tmp_path / "out", "--human", tmp_path / "labels.csv", "--out", tmp_path / "cal.json"
+
+    [kind] = {row["kind"] for row in verdicts(tmp_path / "out")}
+    return lambda number, noise=0.1: label(number, noise, kind)
+
+
+def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
+    printed = vieval(*judged(200)).out
+    assert re.match(
+        r"PQ of sharpness \(sharpness\) is calibrated with 200 ratings: typical error 0\.\d\d \(always saying the median: "
+        r"0\.\d\d\)\.\n",
+        printed,
+    )
+    for line in (
+        "Squared error on held-out labels less that of the raw score: -",
+        "Typical error on generators without labels: not known",
+    ):
+        assert line in printed
+    assert "seed 0, 200 resamples" in printed
+    document = json.loads((tmp_path / "cal.json").read_text())
+    [(scores, ratings)] = document["knots"].values()
+    kept = tmp_path / "kept"
+    filtered = ("filter", tmp_path / "out", "--calibration", tmp_path / "cal.json", "--out", kept)
+    printed = vieval(*filtered, "--where", "PQ_calibrated > .6").out
+    assert "PQ_calibrated: calibrated with 200 ratings: typical error 0." in printed
+    assert "on images of a generator with labels" in printed
+    expected = {row["uid"]: np.interp(row["scores"]["PQ"], scores, ratings) for row in verdicts(tmp_path / "out")}
+    rows = [row for file in sorted(kept.rglob("*.parquet")) for row in parquet.read_table(file).to_pylist()]
+    assert {row["uid"]: row["PQ_calibrated"] for row in rows} == {u: v for u, v in expected.items() if v > 0.6}
+
+
+def test_too_few_labels_and_labels_that_show_no_gain_write_nothing(vieval, judged, tmp_path):
+    err = vieval(*judged(20), code=1).err
+    assert err == (
+        "vieval: 20 labels on 20 prompts of images with a score, and a calibration needs 30 on 6 prompts; label more\n"
+    )
+    printed = vieval(*judged(50, noise=5), code=1).out
+    assert printed.startswith(
+        "Not calibrated: 50 ratings do not show that PQ of sharpness (sharpness) is better calibrated; "
+    )
+    assert not (tmp_path / "cal.json").exists()
+    vieval(*judged(50, noise=5), "--anyway")
+    printed = vieval(
+        *("filter", tmp_path / "out", "--calibration", tmp_path / "cal.json", "--out", tmp_path / "kept"),
+        *("--where", "PQ_calibrated >= 0"),
+    ).out
+    assert "calibrated (not accepted, written with --anyway) with 50 ratings" in printed
+
+
+def test_a_refusal_names_the_number_of_labels_that_would_do(judged, capsys):
+    """With so much noise some 40 labels are often too few."""
+    needed = {}
+    for number in range(36, 46):
+        code = main([*map(str, judged(number, noise=0.45))])
+        title = capsys.readouterr().out.splitlines()[0]
+        if code and (found := re.search(r" is better calibrated; some ([\d,]+) would, as far as these tell\.$", title)):
+            needed[number] = int(found[1])
+    assert needed
+    assert all(number < of_these <= 10 * number for number, of_these in needed.items())
+
+
+def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(vieval, judged, tmp_path):
+    vieval(*judged(100))
+    calibration = ("--calibration", tmp_path / "cal.json")
+    data = tmp_path / "data"
+    vieval("score", data / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "v.jsonl", *calibration)
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert all(row["scores"].keys() == {"PQ", "PQ_calibrated"} for row in rows)
+    [run] = runs_of(tmp_path / "v.jsonl").values()
+    name, digest = run["provenance"]["calibration"]
+    assert (name, len(digest)) == ("PQ_calibrated", 16)
+    vieval("score", data / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "v.csv", *calibration)
+    header, *_ = (tmp_path / "v.csv").read_text().splitlines()
+    assert "PQ,PQ_calibrated,status" in header
+    vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", *calibration)
+    by_uid = {row["uid"]: row["scores"] for row in verdicts(tmp_path / "shards")}
+    assert {row["uid"]: row["scores"] for row in rows}.items() <= by_uid.items()
+    # the same folder is not gone on with without it
+    assert "calibration" in vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", code=1).err
+    with Judge("sharpness", calibration=tmp_path / "cal.json", options={"store": {"use": False}}) as judge:
+        assert judge.aspects == ("PQ", "PQ_calibrated")
+        image = parquet.read_table(data / "part-0.parquet").to_pylist()[0]["image"]["bytes"]
+        verdict = judge([{"kind": "tig", "images": {"output": image}, "texts": {"prompt": "a thing 0"}}])
+        assert dict(verdict[0].scores) == pytest.approx(by_uid["u0"])
+        assert judge.score([image], "a thing", aspect="PQ_calibrated") == pytest.approx(by_uid["u0"]["PQ_calibrated"])
+        with pytest.raises(
+            VievalError, match="for task type tig, and there are samples of tie; label some of these too"
+        ):
+            judge([{"kind": "tie", "images": {"output": image, "source": image}, "texts": {"instruction": "x"}}])
+    printed = vieval("report", tmp_path / "out", *calibration, "--out", tmp_path / "report").out
+    assert "PQ_calibrated: calibrated with 100 ratings: typical error 0." in printed
+    assert "PQ_calibrated" in (tmp_path / "report" / "numbers.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            {"judge": "ssim"},
+            "the calibration is for the judge ssim, and the verdicts are of sharpness; make one for them",
+        ),
+        (
+            {"backbone": "other"},
+            "the calibration is for the backbone other, and the verdicts are of sharpness; make one",
+        ),
+        ({"setting": "1shot"}, "the calibration is for the setting 1shot, and the verdicts are of none; make one"),
+        ({"aspect": "O"}, "the calibration is for O, which these verdicts do not have; leave it out"),
+        (
+            {"pack_hash": "abc"},
+            "the calibration is for the wording abc, and the verdicts are of none; make one for them",
+        ),
+        (
+            {"knots": {"tie": [[0], [0]]}},
+            "the calibration is for task type tie, and there are samples of tig; label some",
+        ),
+        ({"knots": {"tig": [[0.5, 0.1], [0, 1]]}}, "cal.json: no calibration (it does not rise"),
+        ({"knots": {"tig": [[0.1, 0.5], [0]]}}, "cal.json: no calibration (it does not rise"),
+        ({"knots": "all"}, "cal.json: no calibration ("),
+        ({"labels": None}, "cal.json: no calibration ("),
+    ],
+)
+def test_a_file_of_another_judge_or_none_is_refused_in_a_line(vieval, judged, tmp_path, change, reason):
+    vieval(*judged(60))
+    path = tmp_path / "cal.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    for command in (
+        ("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept"),
+        ("report", tmp_path / "out", "--out", tmp_path / "report"),
+        ("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "again"),
+        ("score", tmp_path / "data" / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "again.jsonl"),
+    ):
+        err = vieval(*command, "--calibration", path, code=1).err
+        assert reason in err.splitlines()[-1], command
+        assert all(line.startswith("vieval: ") for line in err.splitlines())
+        assert not any((tmp_path / name).exists() for name in ("kept", "again", "again.jsonl"))
+
+
+def test_no_file_and_other_contents_are_lines(vieval, judged, tmp_path):
+    filtered = ("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept", "--calibration")
+    assert "none.json: no calibration (" in vieval(*filtered, tmp_path / "none.json", code=1).err
+    for text in ("", "[1]", '"x"', "{}", '{"knots": {"tig": [[NaN], [1]]}}', "\0\1", "[" * 5000):
+        (tmp_path / "cal.json").write_text(text)
+        err = vieval(*filtered, tmp_path / "cal.json", code=1).err
+        assert "cal.json: no calibration (" in err
+        assert len(err.splitlines()) == 1
+
+
+def test_a_verdict_without_a_score_has_no_calibrated_one_and_passes_no_condition(vieval, judged, tmp_path):
+    vieval(*judged(60))
+    data = tmp_path / "data" / "part-0.parquet"
+    rows = parquet.read_table(data).to_pylist()
+    rows[0]["image"] = {"bytes": b"no image", "path": "0.jpg"}
+    parquet.write_table(pyarrow.Table.from_pylist(rows), data)
+    vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "broken")
+    filtered = ("filter", tmp_path / "broken", "--calibration", tmp_path / "cal.json", "--out", tmp_path / "kept")
+    assert "239 of 240 rows" in vieval(*filtered, "--where", "PQ_calibrated >= 0").out

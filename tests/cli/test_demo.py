@@ -1,0 +1,105 @@
+"""`vieval demo`: posters whose errors are known, ranked by what can be read of them."""
+
+import csv
+import importlib.metadata
+import importlib.util
+import inspect
+import re
+
+import PIL.Image
+import pytest
+
+from tests.extras import needs
+from vieval_plugin.generation.posters import SCENES, make
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    pytest.importorskip("skimage")
+    folder = tmp_path_factory.mktemp("demo") / "posters"
+    make(folder, 0)
+    return folder
+
+
+def rows(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_each_prompt_has_a_poster_of_each_generator_and_a_line_of_truth(folder):
+    prompts, truth = rows(folder / "prompts.csv"), rows(folder / "truth.csv")
+    assert len(prompts) == 12 == len({row["prompt"] for row in prompts})
+    assert all(re.search(r'"[A-Z ]+"$', row["prompt"]) for row in prompts)
+    assert [(row["uid"], row["generator"]) for row in truth] == [
+        (row["uid"], generator) for row in prompts for generator in ("new", "old")
+    ]
+    for row in truth:
+        with PIL.Image.open(folder / row["generator"] / f"{row['uid']}.png") as picture:
+            assert picture.size == (512, 640)
+
+
+def test_one_generator_makes_no_errors_and_the_other_those_that_are_named(folder):
+    prompts = {row["uid"]: re.search('"(.*)"', row["prompt"])[1] for row in rows(folder / "prompts.csv")}
+    truth = rows(folder / "truth.csv")
+    careful = [row for row in truth if row["generator"] == "new"]
+    careless = [row for row in truth if row["generator"] == "old"]
+    assert {(row["title_is"], row["photograph_is"]) for row in careful} == {("right", "sharp")}
+    assert all(row["title"] == prompts[row["uid"]] for row in truth if row["title_is"] == "right")
+    assert all(row["title"] not in ("", prompts[row["uid"]]) for row in truth if row["title_is"] == "misspelt")
+    assert sorted(row["title_is"] for row in careless) == ["lost"] * 3 + ["misspelt"] * 5 + ["right"] * 4
+    assert sum(row["photograph_is"] == "blurred" for row in careless) == 6
+    same = {row["uid"] for row in careless if (row["title_is"], row["photograph_is"]) == ("right", "sharp")}
+    files = {
+        uid for uid in prompts if (folder / f"new/{uid}.png").read_bytes() == (folder / f"old/{uid}.png").read_bytes()
+    }
+    assert files == same
+
+
+def test_the_same_seed_makes_the_same_and_another_does_not(folder, tmp_path):
+    make(tmp_path / "again", 0)
+    make(tmp_path / "other", 1)
+    truth = (folder / "truth.csv").read_text()
+    assert (tmp_path / "again" / "truth.csv").read_text() == truth
+    assert (tmp_path / "other" / "truth.csv").read_text() != truth
+
+
+@pytest.mark.parametrize("name", sorted({scene.photograph for scene in SCENES}))
+def test_its_photographs_lie_in_the_package_and_are_free(name):
+    data = pytest.importorskip("skimage.data")
+    text = " ".join(inspect.getdoc(getattr(data, name)).split())
+    assert re.search("CC0|Creative Commons CC0|public domain", text)
+    licence = next(scene.licence for scene in SCENES if scene.photograph == name)
+    assert licence.split(",")[0] in text
+    packaged = {str(file) for file in importlib.metadata.files("scikit-image")}
+    assert packaged & {f"skimage/data/{name}.png", f"skimage/data/{name}.jpg"}
+
+
+def test_without_the_reader_of_text_it_ranks_by_sharpness_and_says_so(tmp_path, monkeypatch, vieval):
+    pytest.importorskip("skimage")
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "rapidocr" else find_spec(name))
+    out = vieval("demo", "--out", tmp_path / "demo").out
+    assert 'ranked by how sharp they are;\nto read them run pip install ".[text]"' in out
+    assert "sharpness rates new's images better than old's." in out
+    assert (tmp_path / "demo" / "rank.html").is_file()
+
+
+@needs("rapidocr", "skimage")
+def test_the_generator_that_spells_is_better(tmp_path, monkeypatch, vieval):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.chdir(tmp_path)
+    out = vieval("demo", "--open").out
+    assert "seed 0" in out
+    command = re.search(r"^\$ vieval (rank .*)$", out, re.MULTILINE)[1]
+    assert re.search(r"^text_rendering .* rates new's images better than old's\.$", out, re.MULTILINE)
+    assert opened == [(tmp_path / "demo" / "rank.html").as_uri()]
+    again = vieval(*command.split()).out
+    assert again.splitlines()[0] in out
+    assert "is there already" in vieval("demo", code=1).err
+
+
+def test_a_poster_that_cannot_be_made_is_one_line(tmp_path, monkeypatch, vieval):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert 'pip install ".[metrics]"' in vieval("demo", "--out", tmp_path / "demo", code=1).err
+    assert not (tmp_path / "demo").exists()

@@ -1,0 +1,388 @@
+"""`vieval score --batch`: the verdicts of calls, at half the price, whatever the service does and whenever the run ends."""
+
+import base64
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import PIL.Image
+import pytest
+
+from tests import tiny_model
+from tests.batch_server import BatchServer
+from tests.fake_server import FakeServer, named
+from tests.pictures import encoded
+from tests.scripted_t2i_eval import Scene, Script, entity, over_http
+from vieval_plugin.backends.http import batches
+from vieval_plugin.cli import main
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(batches, "_POLL", 0.001)
+
+
+def samples(folder, count):
+    """Samples that differ in prompt and image."""
+    rows = []
+    for number in range(count):
+        picture = PIL.Image.new("RGB", (16, 16), (number % 256, number // 256, 7))
+        (folder / f"{number}.png").write_bytes(encoded(picture))
+        rows.append({"uid": f"u{number}", "kind": "tig", "output": f"{number}.png", "prompt": prompt_of(number)})
+    (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def prompt_of(number):
+    return f"a thing {number:04d}"
+
+
+def command(folder, server, *more, out="v.jsonl"):
+    return [*map(str, ["score", folder / "s.jsonl", "--out", folder / out, *named(server), *more])]
+
+
+def verdicts(path):
+    """Each line of a file of verdicts, less what it cost."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return [
+        {name: value for name, value in row.items() if name not in ("tokens", "calls", "seconds", "run")}
+        for row in rows
+    ]
+
+
+@pytest.fixture
+def refused(capsys):
+    """The last line of a command that ends with 1."""
+
+    def run(arguments):
+        capsys.readouterr()
+        assert main(arguments) == 1
+        return capsys.readouterr().err.splitlines()[-1]
+
+    return run
+
+
+@pytest.fixture
+def live(store, tmp_path, capsys):
+    """The verdicts that calls give, after which nothing is stored."""
+
+    def judged(*more, **settings):
+        with FakeServer(**settings) as server:
+            assert main(command(tmp_path, server, *more, out="live.jsonl")) == 0
+        store.unlink()
+        capsys.readouterr()
+        return verdicts(tmp_path / "live.jsonl")
+
+    return judged
+
+
+def test_batches_give_the_verdicts_of_calls_and_no_request_is_paid_twice(live, tmp_path, capsys):
+    samples(tmp_path, 30)
+    expected = live()
+    with BatchServer() as service:
+        assert main(command(tmp_path, service, "--batch", "--price-input", 1, "--price-output", 4)) == 0
+        assert set(service.paid.values()) == {1}
+        assert len(service.paid) == 60
+        assert service.stats()["requests"] == 1  # which asks whether schemas are enforced
+    told = capsys.readouterr().err
+    assert verdicts(tmp_path / "v.jsonl") == expected
+    assert "viescore by batches: at most 2 waves of them (1 question in a row, 1 re-ask of each)" in told
+    assert "calls: 60, answered from the store: 0, tokens" in told
+    price, saved = (float(re.search(rf"{name}: ([\d.]+)", told)[1]) for name in ("price", "by batches"))
+    assert price == pytest.approx(saved)
+    assert not (tmp_path / "v.jsonl.batches").exists()
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_errors_of_lines_full_files_expiry_and_500_in_between_end_in_the_same_verdicts(
+    live, tmp_path, capsys, monkeypatch, lists
+):
+    monkeypatch.setattr(batches, "MOST_REQUESTS", 40)
+    monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
+    samples(tmp_path, 60)
+    expected = live()
+    calls = Counter()
+
+    def fails(method, path, moment):
+        calls[moment] += 1
+        return 500 if moment == "before" and calls[moment] % 4 == 0 else None
+
+    faults = {
+        "expires": lambda number: number == 2,
+        "error": lambda request, times: 500 if times == 1 and "thing 000" in json.dumps(request) else None,
+        "on_call": fails,
+    }
+    with BatchServer(most_requests=40, lists=lists, **faults) as service:
+        assert main(command(tmp_path, service, "--batch")) == 0
+        assert set(service.paid.values()) == {1}
+        assert len(service.paid) == 120
+        assert max(content.count(b"\n") for content in service.contents.values()) <= 40
+        assert {"validating", "in_progress", "finalizing"} <= service.states.keys()
+    assert verdicts(tmp_path / "v.jsonl") == expected
+    assert ("may be paid for twice" in capsys.readouterr().err) is not lists
+
+
+def test_an_answer_that_never_came_is_looked_up_and_not_asked_for_again(live, tmp_path, monkeypatch):
+    monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
+    samples(tmp_path, 5)
+    expected = live()
+    lost = Counter()
+
+    def loses_answers(method, path, moment):
+        lost[path] += method == "POST" and moment == "after"
+        return 500 if method == "POST" and moment == "after" and lost[path] == 1 else None
+
+    with BatchServer(on_call=loses_answers) as service:
+        assert main(command(tmp_path, service, "--batch")) == 0
+        assert len(service.batches) == 1
+        assert len(service.files) == 2  # the requests and their answers
+    assert verdicts(tmp_path / "v.jsonl") == expected
+
+
+def test_a_request_that_always_fails_is_sent_three_times_and_then_a_status(tmp_path, store):
+    samples(tmp_path, 3)
+    codes = {"thing 0000": 500, "thing 0001": 413}
+
+    def error(request, times):
+        return next((code for name, code in codes.items() if name in json.dumps(request)), None)
+
+    with BatchServer(error=error) as service:
+        assert main(command(tmp_path, service, "--batch")) == 1
+        assert sorted(service.sent.values()) == [1] * 5 + [3]
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert [row["status"] for row in rows] == ["api_error", "api_error", "ok"]
+    assert rows[0]["trace"][0]["reason"] == "HTTP 500: a fault of this line, 3 times"
+
+
+def test_a_full_queue_is_waited_for_and_one_batch_beyond_it_is_cut_in_two(live, tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "MOST_REQUESTS", 40)
+    samples(tmp_path, 40)
+    expected = live()
+    with BatchServer(room=30) as service:
+        assert main(command(tmp_path, service, "--batch")) == 0
+        assert set(service.paid.values()) == {1}
+        assert service.states["failed"] >= 2
+    assert verdicts(tmp_path / "v.jsonl") == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "errors", "line"),
+    [
+        ("failed", {"data": [{"code": "x", "message": "no such model"}]}, "no such model"),
+        ("cancelled", None, "somebody cancelled batch-0; the same command sends what it left"),
+    ],
+)
+def test_a_batch_that_is_refused_or_cancelled_ends_the_run_and_the_same_command_goes_on(
+    live, refused, tmp_path, status, errors, line
+):
+    samples(tmp_path, 5)
+    expected = live()
+
+    def end(method, path, moment):
+        if "batch-0" in path and service.batches["batch-0"]["status"] == "in_progress":
+            service.batches["batch-0"] |= {"status": status, "errors": errors}
+
+    with BatchServer(on_call=end) as service:
+        assert line in refused(command(tmp_path, service, "--batch"))
+        assert main(command(tmp_path, service, "--batch")) == 0
+        assert service.states[status] == 1
+        assert set(service.paid.values()) == {1}
+    assert verdicts(tmp_path / "v.jsonl") == expected
+
+
+@pytest.mark.parametrize(
+    ("judge", "line"),
+    [
+        ("cigeval", "cigeval looks at images with tools between its questions, each of which would be a batch"),
+        ("vqascore", "fake gives no log-probabilities, which this judge asks for"),
+    ],
+)
+def test_a_judge_that_batches_are_nothing_for_is_refused_before_anything_is_sent(
+    tmp_path, store, refused, monkeypatch, judge, line
+):
+    samples(tmp_path, 2)
+    monkeypatch.setattr("vieval_plugin.backends.http.openai.first_token", lambda answer: {})
+    with BatchServer() as service:
+        assert line in refused(command(tmp_path, service, "--batch", "--judge", judge))
+        assert not service.files
+
+
+def test_a_service_without_batches_is_named_with_what_to_do(tmp_path, store, refused):
+    samples(tmp_path, 2)
+    with FakeServer() as server:
+        line = refused(command(tmp_path, server, "--batch"))
+    assert "takes no files" in line
+    assert "leave --batch out" in line
+
+
+def test_log_probabilities_come_by_batches_where_the_service_lists_them(live, tmp_path):
+    samples(tmp_path, 20)
+    expected = live("--judge", "vqascore")
+    with BatchServer() as service:
+        assert main(command(tmp_path, service, "--batch", "--judge", "vqascore")) == 0
+        assert set(service.paid.values()) == {1}
+    assert verdicts(tmp_path / "v.jsonl") == expected
+
+
+def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, refused):
+    samples(tmp_path, 20)
+    expected = live()
+    folder = tmp_path / "batches"
+    arguments = ["score", str(tmp_path / "s.jsonl"), "--out", str(tmp_path / "v.jsonl"), "--model", "fake"]
+    arguments += ["--batch-files", str(folder)]
+    line = refused(arguments)
+    requests, answers = re.search(r"vllm run-batch -i (\S+) -o (\S+) --model fake", line).groups()
+    with BatchServer() as service:  # answers as vLLM's own does, in the same form
+        file = service._kept(Path(requests).read_bytes())
+        service._answer_all(batch := {"input_file_id": file, "number": 1})
+        Path(answers).write_bytes(service.contents[batch["output_file_id"]])
+    assert main(arguments) == 0
+    assert verdicts(tmp_path / "v.jsonl") == expected
+
+
+@pytest.mark.vllm
+def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(store, capsys, tmp_path):
+    def told(arguments):
+        main(arguments)
+        return capsys.readouterr().err
+
+    python = os.environ.get("VIEVAL_VLLM_PYTHON")
+    if not python:
+        pytest.skip("set VIEVAL_VLLM_PYTHON to the Python of an environment with vLLM")
+    samples(tmp_path, 6)
+    model = tiny_model.build(tmp_path / "tiny")
+    arguments = ["score", tmp_path / "s.jsonl", "--out", tmp_path / "v.jsonl", "--model", "tiny", "--max-tokens", 160]
+    arguments = [*map(str, arguments), "--batch-files", str(tmp_path / "batches")]
+    said = (
+        "--served-model-name tiny --dtype float32 --max-model-len 8192 --max-num-seqs 4 --enforce-eager --block-size 32"
+    )
+    blanks = ["--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}']
+    settings = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    environment = {**os.environ, **settings, "TORCH_COMPILE_DISABLE": "1"}
+    answered = 0
+    while files := re.search(r"vllm run-batch -i (\S+) -o (\S+) --model tiny", told(arguments)):
+        requests, answers = files.groups()
+        module = [
+            python,
+            "-m",
+            "vllm.entrypoints.openai.run_batch",
+            "-i",
+            requests,
+            "-o",
+            answers,
+            "--model",
+            str(model),
+        ]
+        subprocess.run(
+            [*module, *said.split(), *blanks], env=environment, cwd=tmp_path, check=True, capture_output=True
+        )
+        answered += 1
+        assert answered <= 2  # the second wave are re-asks
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert len(rows) == 6
+    assert {row["status"] for row in rows} <= {"ok", "repaired", "parse_failure"}
+    assert any(row["scores"] for row in rows)
+
+
+# where the command is killed, in the order in which it comes there: at the service's end of a request, the number of such
+# requests counted over all attempts, or before or after a step of its own
+DEATHS = (
+    "Batches._end_file after 2",
+    ("POST", "/v1/files", "before", 1),
+    ("POST", "/v1/files", "after", 1),
+    ("POST", "/v1/batches", "before", 1),
+    ("POST", "/v1/batches", "after", 1),
+    ("GET", "/v1/batches/batch-0", "before", 3),
+    ("GET", "/content", "after", 1),
+    "Batches._keep before 1",
+    "Batches._keep after 1",
+    "VerdictLog.append after 900",
+)
+KILLED = """
+import os, signal, sys
+from vieval_plugin.backends.http import batches
+from vieval_plugin.cli import main
+from vieval_plugin.run.verdict_log import VerdictLog
+
+batches.MOST_REQUESTS, batches._POLL, batches._LONGEST_POLL = 800, 0.01, 0.05
+
+def killed(owner, name, moment, times):
+    function, calls = getattr(owner, name), 0
+
+    def counted(*arguments):
+        nonlocal calls
+        calls += 1
+        if calls == times and moment == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = function(*arguments)
+        if calls == times and moment == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, counted)
+
+where, *arguments = sys.argv[1:]
+if where:
+    step, moment, times = where.split()
+    owner, name = step.split(".")
+    killed({"Batches": batches.Batches, "VerdictLog": VerdictLog}[owner], name, moment, int(times))
+sys.exit(main(arguments))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("judge", ["viescore", "t2i_eval"])
+def test_2000_samples_are_judged_once_whenever_the_command_is_killed(store, tmp_path, capsys, judge):
+    count = 2000
+    samples(tmp_path, count)
+    with open(store.with_name("vieval.yaml"), "a") as file:
+        file.write("judges: {t2i_eval: {mode: framework}}\n")
+    settings = {"reply": of_scene} if judge == "t2i_eval" else {}
+    with FakeServer(**settings) as server:
+        assert main(command(tmp_path, server, "--judge", judge, out="live.jsonl")) == 0
+        calls = server.stats()["requests"] - 1  # less the probe
+    store.unlink()
+    under_way, times = [], Counter()
+
+    def kill(method, path, moment):
+        death, process = under_way[-1]
+        if isinstance(death, tuple) and (method, moment) == (death[0], death[2]) and death[1] in path:
+            times[death] += 1
+            if times[death] == death[3]:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+
+    with BatchServer(on_call=kill, **settings) as service:
+        arguments = command(tmp_path, service, "--judge", judge, "--batch")
+        for death in (*DEATHS, ""):
+            step = death if isinstance(death, str) else ""
+            under_way.append([death, subprocess.Popen([sys.executable, "-c", KILLED, step, *arguments])])
+            assert under_way[-1][1].wait() == (-signal.SIGKILL if death else 0)
+        assert set(service.paid.values()) == {1}
+        assert service.paid.total() == calls
+        assert service.stats()["requests"] <= 11  # probes
+    assert verdicts(tmp_path / "v.jsonl") == verdicts(tmp_path / "live.jsonl")
+
+
+def of_scene(request):
+    """The answer of T2I-Eval's scripted model, which knows a sample by its prompt or the pixel of its image."""
+    text = json.dumps(request)
+    if "probe" in text:
+        return over_http(Script(()))(request)
+    if prompt := re.search(r"a thing (\d{4})", text):
+        number = int(prompt[1])
+    else:
+        url = re.search(r"data:image/png;base64,([^\"]+)", text)[1]
+        red, green, _ = PIL.Image.open(io.BytesIO(base64.b64decode(url))).getpixel((0, 0))
+        number = red + 256 * green
+    return over_http(Script((scene(number),)))(request)
+
+
+def scene(number):
+    picture = PIL.Image.new("RGB", (16, 16), (number % 256, number // 256, 7))
+    return Scene(prompt_of(number), (entity("thing", color="red"),), (), float(number % 10), encoded(picture))

@@ -1,0 +1,72 @@
+"""docs/reference/papers.md: each command exists, with its model and its tasks, and the judge in its file runs."""
+
+import re
+import shlex
+
+import pytest
+
+from tests.docs import pages
+from tests.fake_server import FakeServer
+from tests.pictures import plain
+from vieval_plugin import Judge, tasks
+from vieval_plugin.judges import registry
+
+PAGE = pages.DOCS / "reference" / "papers.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+[FILE] = re.findall(r"^```yaml gpt4v_eval\.yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+BLOCKS = "\n".join(m[3].replace("\\\n", " ") for m in pages.FENCE.finditer(TEXT) if m[2] == "bash").splitlines()
+INLINE = pages.INLINE.findall(pages.FENCE.sub("", TEXT))
+COMMANDS = [
+    words
+    for command in (*BLOCKS, *INLINE)
+    if (words := [word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)])
+    and words[0] in ("lmms-eval", "vieval")
+    and len(words) > 1
+]
+OF_HOST = [command for command in COMMANDS if command[0] == "lmms-eval"]
+
+
+@pytest.fixture
+def judge_file(tmp_path):
+    """The judge of the page; afterwards the process knows it no more."""
+    path = tmp_path / "gpt4v_eval.yaml"
+    path.write_text(FILE)
+    registry.judge(str(path))
+    yield path
+    del registry.judges()["gpt4v_eval"]
+
+
+def test_each_table_has_a_command_or_says_why_there_is_none():
+    rows = [line.split(" | ") for line in TEXT.splitlines() if line.startswith("| ") and len(line.split(" | ")) == 4]
+    rows = [row for row in rows if row[1] not in ("what", "---|---|---|---|")]
+    assert len(rows) > 20
+    for row in rows:
+        assert (
+            "`" in row[2] or re.match(r"the (same|replay|task)", row[2]) or re.search("cannot|none of these", row[3])
+        ), row
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c[0] == "vieval"], ids=" ".join)
+def test_commands_of_vieval_exist(command):
+    assert pages.fault(command) == ""
+
+
+def test_models_and_tasks_of_lmms_eval_exist(judge_file):
+    host = pytest.importorskip("vieval_plugin.hosts.lmms_eval.answerable", reason="lmms-eval is not installed")
+    known = tasks.entries()
+    assert len(OF_HOST) > 12
+    for command in OF_HOST:
+        options = dict(zip(command[1::2], command[2::2], strict=False))
+        assert options["--model"] in host.MODELS
+        assert [name for name in options["--tasks"].split(",") if name not in known] == []
+
+
+def test_gpt4v_eval_scores_an_image_from_0_to_100(judge_file):
+    assert len(FILE.splitlines()) == 12
+    reply = '{"score": [85], "reasoning": "all of it but the hat"}'
+    options = {"store": {"use": False}}
+    with (
+        FakeServer(reply=lambda request: reply) as server,
+        Judge(str(judge_file), model="fake", base_url=server.base_url, options=options) as judge,
+    ):
+        assert judge.score(plain("red", (32, 32)), "a red picture with a hat") == pytest.approx(0.85)

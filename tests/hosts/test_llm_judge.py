@@ -1,0 +1,325 @@
+"""Judges in lmms-eval's own registry, from a task as its authors write one: a YAML and a `utils.py` that calls `get_server`."""
+
+import asyncio
+import base64
+import io
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import PIL.Image
+import pytest
+
+from tests.fake_server import FakeServer, Fault, named
+from tests.pictures import plain
+from vieval_plugin import Judge
+from vieval_plugin.errors import VievalError
+
+pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+
+TASK = """
+task: judged_by_vieval
+dataset_path: json
+dataset_kwargs: {data_files: {test: ROWS}}
+test_split: test
+output_type: generate_until
+doc_to_visual: !function utils.visuals
+doc_to_text: !function utils.text
+doc_to_target: prompt
+process_results: !function utils.process_results
+metric_list:
+  - {metric: overall, aggregation: !function utils.mean, higher_is_better: true}
+"""
+UTILS = """
+from lmms_eval.llm_judge import Request, ServerConfig, get_server
+
+server = get_server("vieval_viescore", ServerConfig(model_name="fake"))
+
+def visuals(doc):
+    return []
+
+def text(doc):
+    return doc["prompt"]
+
+def process_results(doc, results):
+    response = server.evaluate(Request(messages=[], images=doc["images"], question=doc["prompt"]))
+    kept = {"uid": doc["uid"], "parsed": response.parsed_result, "content": response.content, "success": response.success}
+    return {"overall": {**kept, "error": response.error_message, "model": response.model_used}}
+
+def mean(values):
+    scores = [value["parsed"]["O"] for value in values if value["success"]]
+    return sum(scores) / len(scores)
+"""
+
+
+def colour(number):
+    return plain((number * 5 % 256, number * 40 % 256, 90), (32, 32))
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """40 images with their prompts, of which two are edits, and one is no image; the folder of the task."""
+    folder = tmp_path_factory.mktemp("task")
+    rows = []
+    for number in range(40):
+        image = folder / f"{number}.png"
+        image.write_bytes(b"no image" if number == 7 else colour(number))
+        source = [str(folder / "0.png")] if number in (3, 5) else []
+        rows.append({"uid": f"u{number}", "prompt": f"a thing {number}", "images": [*source, str(image)]})
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "task.yaml").write_text(TASK.replace("ROWS", str(folder / "rows.jsonl")))
+    (folder / "utils.py").write_text(UTILS)
+    samples = folder / "samples.jsonl"
+    with samples.open("w") as file:
+        for row in rows:
+            roles = dict(
+                zip(("output",) if len(row["images"]) == 1 else ("source", "output"), row["images"], strict=True)
+            )
+            kind, text = ("tie", "instruction") if "source" in roles else ("tig", "prompt")
+            line = {"uid": row["uid"], "kind": kind, "images": roles, "texts": {text: row["prompt"]}}
+            file.write(json.dumps(line) + "\n")
+    return folder
+
+
+def options(folder, server, name):
+    path = folder / f"{name}.yaml"
+    path.write_text(
+        json.dumps(
+            {
+                "store": {"path": str(folder / f"{name}.sqlite")},
+                "backbones": {"judge": {"model": "other", "base_url": server.base_url, "retries": 0, "patience": 20}},
+            }
+        )
+    )
+    return path
+
+
+def faults(number, body):
+    """The image with the prompt 11 is never answered."""
+    return Fault("content_filter") if "a thing 11\n" in json.dumps(body).replace("\\n", "\n") else None
+
+
+@pytest.mark.slow
+def test_a_task_of_an_author_has_the_scores_of_vieval_score(lmms_eval, rows, tmp_path, monkeypatch, capsys):
+    with FakeServer(faults=faults, latency=0.02) as server:
+        written = options(tmp_path, server, "task")
+        run = ("--model", "dummy", "--tasks", "judged_by_vieval", "--include_path", rows, "--log_samples")
+        threads = ("--process_docs_parallel", "32")
+        done = lmms_eval(*run, *threads, "--output_path", tmp_path / "out", options=written)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert "Traceback" not in done.stderr
+        first, at_once = server.stats()["requests"], server.stats()["max_in_flight"]
+        again = lmms_eval(*run, *threads, "--output_path", tmp_path / "again", options=written)
+        assert again.returncode == 0
+        # an answer that a filter declined is not kept, and its other question is
+        further = server.stats()["requests"] - first
+        assert further <= 1
+        monkeypatch.setenv("VIEVAL_CONFIG", str(options(tmp_path, server, "score")))
+        from vieval_plugin.cli import main
+
+        main(["score", str(rows / "samples.jsonl"), *named(server), "--out", str(tmp_path / "verdicts.jsonl")])
+    scored = {row["uid"]: row for row in map(json.loads, (tmp_path / "verdicts.jsonl").read_text().splitlines())}
+    found = logged(tmp_path / "out")
+    print(f"{len(found)} responses, {at_once} requests at once, {first} calls, {further} in a second run")
+    assert at_once > 8
+    assert found == logged(tmp_path / "again")
+    assert len(found) == len(scored) == 40
+    for uid, response in found.items():
+        content = json.loads(response["content"])
+        assert content["status"] == scored[uid]["status"]
+        assert response["success"] == (uid not in ("u7", "u11"))
+        assert response["parsed"] == (scored[uid]["scores"] if response["success"] else None)
+        assert response["model"] == "fake"
+        assert content["rationale"] == scored[uid].get("rationale", "")
+    assert found["u7"]["error"].startswith("no_image: ")
+    assert found["u11"]["error"].startswith("refusal: ")
+    assert json.loads(found["u11"]["content"])["reason"]
+
+
+def logged(folder):
+    [path] = folder.rglob("*_samples_*.jsonl")
+    return {row["overall"]["uid"]: row["overall"] for row in map(json.loads, path.read_text().splitlines())}
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    with FakeServer() as server:
+        monkeypatch.setenv("VIEVAL_CONFIG", str(options(tmp_path, server, "options")))
+        from vieval_plugin.hosts.lmms_eval import llm_judge, register
+
+        register()
+        llm_judge._judge.cache_clear()
+        yield server
+        llm_judge._judge.cache_clear()
+
+
+def judge(name, model="fake"):
+    from lmms_eval.llm_judge import ServerConfig, get_server
+
+    return get_server(f"vieval_{name}", ServerConfig(model_name=model) if model else None)
+
+
+def request(*images, question="a cat", **prompt_kwargs):
+    from lmms_eval.llm_judge import Request
+
+    return Request(messages=[], images=list(images), question=question, prompt_kwargs=prompt_kwargs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "first", ["lmms_eval.llm_judge", "lmms_eval.models", "vieval_plugin.hosts.lmms_eval.llm_judge"]
+)
+def test_they_are_there_whichever_module_is_imported_first(first):
+    code = (
+        f"import {first}, lmms_eval.models\nfrom lmms_eval.llm_judge import get_server\n"
+        "print(get_server('vieval_sharpness').judge, 'vieval_replay' in lmms_eval.models.MODEL_REGISTRY_V2.list_model_names())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.splitlines()[-1:] == ["sharpness True"], done.stderr[-2000:]
+
+
+def test_every_judge_is_there_and_the_hosts_own_stay(server):
+    from lmms_eval.llm_judge import ProviderFactory
+    from lmms_eval.llm_judge.providers import OpenAIProvider
+
+    from vieval_plugin.judges import registry
+
+    ours = {name for name in ProviderFactory._provider_classes if name.startswith("vieval_")}
+    assert {f"vieval_{name}" for name in registry.judges()} <= ours
+    assert ProviderFactory._provider_classes["openai"] is OpenAIProvider
+    assert len(ProviderFactory._provider_classes) - len(ours) == 7
+
+
+def test_a_judge_in_a_setting_has_the_name_of_both(server):
+    asked = judge("viescore_pq_inputs")
+    assert (asked.judge, asked.setting) == ("viescore", "pq_inputs")
+    shown = [asked.evaluate(request(colour(n), colour(1))).parsed_result for n in range(2, 8)]
+    plainly = [judge("viescore").evaluate(request(colour(n), colour(1))).parsed_result for n in range(2, 8)]
+    assert [scores["SC"] for scores in shown] == [scores["SC"] for scores in plainly]
+    assert len({scores["PQ"] for scores in plainly}) == 1  # which looks at the output alone
+    assert len({scores["PQ"] for scores in shown}) > 1
+
+
+def test_judges_in_files_are_there_too(server, tmp_path, monkeypatch):
+    from lmms_eval.llm_judge import ProviderFactory
+
+    from vieval_plugin.hosts.lmms_eval import llm_judge
+    from vieval_plugin.judges import registry
+
+    folder = tmp_path / "judges"
+    folder.mkdir()
+    text = 'name: clear\nkinds: [tig]\nquestions: {PQ: {text: "{\\"score\\": [n], \\"reasoning\\": 0}", scores: [clear]}}\n'
+    (folder / "clear.yaml").write_text(text)
+    monkeypatch.setenv("VIEVAL_JUDGES", str(folder))
+    monkeypatch.setattr(ProviderFactory, "_provider_classes", dict(ProviderFactory._provider_classes))
+    registry.judges.cache_clear()
+    try:
+        llm_judge.install(None)
+        response = judge("clear").evaluate(request(colour(1)))
+    finally:
+        registry.judges.cache_clear()
+    assert response.success
+    assert set(response.parsed_result) == {"PQ"}
+
+
+def test_a_mistake_in_the_options_is_said_when_the_judge_is_asked_for(server, tmp_path, monkeypatch):
+    (tmp_path / "wrong.yaml").write_text("judges: {viescore: {pq_input: true}}")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "wrong.yaml"))
+    with pytest.raises(VievalError, match="pq_input"):
+        judge("viescore", "mistaken")
+
+
+def test_the_environment_may_choose_one(server, monkeypatch):
+    from lmms_eval.llm_judge import ProviderFactory
+
+    monkeypatch.setenv("API_TYPE", "vieval_sharpness")
+    assert ProviderFactory.create_provider().judge == "sharpness"
+
+
+def test_an_image_is_a_path_base64_bytes_or_a_picture(server, tmp_path):
+    (tmp_path / "x.png").write_bytes(colour(1))
+    picture = PIL.Image.open(io.BytesIO(colour(1)))
+    encoded = base64.b64encode(colour(1))
+    images = (str(tmp_path / "x.png"), colour(1), encoded, f"data:image/png;base64,{encoded.decode()}", picture)
+    responses = [judge("viescore").evaluate(request(image)) for image in images]
+    assert all(response.success for response in responses)
+    assert len({json.dumps(response.parsed_result) for response in responses[:4]}) == 1
+    assert set(responses[0].parsed_result) == {"SC", "PQ", "O"}
+
+
+def test_the_backbone_is_one_of_the_options_or_behind_its_server(server):
+    assert judge("viescore", "").evaluate(request(colour(1))).model_used == "other"
+    assert judge("viescore", "mine").evaluate(request(colour(1))).model_used == "mine"
+    assert judge("sharpness", "").evaluate(request(colour(1))).model_used == "sharpness"
+    assert judge("viescore").is_available()
+
+
+def test_roles_and_kinds_are_said_in_prompt_kwargs(server):
+    subject = judge("viescore").evaluate(request(colour(1), colour(2), roles=["subject", "output"], kind="sdig"))
+    with Judge("viescore", model="fake", base_url=server.base_url) as plainly:
+        images = {"subject": colour(1), "output": colour(2)}
+        [verdict] = plainly([{"kind": "sdig", "images": images, "texts": {"prompt": "a cat"}}])
+    assert subject.parsed_result == dict(verdict.scores)
+
+
+@pytest.mark.parametrize(
+    ("images", "given", "reason"),
+    [
+        ((), {}, "not_applicable: images: 0, roles: none; say in prompt_kwargs what each image is"),
+        ((1, 2, 3), {}, "not_applicable: images: 3, roles: none"),
+        ((1,), {"roles": ["source"]}, "not_applicable: images: 1, roles: source"),
+        ((1,), {"kind": "picture"}, "not_applicable: there is no kind 'picture'; there are tig, mie, tie"),
+        ((1,), {"question": " "}, "not_applicable: the sample has no text prompt"),
+        (("/nowhere.png",), {}, "no_image: "),
+        ((7.5,), {}, "not_applicable: a number"),
+    ],
+)
+def test_what_cannot_be_judged_is_a_failure_with_its_reason_and_no_number(server, images, given, reason):
+    pictures = [colour(image) if isinstance(image, int) else image for image in images]
+    response = judge("viescore").evaluate(request(*pictures, **given))
+    assert (response.success, response.parsed_result) == (False, None)
+    assert response.error_message.startswith(reason.replace("a number", ""))
+    assert json.loads(response.content)["scores"] == {}
+    assert server.stats()["requests"] == 0
+
+
+def test_a_server_that_is_away_is_a_failure_too(tmp_path, monkeypatch, server):
+    text = json.dumps({"backbones": {"judge": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "patience": 0.2}}})
+    (tmp_path / "away.yaml").write_text(text)
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "away.yaml"))
+    response = judge("viescore", "away").evaluate(request(colour(1)))
+    assert (response.success, response.parsed_result) == (False, None)
+    assert response.error_message.startswith("api_error: ")
+
+
+def test_32_threads_and_the_asynchronous_interface_share_one_judge(server):
+    threads = judge("viescore")
+    with ThreadPoolExecutor(32) as pool:
+        responses = list(pool.map(lambda number: threads.evaluate(request(colour(number))), range(64)))
+    assert all(response.success for response in responses)
+    asked = server.stats()["requests"]
+
+    async def asynchronous():
+        return await judge("viescore").evaluate_batch([request(colour(number)) for number in range(64)])
+
+    assert [r.parsed_result for r in asyncio.run(asynchronous())] == [r.parsed_result for r in responses]
+    assert server.stats()["requests"] == asked  # the same judge, whose store has the answers
+
+
+@pytest.mark.parametrize("name", ["pairwise", "viescore"])
+def test_two_images_of_a_comparison_are_a_contest(server, name):
+    compared = judge(name).evaluate_comparative("a cat", "", "", images=[colour(1), colour(2)])
+    assert compared["success"], compared
+    with Judge(name, model="fake", base_url=server.base_url) as plainly:
+        preferred = plainly.compare([colour(1)], [colour(2)], "a cat")[0]
+        scores = plainly.score([colour(1), colour(2)], "a cat").tolist() if name == "viescore" else None
+    assert compared["scores"][0] - compared["scores"][1] == pytest.approx(preferred)
+    assert scores is None or list(compared["scores"]) == pytest.approx(scores)
+    failed = asyncio.run(judge(name).evaluate_comparative_async("a cat", "", "", images=[colour(1)]))
+    assert (failed["success"], failed["scores"]) == (False, None)
+
+
+def test_questions_on_texts_are_refused(server):
+    with pytest.raises(VievalError, match="vieval_viescore judges images and no texts"):
+        judge("viescore").evaluate_binary("Is it 1?", "1", "1")

@@ -1,0 +1,175 @@
+"""text_rendering: what is asked for, what was read, and how the two are compared; then read for real."""
+
+import PIL.Image
+import PIL.ImageDraw
+import PIL.ImageFont
+import pytest
+
+from tests.extras import needs
+from tests.pictures import encoded
+from tests.playing import play
+from vieval_plugin.backends.cache.store import Store, from_stored, to_stored
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Box, Failure, Image, Sample, SampleId, Status, ToolResult, UseTool
+from vieval_plugin.judges.text_rendering import MOST_LETTERS, SPEC, compare, judge, wanted_texts
+from vieval_plugin.rewards.in_process import open_reward
+from vieval_plugin.run.evaluate import evaluate, provenance_of
+from vieval_plugin.run.prepare import prepare
+from vieval_plugin.run.router import Router, without_models
+
+OPEN = "OPEN DAILY"
+
+
+def sample(prompt, output=b"x", **texts):
+    return Sample(SampleId("own", "tig", "m", "1"), {"output": Image(output)}, {"prompt": prompt, **texts})
+
+
+def poster(*lines):
+    picture = PIL.Image.new("RGB", (640, 90 * len(lines) + 60), "navy")
+    pen = PIL.ImageDraw.Draw(picture)
+    for number, line in enumerate(lines):
+        pen.text((40, 40 + 90 * number), line, "white", PIL.ImageFont.load_default(56))
+    return encoded(picture)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ('a sign that says "OPEN" and "9:30"', ["OPEN", "9:30"]),
+        ("a sign that says “Grand Opening”", ["Grand Opening"]),
+        ("写着「盛大开业」和『欢迎』的海报", ["盛大开业", "欢迎"]),
+        ('写着"开业大吉"的海报', ["开业大吉"]),
+        ('a 24" monitor and a 27" monitor', []),
+        ("a baker's dozen of 'rolls'", []),
+        ('dots: "..."', []),
+    ],
+)
+def test_what_stands_in_double_quotation_marks_is_asked_for(prompt, expected):
+    assert wanted_texts(sample(prompt)) == expected
+
+
+def test_the_column_of_its_own_goes_before_the_prompt_a_line_a_text():
+    assert wanted_texts(sample('says "OPEN"', wanted_text="one\ntwo words")) == ["one", "two words"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "lines", "scores"),
+    [
+        (["GRAND OPENING"], ["Grand", "Opening!"], (1, 1, 1)),
+        (["GRAND OPENING"], ["GRAND OPENNG"], (11 / 12, 0.5, 1)),
+        (["OPENING"], ["OPENINGS"], (7 / 8, 0, 1)),
+        (["OPENING"], ["REOPENING"], (7 / 9, 0, 1)),
+        (["big red sale"], ["big sale"], (7 / 10, 2 / 3, 1)),
+        (["big sale"], ["big red sale"], (7 / 10, 2 / 3, 1)),
+        (["OPEN"], [], (0, 0, 1)),
+        (["OPEN"], ["OPEN", "9 to 5"], (1, 1, 4 / 8)),
+        (["one", "two"], ["two", "one"], (1, 1, 1)),
+        (["SALE", "SATURDAY"], ["SALESATURDAY"], (1, 1, 1)),
+        (["OPEN", "OPEN"], ["OPEN"], (0.5, 0.5, 1)),
+        (["fresh bread", "today"], ["fresh today", "bread"], (1, 1, 1)),
+        (["盛大开业"], ["盛大开亚"], (3 / 4, 3 / 4, 1)),
+        (["ＯＰＥＮ 24"], ["open 24"], (1, 1, 1)),
+        (["9:30"], ["930"], (3 / 4, 0, 1)),
+    ],
+)
+def test_scores_are_those_of_the_best_alignment(texts, lines, scores):
+    found, _ = compare(texts, lines)
+    assert tuple(found.values()) == pytest.approx(scores)
+
+
+def test_the_reason_says_what_was_read_and_what_was_asked_for():
+    assert compare(["GRAND OPENING"], ["GRND OPENING"])[1] == 'reads "GRND OPENING", asked for "GRAND OPENING"'
+    assert compare(["OPEN", "9 to 5"], ["OPEN"])[1] == '"9 to 5" is not there'
+    assert compare(["OPEN"], ["open", "since 1950"])[1] == 'reads "since 1950" unasked'
+    assert compare(["OPEN"], ["open"])[1] == 'reads "OPEN"'
+
+
+def test_many_texts_and_a_long_reading_end_soon():
+    texts = [f"{number} {'ab' * (number % 7)}" for number in range(120)]
+    scores, _ = compare(texts, ["ba" * 40] * 60)
+    assert 0 <= scores["SC"] < 1
+
+
+def test_a_prompt_that_asks_for_no_text_or_too_much_is_not_applicable():
+    for prompt, reason in (("a cat", "asks for no text"), (f'"{"a" * (MOST_LETTERS + 1)}"', "more than 2,000 letters")):
+        played = play(judge(sample(prompt)))
+        assert played.rounds == []
+        assert played.verdict.status is Status.NOT_APPLICABLE
+        assert played.verdict.scores == {}
+        assert reason in played.verdict.reason
+
+
+def test_a_reading_that_failed_gives_no_score():
+    played = play(judge(sample('"OPEN"')), [Failure(Status.TOOL_ERROR, "no image")])
+    [[ask]] = played.rounds
+    assert isinstance(ask, UseTool)
+    assert (played.verdict.scores, played.verdict.status, played.verdict.reason) == ({}, Status.TOOL_ERROR, "no image")
+
+
+def test_a_reading_is_stored_and_a_damaged_one_is_none():
+    reading = ToolResult((Box(1, 2, 3, 4),), "GRAND\nOPENING")
+    assert from_stored(to_stored(reading)) == reading
+    for text in ('{"kind": "ToolResult", "text": 3}', '{"kind": "ToolResult", "text": "a", "boxes": [{"left": "b"}]}'):
+        with pytest.raises(ValueError, match="no reply|no text"):
+            from_stored(text)
+
+
+@pytest.mark.parametrize("text", ["0.5*text_rendering:words+sharpness", "text_rendering"])
+@needs("rapidocr")
+def test_as_a_reward_it_is_refused_unless_failures_are_neutral(text, vieval):
+    with pytest.raises(
+        VievalError, match="only for prompts with a text in double quotation marks.*--on-failure neutral"
+    ):
+        open_reward(text)
+    assert open_reward(text, on_failure="neutral").definition == text
+    assert "--on-failure neutral" in vieval("serve", "--reward", f"r={text}", code=1).err
+
+
+# Read for real.
+
+
+@needs("rapidocr")
+def test_a_poster_is_read_and_its_reading_is_kept_with_its_version(tmp_path):
+    options = {"store": {"path": tmp_path / "replies.sqlite"}}
+    samples = [sample(f'"{OPEN}"', poster(OPEN)), sample(f'"{OPEN}"', poster("OPEN DALY")), sample('"x"', b"no image")]
+    right, wrong, broken = evaluate(samples, judge="text_rendering", options=options)
+    assert right.scores == {"SC": 1, "words": 1, "extra_text": 1}
+    assert wrong.scores == {"SC": pytest.approx(8 / 9), "words": 0.5, "extra_text": 1}
+    assert wrong.rationale == 'reads "OPEN DALY", asked for "OPEN DAILY"'
+    assert broken.status is Status.NO_IMAGE
+    [(model, count, *_)] = Store(tmp_path / "replies.sqlite").info()
+    assert count == 2
+    from vieval_plugin.run.evaluate import resolved
+
+    current = resolved(options)
+    name = provenance_of(prepare("text_rendering", None, current), current, None).backbone
+    assert name == model
+    assert name.startswith("RapidOCR 3.")
+    assert ", weights " in name
+
+
+@needs("rapidocr")
+def test_what_is_stored_is_not_read_again(tmp_path, monkeypatch):
+    ask = UseTool("ocr", {"image": Image(poster(OPEN))}, ("text",))
+    store = Store(tmp_path / "replies.sqlite")
+    with Router(Usage(), store) as router:
+        [first] = router.answer_batch([(0, ask)], without_models)
+    monkeypatch.setattr("vieval_plugin.backends.image_tools.text_reader._engine", lambda: pytest.fail("read again"))
+    with Router(usage := Usage(), store) as router:
+        assert router.answer_batch([(0, ask)], without_models) == [first]
+    assert (usage.cached, usage.measured) == (1, 0)
+
+
+@needs("rapidocr")
+def test_several_images_at_a_time_are_read_as_one_by_one():
+    lines = ["GRAND OPENING", "Fresh Bread", "SUMMER SALE", "Jazz Night", "Open House", "Book Fair"]
+    samples = [sample(f'"{line}"', poster(line)) for line in lines]
+    verdicts = evaluate(samples, judge="text_rendering", options={"store": {"use": False}})
+    assert [verdict.rationale for verdict in verdicts] == [f'reads "{line}"' for line in lines]
+
+
+def test_without_its_packages_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("vieval_plugin.judges.tools.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(VievalError, match=r"needs rapidocr and onnxruntime; run pip install \"\.\[text\]\""):
+        SPEC.build(SPEC.options(), None, "")

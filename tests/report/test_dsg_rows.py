@@ -1,0 +1,139 @@
+"""The correlations printed in the README of the Davidsonian scene graph, from its published answers through lmms-eval."""
+
+import csv
+import json
+import shutil
+
+import pytest
+
+from tests import in_process
+from vieval_plugin.cli import main
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.question_answering import titles
+from vieval_plugin.published.files import published_files
+from vieval_plugin.results import replay
+
+pytestmark = pytest.mark.slow
+
+NAMES = {"mplug-large": "mplug", "instruct-blip": "instructblip"}
+TASKS = "tifa160_question_answering,variant_tifa160_question_answering_vq2a"
+# the five images without a question, and the samples with an answer that is neither yes nor no
+WITHOUT_SCORE = {"mplug": 7, "instructblip": 24}
+
+
+@pytest.fixture(scope="module")
+def home(shared_data, tmp_path_factory):
+    """A data folder with TIFA160."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "tifa160").mkdir()
+    for file in ("tifa160.json", "dsg_tifa160_anns.csv"):
+        shutil.copy(shared_data / "t2v_metrics" / file, folder / "tifa160")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cells(shared_data, home, tmp_path_factory):
+    """Correlations by policy, VQA model, questions and statistic; and the scored samples."""
+    out = tmp_path_factory.mktemp("out")
+    plain = out / "plain.yaml"
+    plain.write_text("judges: {question_answering: {dependencies: false}}\n")
+    for name in NAMES.values():
+        replayed = ("--model", "vieval_replay", "--model_args", f"name={name},logs={shared_data}")
+        in_process.run(*replayed, "--tasks", TASKS, "--output_path", out / name, "--log_samples", data=home)
+        ablation = ("--tasks", "tifa160_question_answering", "--output_path", out / f"{name} plain", "--log_samples")
+        in_process.run(*replayed, *ablation, data=home, options=plain)
+    found = {}
+    for policy in ("as_recorded", "drop"):
+        options = out / f"{policy}.yaml"
+        options.write_text(f"statistics: {{failures: {policy}, draws: 20}}\n")
+        for name in NAMES.values():
+            report = out / f"report {policy} {name}"
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("VIEVAL_DATA", str(home))
+                patch.setenv("VIEVAL_CONFIG", str(options))
+                assert main(["report", str(out / name), str(out / f"{name} plain"), "--out", str(report)]) == 0
+            [tifa160] = json.loads((report / "cells.json").read_text())
+            with (report / "tifa160_statistics.csv").open() as table:
+                found |= {(policy, row["judge"], "scored"): int(row["scored"]) for row in csv.DictReader(table)}
+            for cell in tifa160["cells"]:
+                found[policy, cell["judge"], cell["statistic"]] = cell["value"]
+    return found
+
+
+def label(name, questions):
+    setting = {"vq2a": "vq2a", "dsg": "dsg", "dsg without dependency": "dsg without dependencies"}[questions]
+    return f"{name} (setting {setting})"
+
+
+def test_all_six_rows_come_out_to_the_printed_digit(cells, shared_data):
+    with (shared_data / "expected" / "dsg.csv").open() as table:
+        rows = list(csv.DictReader(table))
+    assert len(rows) == 6
+    for row in rows:
+        judge = label(NAMES[row["vqa_model"]], row["questions"])
+        for statistic in ("spearman", "kendall"):
+            computed = cells["as_recorded", judge, statistic]
+            print(f"{judge}: {statistic} {computed:.4f}, printed {row[statistic]}")
+            assert f"{computed:.3f}" == row[statistic]
+        assert cells["as_recorded", judge, "scored"] == 800
+
+
+def test_without_images_that_have_no_question_the_numbers_stand_beside(cells):
+    for name, count in WITHOUT_SCORE.items():
+        judge = label(name, "dsg")
+        assert cells["drop", judge, "scored"] == 800 - count
+        assert cells["drop", judge, "spearman"] != cells["as_recorded", judge, "spearman"]
+    assert cells["drop", label("mplug", "vq2a"), "scored"] == 800
+    assert f"{cells['drop', label('mplug', 'dsg'), 'spearman']:.3f}" == "0.454"
+    assert f"{cells['drop', label('instructblip', 'dsg'), 'spearman']:.3f}" == "0.401"
+
+
+def test_a_recorded_verdict_has_its_questions_and_what_the_authors_count(shared_data):
+    recording = replay.load(shared_data, "question_answering", "mplug", "dsg")
+    verdicts = {identity: recorded[0][0] for identity, recorded in recording.verdicts.items()}
+    assert len(verdicts) == 800
+    unasked = [verdict for verdict in verdicts.values() if len(verdict.trace) == 1]
+    assert {(v.status, v.reason, v.recorded["SC"]) for v in unasked} == {
+        ("parse_failure", "the log has no question on this image's prompt", 0.0)
+    }
+    assert len(unasked) == 5
+    unread = [v for v in verdicts.values() if v.recorded and len(v.trace) > 1]
+    assert [(v.scores, v.reason[:34]) for v in unread] == [({}, "the answer is neither yes nor no; ")] * 2
+    [verdict] = [
+        v for v in verdicts.values() if titles(v.trace).get(("answers", "3")) == "Are there two soccer balls?"
+    ][:1]
+    assert verdict.status == "ok"
+
+
+def test_the_model_that_is_meant_is_named(shared_data):
+    with pytest.raises(
+        VievalError, match=r"answers to questions of dsg by instructblip, mplug, and none is called 'x'"
+    ):
+        replay.load(shared_data, "question_answering", "x", "dsg")
+    recording = replay.load(shared_data, "question_answering", "mplug", "tifa")
+    assert "holds nothing of question_answering" in recording.lacks("tifa160", "all")
+
+
+def test_the_files_that_prepare_fetches_are_those_that_were_replayed(shared_data):
+    fetched = [file for file in published_files() if file.repository == "j-min/DSG"]
+    assert len(fetched) == 5
+    for file in fetched:
+        assert file.difference((shared_data / "dsg" / file.path.rpartition("/")[2]).read_bytes()) == ""
+
+
+def test_prepare_fetches_them_from_the_authors_repository(shared_data, tmp_path, vieval, monkeypatch):
+    pytest.importorskip("aiohttp")
+    from tests.local_site import answering
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    by_address = {f"/{file.repository}/{file.commit}/{file.path}": file.path for file in published_files()}
+
+    def answer(path, body, headers):
+        return 200, {}, (shared_data / "dsg" / by_address[path].rpartition("/")[2]).read_bytes()
+
+    with answering(answer) as host:
+        given = ("--root", tmp_path, "--part", "tifa160", "--logs-host", f"http://{host}")
+        printed = vieval("prepare", "published_verdicts", *given).out
+    assert "published_verdicts/tifa160: complete, 5 files (5 fetched now)" in printed
+    recording = replay.load(tmp_path / "published_verdicts", "question_answering", "mplug", "dsg")
+    assert len(recording.verdicts) == 800

@@ -1,0 +1,111 @@
+"""Calibration on recorded scores: when it is accepted, and that nothing of a held-out label is in its prediction."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from bench.labels_needed import JUDGES, RecordedTask, accepted, draw_labels, recorded_tasks
+from vieval_plugin.stats.calibration import Improvement, Labels, held_out, improvement, isotonic_fit, tied_share
+from vieval_plugin.stats.estimate import Estimate
+
+RUNS = 20
+
+
+@pytest.fixture(scope="module")
+def tasks(shared_data):
+    return {name: recorded_tasks(shared_data, name) for name in JUDGES}
+
+
+def acceptances(tasks, labels, make=lambda task, rng: task):
+    """How often of some runs a calibration is accepted, with so many labels of each task; tasks are remade each time."""
+    wins = 0
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        wins += accepted([draw_labels(make(task, rng), labels, rng) for task in tasks], seed)
+    return wins
+
+
+def test_gpt_4o_is_accepted_with_50_labels_of_each_task_and_noise_and_llava_are_not(tasks):
+    def noise(task, rng):
+        return RecordedTask(task.kind, rng.uniform(size=len(task.ratings)), *task[2:])
+
+    def calibrated(task, rng):
+        return RecordedTask(task.kind, np.interp(task.scores, *isotonic_fit(task.scores, task.ratings)), *task[2:])
+
+    gpt_4o, llava = tasks["GPT-4o zero-shot"], tasks["LLaVA zero-shot"]
+    most = binom.ppf(0.999, RUNS, 0.05)
+    assert acceptances(gpt_4o, 50) >= binom.ppf(0.001, RUNS, 0.8)
+    assert acceptances(llava, 50) <= most
+    for make in (noise, calibrated):
+        assert acceptances(gpt_4o, 50, make) <= most
+        assert acceptances([gpt_4o[0]], 200, make) <= most
+
+
+def test_a_held_out_label_is_in_no_prediction_of_its_prompt_or_generator(tasks):
+    rng = np.random.default_rng(3)
+    labels = draw_labels(tasks["GPT-4o zero-shot"][0], 60, rng)
+    for by_generator in (False, True):
+        before = held_out(labels, 5, by_generator)
+        for number in (0, 17, 42):
+            others = labels.ratings.copy()
+            same = np.array([prompt == labels.prompts[number] for prompt in labels.prompts])
+            if by_generator:
+                same |= np.array([generator == labels.generators[number] for generator in labels.generators])
+            others[same] = 1 - others[same]
+            after = held_out(labels._replace(ratings=others), 5, by_generator)
+            for earlier, later in zip(before, after, strict=True):
+                assert later[number] == earlier[number]
+        assert not np.isnan(before).any()
+
+
+def test_the_constant_is_that_of_the_task_type_so_that_knowing_the_task_is_no_gain():
+    """Two task types whose ratings differ, and a judge that says nothing within each."""
+    rng = np.random.default_rng(0)
+    kinds = ["tig"] * 100 + ["tie"] * 100
+    ratings = np.where(np.array(kinds) == "tig", 0.8, 0.2) + rng.normal(0, 0.05, 200)
+    labels = Labels(rng.uniform(size=200), ratings, kinds, [str(n) for n in range(200)], ["one"] * 200)
+    better = improvement(labels, held_out(labels, 0), 500, 0)
+    assert better.over_raw.high < 0
+    assert not better.accepted
+
+
+def test_a_fit_is_the_best_increasing_one_and_a_generator_alone_cannot_be_left_out():
+    rng = np.random.default_rng(1)
+    scores, ratings = rng.integers(0, 11, 80) / 10, rng.uniform(size=80)
+    knots = isotonic_fit(scores, ratings)
+    assert (np.diff(knots[0]) > 0).all()
+    assert (np.diff(knots[1]) >= 0).all()
+    error = ((np.interp(scores, *knots) - ratings) ** 2).sum()
+    for _ in range(200):
+        other = np.sort(np.clip(np.interp(np.arange(11) / 10, *knots) + rng.normal(0, 0.05, 11), 0, 1))
+        assert ((np.interp(scores, np.arange(11) / 10, other) - ratings) ** 2).sum() >= error - 1e-12
+    alone = Labels(scores, ratings, ["tig"] * 80, [str(n) for n in range(80)], ["one"] * 80)
+    assert np.isnan(held_out(alone, 0, by_generator=True)).all()
+    assert alone._replace(kinds=["tig"] * 51 + ["tie"] * 29).strata == [""] * 80
+
+
+def test_the_number_of_labels_that_is_named_mostly_does_and_noise_is_mostly_named_none(tasks):
+    task, runs = tasks["GPT-4o zero-shot"][0], range(30)
+    few = [draw_labels(task, 50, np.random.default_rng(seed)) for seed in runs]
+    refused = [(labels, better) for labels in few if not (better := compared(labels)).accepted]
+    needed = [better.labels_needed(50) for _, better in refused]
+    assert sum(number is not None for number in needed) >= len(refused) / 2
+    enough = [accepted([draw_labels(task, number, np.random.default_rng(number))], 0) for number in needed if number]
+    assert np.mean(enough) >= 0.5
+    noise = [labels._replace(scores=np.random.default_rng(0).uniform(size=50)) for labels in few]
+    assert sum(compared(labels).labels_needed(50) is not None for labels in noise) <= 8
+
+
+def compared(labels):
+    return improvement(labels, held_out(labels, 0), 300, 0)
+
+
+def test_labels_needed_grow_with_the_interval_and_ties_need_pairs():
+    surely, not_yet, never = Estimate(-0.02, -0.03, -0.01), Estimate(-0.01, -0.03, 0.01), Estimate(0.01, -0.01, 0.03)
+    assert Improvement(surely, surely, (-0.02, -0.02)).labels_needed(50) == 50
+    assert Improvement(surely, not_yet, (-0.02, -0.01)).labels_needed(50) == 410
+    assert Improvement(surely, not_yet, (-0.02, -0.03)).labels_needed(50) == 150
+    assert Improvement(surely, never, (-0.02, -0.005)).labels_needed(50) is None
+    assert math.isnan(tied_share([0.1, 0.1], ["a", "b"]))

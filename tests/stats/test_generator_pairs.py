@@ -1,0 +1,53 @@
+"""Pairwise accuracy of generators: by hand, by random signs, and on the recorded logs of ImagenHub."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from vieval_plugin.stats.generator_pairs import PairAgreement, accuracy_over_pairs, pair_agreement, sign_flip_p
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.02, 0.1])
+def test_p_is_that_of_random_signs(shift: float) -> None:
+    rng = np.random.default_rng(3)
+    differences = rng.choice([-0.5, 0.0, 0.1, 0.7], 160) - 0.05 + shift
+    flipped = rng.choice([-1.0, 1.0], (40_000, 160)) @ differences
+    expected = (flipped > differences.sum()).mean() / 2 + (flipped >= differences.sum()).mean() / 2
+    assert sign_flip_p(differences) == pytest.approx(expected, abs=0.01)
+
+
+def test_soft_agreement_forgives_what_nobody_can_tell_and_hard_does_not() -> None:
+    rng = np.random.default_rng(0)
+    level = rng.normal(0, 1, 100)
+    level -= level.mean() - 1e-3
+    clear = np.full(100, 0.5)
+    same, opposite = pair_agreement(0, 1, clear, clear), pair_agreement(0, 1, clear, -clear)
+    unsure = pair_agreement(0, 1, level, -level)
+    assert (same.hard, opposite.hard, unsure.hard) == (1, 0, 0)
+    assert (round(same.soft, 6), round(opposite.soft, 6)) == (1, 0)
+    assert unsure.soft > 0.98
+    assert pair_agreement(0, 1, [0.0, 0.0], clear).hard == 0.5
+
+
+def test_too_few_generators_or_pairs_have_no_value_and_say_why() -> None:
+    three = [PairAgreement(i, j, 1.0, 1.0) for i, j in itertools.combinations(range(3), 2)]
+    hard, soft = accuracy_over_pairs([(3, three)], 50, 0)
+    assert math.isnan(hard.value)
+    assert soft.reason == "3 generators, 4 are needed"
+    assert accuracy_over_pairs([(3, three)] * 3, 50, 0)[0].reason == "9 pairs, 10 are needed"
+    assert accuracy_over_pairs([(5, [])], 50, 0)[0].reason == "no sample of two generators has a score"
+    assert accuracy_over_pairs([(3, three)] * 4, 50, 0)[0].value == 1
+
+
+def test_the_interval_is_that_of_generators_and_not_of_pairs() -> None:
+    """One of ten generators is misjudged against all others: its pairs come and go together."""
+    pairs = [PairAgreement(i, j, float(i > 0), float(i > 0)) for i, j in itertools.combinations(range(10), 2)]
+    hard, _ = accuracy_over_pairs([(10, pairs)], 2000, 0)
+    assert hard.value == pytest.approx(36 / 45)
+    as_if_independent = 2 * 1.96 * math.sqrt(0.8 * 0.2 / 45)
+    assert hard.high == 1
+    assert hard.high - hard.low > 1.3 * as_if_independent

@@ -1,0 +1,294 @@
+"""Questions by batches: files of requests that a service answers within a day, at half the price.
+
+`Batches.post` stands in for a server's. A request that a batch has answered has its answer at once; any other is
+written into a file, and `Deferred` says so. Whoever asks lets go of what was deferred, has all files answered, and asks
+anew from the beginning, until nothing is deferred. What is kept on disk is enough to go on after any end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from vieval_plugin.backends.http.image_encoding import File, FormBody, as_json
+from vieval_plugin.backends.http.responses import Again, Refused, answer_of, failure_of, parsed_json
+from vieval_plugin.backends.http.server import CHAT, Check, Server
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.text.escaping import say
+from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.wording import plural
+
+MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
+"""The largest file of requests: what services take, less a margin for those that count in other units."""
+MOST_SENDS = 3
+"""Times that a request is sent in all, where a batch expired or the service failed at it."""
+PRICE = 0.5
+"""What services charge for a batch, as a share of the price of calls."""
+_MOST_OPEN = 100
+_MOST_ANSWER_BYTES = 1 << 30
+_POLL, _LONGEST_POLL = 0.2, 60.0  # seconds between two looks at a batch
+_REQUESTED = "?"
+_SILENT_POLLS = 30  # looks in a row that may fail
+_TABLES = """
+CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, file TEXT, batch TEXT, ended INTEGER);
+CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, sends INTEGER, line TEXT);
+"""
+_KEEP = (
+    "INSERT INTO answers VALUES (?, 1, ?) ON CONFLICT (request) DO UPDATE SET sends = sends + 1, line = excluded.line"
+)
+_REQUEST = re.compile(rb'\{"custom_id": "([0-9a-f]{32})"')
+
+
+class Deferred(Exception):
+    """The answer comes with a batch."""
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """Way in which questions are asked by batches."""
+
+    #: Folder of what was sent and answered.
+    folder: Path
+    #: Requests are sent; else only answers are taken.
+    sends: bool = False
+    #: A service takes files and batches; else the user has the files answered.
+    has_service: bool = True
+
+
+class Batches:
+    """Requests to one model that are answered by batches; one process sends those of a folder at a time."""
+
+    # States of a batch of ours, a row of `batches` each:
+    # - written: its file of requests is whole, and nothing was sent;
+    # - uploaded: the service's name of the file is known; submitted: that of the batch. Before each the name is `_REQUESTED`:
+    #   the service may have it, and is looked through for it before it is sent again;
+    # - ended: its answers are in `answers`, and its file of requests is gone.
+    # Of the service's eight states, validating, in_progress, finalizing and cancelling are waited for; completed, expired
+    # and cancelled end a batch with the answers that there are; of one that failed nothing was asked.
+
+    def __init__(self, server: Server, options: BatchOptions, model: str) -> None:
+        self._server, self._options, self._model = server, options, model
+        self._url = server.options.urls[0].rstrip("/")
+        self._where = redacted(self._url)
+        self._waiting: set[str] = set()  # requests that are written, or under way
+        self._size, self._digest = 0, hashlib.sha256()  # of the file that is being written
+        self._most_requests, self._silent_polls, self._has_list = MOST_REQUESTS, 0, True
+        self._turn = asyncio.Lock()
+        try:
+            options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._database = sqlite3.connect(options.folder / "batches.sqlite", timeout=1, isolation_level=None)
+            if options.sends:
+                self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
+                self._database.executescript(f"BEGIN EXCLUSIVE; {_TABLES} COMMIT;")
+        except (OSError, sqlite3.Error) as error:
+            remedy = "wait until another command that sends them has ended, or choose another folder"
+            raise VievalError(f"{options.folder}: batches cannot be kept there ({error}); {remedy}") from None
+
+    def close(self) -> None:
+        """Let go of the notes on batches."""
+        self._database.close()
+
+    async def post(self, path: str, body: dict[str, Any], check: Check = lambda answer: None) -> dict[str, Any]:
+        """The answer to a request, as `Server.post`.
+
+        Raises:
+            Deferred: it comes with a batch.
+        """
+        data = as_json(body)
+        request = hashlib.sha256(data).hexdigest()[:32]
+        row = self._database.execute("SELECT sends, line FROM answers WHERE request = ?", (request,)).fetchone()
+        sends, line = row or (0, "")
+        self._server.usage.calls += 1
+        try:
+            return _answer(parsed_json(line), check, self._url)
+        except Again as again:
+            problem = again
+        if not self._options.sends or sends >= MOST_SENDS:
+            raise Refused(Status.API_ERROR, problem.kind, f"{problem.reason}, {sends} times")
+        async with self._turn:
+            if request not in self._waiting:
+                await self._write(request, data)
+        raise Deferred
+
+    async def settle(self, remaining: int = 0) -> None:
+        """Have all that is written answered, but for so many batches that may be `remaining`.
+
+        Raises:
+            VievalError: the service takes no batches or refuses one, or the user is to have files answered.
+        """
+        self._end_file()
+        delay, unended = _POLL, "SELECT name, file, batch FROM batches WHERE NOT ended ORDER BY rowid"
+        while len(rows := self._database.execute(unended).fetchall()) > remaining:
+            try:
+                has_moved = any([await self._advance(*row) for row in rows])
+                self._silent_polls = 0
+            except Again as again:
+                has_moved, self._silent_polls = False, self._silent_polls + 1
+                if self._silent_polls > _SILENT_POLLS:
+                    raise VievalError(f"{self._where}: {again.reason}; the same command goes on") from None
+            if not (has_moved or self._options.has_service):
+                file = self._requests_of(rows[0][0])
+                answering = f"vllm run-batch -i {file} -o {file.with_suffix('.answers.jsonl')} --model {self._model}"
+                raise VievalError(
+                    f"{plural(len(rows), 'file')} to be answered, as by `{answering}`; then the same command"
+                )
+            delay = _POLL if has_moved else min(1.5 * delay, _LONGEST_POLL)
+            await asyncio.sleep(0 if has_moved else delay)
+        if not remaining:
+            self._waiting.clear()
+
+    def _requests_of(self, name: str) -> Path:
+        return self._options.folder / f"{name}.jsonl"
+
+    async def _write(self, request: str, data: bytes) -> None:
+        """Add a request to the file that is being written, or to the next where it is full."""
+        line = f'{{"custom_id": "{request}", "method": "POST", "url": "/v1/{CHAT}", "body": '.encode() + data + b"}\n"
+        if len(self._waiting) % self._most_requests == 0 or self._size + len(line) > MOST_BYTES:
+            await self.settle(_MOST_OPEN)
+        with self._requests_of("unsent").open("ab" if self._size else "wb") as file:
+            file.write(line)
+        self._size += len(line)
+        self._digest.update(line)
+        self._waiting.add(request)
+
+    def _end_file(self) -> None:
+        """Give the file that is being written its name, by its content and how many came before it."""
+        if not self._size:
+            return
+        [(earlier,)] = self._database.execute("SELECT COUNT(*) FROM batches")
+        name = hashlib.sha256(f"{self._digest.hexdigest()} {earlier}".encode()).hexdigest()[:32]
+        os.replace(self._requests_of("unsent"), self._requests_of(name))
+        self._database.execute("INSERT INTO batches VALUES (?, '', '', 0)", (name,))
+        self._size, self._digest = 0, hashlib.sha256()
+
+    async def _advance(self, name: str, file: str, batch: str) -> bool:
+        """Take a batch one state further; whether it went there."""
+        if not self._options.has_service:
+            answers = self._options.folder / f"{name}.answers.jsonl"
+            if answers.exists():
+                self._keep(name, answers.read_bytes().splitlines())
+            return answers.exists()
+        if file in ("", _REQUESTED):
+            content = File(f"vieval-{name}.jsonl", self._requests_of(name), "application/jsonl")
+            return await self._create("file", file, name, FormBody(purpose="batch", file=[content]))
+        if batch in ("", _REQUESTED):
+            request = {"input_file_id": file, "endpoint": f"/v1/{CHAT}", "completion_window": "24h"}
+            return await self._create("batch", batch, name, {**request, "metadata": {"vieval": name}})
+        return await self._look(name, batch)
+
+    async def _look(self, name: str, batch: str) -> bool:
+        """Ask how a batch is, and keep its answers where it has ended."""
+        document = answer_of(await self._download(f"batches/{quote(batch, safe='')}"))
+        status = document.get("status")
+        if status == "failed":
+            self._failed(name, batch, document)
+        if status not in ("completed", "expired", "cancelled"):
+            return status == "failed"
+        lines: list[bytes] = []
+        for file in (document.get("output_file_id"), document.get("error_file_id")):
+            if isinstance(file, str):
+                lines += (await self._download(f"files/{quote(file, safe='')}/content")).splitlines()
+        self._keep(name, lines)
+        if status == "cancelled":
+            raise VievalError(f"{self._where}: somebody cancelled {batch}; the same command sends what it left")
+        return True
+
+    def _failed(self, name: str, batch: str, document: Mapping[str, Any]) -> None:
+        """Have requests written anew, in smaller files, that the service had no room for; VievalError for other causes."""
+        errors = str(document.get("errors"))
+        if "token_limit_exceeded" not in errors or self._most_requests == 1:
+            self._database.execute("UPDATE batches SET file = '', batch = '' WHERE name = ?", (name,))
+            reason = f"the service refuses the batch {batch} ({redacted(errors)[:300]})"
+            raise VievalError(f"{self._where}: {reason}; put that right, and the same command goes on")
+        self._database.execute("UPDATE batches SET ended = 1 WHERE name = ?", (name,))
+        lines = self._requests_of(name).read_bytes().count(b"\n")
+        self._most_requests = max(1, min(self._most_requests, lines // 2))
+        self._requests_of(name).unlink()
+
+    def _keep(self, name: str, lines: Iterable[bytes]) -> None:
+        """Keep the answers to a batch's requests, in whatever order; one without any was sent in vain."""
+        matches = map(_REQUEST.match, self._requests_of(name).read_bytes().splitlines())
+        by_request = {match[1].decode(): "" for match in matches if match}
+        for line in lines:
+            document = parsed_json(line)
+            request = document.get("custom_id") if isinstance(document, dict) else None
+            if by_request.get(request) == "":
+                by_request[request] = line.decode(errors="replace")
+        self._database.execute("BEGIN")
+        self._database.executemany(_KEEP, by_request.items())
+        self._database.execute("UPDATE batches SET ended = 1 WHERE name = ?", (name,))
+        self._database.execute("COMMIT")
+        self._requests_of(name).unlink()
+
+    async def _create(self, kind: str, state: str, name: str, body: dict[str, Any]) -> bool:
+        """Have the service make a file or batch, unless it did and its answer never came; note its name of it."""
+        path, note = {"file": "files", "batch": "batches"}[kind], f"UPDATE batches SET {kind} = ? WHERE name = ?"
+        identity = await self._find(path, name) if state == _REQUESTED else ""
+        if not identity:
+            self._database.execute(note, (_REQUESTED, name))
+            try:
+                identity = (await self._server.post_once(path, body, _has_no_id))["id"]
+            except Refused as refused:
+                remedy = "leave --batch out, or use --batch-files"
+                raise VievalError(f"{self._where} takes no {path} ({refused.reason}); {remedy}") from None
+        self._database.execute(note, (identity, name))
+        return True
+
+    async def _find(self, kind: str, name: str) -> str:
+        """The service's name of a file or batch of ours that it lists; empty where it lists none."""
+        query = f"{kind}?limit=100"
+        while self._has_list:
+            try:
+                page = answer_of(await self._download(query))
+            except VievalError as error:
+                self._has_list = False
+                say(f"vieval: {error}: what it took without an answer to us may be paid for twice", file=sys.stderr)
+                break
+            entries = [entry for entry in page.get("data") or [] if isinstance(entry, dict) and "id" in entry]
+            for entry in entries:
+                metadata = entry.get("metadata")
+                is_ours = isinstance(metadata, dict) and metadata.get("vieval") == name
+                if entry.get("filename") == f"vieval-{name}.jsonl" or (is_ours and entry.get("status") != "failed"):
+                    return str(entry["id"])
+            if not page.get("has_more") or not entries:
+                break
+            query = f"{kind}?limit=100&after={quote(str(entries[-1]['id']), safe='')}"
+        return ""
+
+    async def _download(self, path: str) -> bytes:
+        """What the service has under a path; `Again` where it cannot be had now, VievalError where it never can."""
+        try:
+            return await self._server.fetch(f"{self._url}/{path}", _MOST_ANSWER_BYTES)
+        except Refused as refused:
+            if not 400 <= refused.code < 500:
+                raise Again(refused.kind, refused.reason) from None
+            raise VievalError(f"{self._where}/{path}: {refused.reason}") from None
+
+
+def _has_no_id(answer: Mapping[str, Any]) -> str | None:
+    return None if isinstance(answer.get("id"), str) else "an answer without an id"
+
+
+def _answer(document: Any, check: Check, url: str) -> dict[str, Any]:
+    """The answer in a line of a batch; the exception that a server's own would be for any other."""
+    line = document if isinstance(document, dict) else {}
+    response = line.get("response")
+    body, code = (response.get("body"), response.get("status_code")) if isinstance(response, dict) else (None, None)
+    if isinstance(code, int) and code != 200:
+        raise failure_of(code, json.dumps(body).encode(), {}, url)
+    if not isinstance(body, dict):
+        raise Again("batch", f"the batch gave no answer: {redacted(str(line.get('error')))[:200]}")
+    if problem := check(body):
+        raise Again("malformed answer", problem)
+    return body

@@ -1,0 +1,102 @@
+"""Text in images, read by RapidOCR: several images at a time, and each kept in the store.
+
+Its weights come inside its package, so what was read depends on the package alone and on those that compute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vieval_plugin import images
+from vieval_plugin.backends.cache.store import key_of
+from vieval_plugin.backends.concurrency import DaemonPool
+from vieval_plugin.backends.image_tools.image_memory import Decode
+from vieval_plugin.backends.metrics.batcher import PreparedMeasure
+from vieval_plugin.judges.protocol import Box, Reply, ToolResult, UseTool
+from vieval_plugin.text.versions import versions_of
+
+
+class TextReader:
+    """RapidOCR as an instrument, an image a processor; `read` answers an ask."""
+
+    batch = 2 * (os.cpu_count() or 1)
+
+    def __init__(self, read: Callable[[UseTool], Reply]) -> None:
+        self._read, self._pool = read, DaemonPool(os.cpu_count() or 1, "text")
+
+    @property
+    def by(self) -> str:
+        return identity()
+
+    def look(self, ask: UseTool) -> PreparedMeasure:
+        versions = versions_of("onnxruntime", "opencv-python-headless")
+        key = {"tool": ask.tool, "by": self.by, **versions, "image": images.digest(ask.arguments["image"])}
+        return PreparedMeasure(key_of(key), ask)
+
+    def compute(self, contents: Sequence[UseTool]) -> list[Reply]:
+        return list(self._pool.map(self._read, contents))
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
+    """The pieces of text in `image` in reading order, a line each, with the boxes around them."""
+    output = _engine()(np.ascontiguousarray(pixels(arguments["image"])[:, :, ::-1]))  # it wants blue first
+    if output.txts is None or output.boxes is None:
+        return ToolResult((), "")
+    boxes = []
+    for corners in output.boxes:
+        start, end = np.floor(corners.min(axis=0)).astype(int), np.ceil(corners.max(axis=0)).astype(int)
+        boxes.append(Box(*start.tolist(), *end.tolist()))
+    return ToolResult(tuple(boxes), "\n".join(" ".join(text.split()) for text in output.txts))
+
+
+@cache
+def identity() -> str:
+    """Name of the reader in results: the version of the package, and a digest of the weights that came with it."""
+    package = importlib.metadata.distribution("rapidocr")
+    weights = sorted(file for file in package.files or () if file.suffix == ".onnx")
+    digest = hashlib.sha256(b"".join(hashlib.sha256(file.read_binary()).digest() for file in weights))
+    return f"RapidOCR {package.version}, weights {digest.hexdigest()[:12]}"
+
+
+def without_overlaps(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Boxes of which those that overlap on one line meet in the middle, so that no letter is read twice.
+
+    The detector adds a margin all around, which may reach into the next word.
+
+    Args:
+        boxes: (boxes, 4, 2), corners clockwise from the upper left.
+    """
+    trimmed = boxes.copy()
+    (left, top), (right, bottom) = boxes.min(axis=1).T, boxes.max(axis=1).T
+    for first, second in permutations(range(len(boxes)), 2):
+        height = min(bottom[first] - top[first], bottom[second] - top[second])
+        overlap = right[first] - left[second]
+        is_on_line = 2 * (min(bottom[first], bottom[second]) - max(top[first], top[second])) > height
+        if is_on_line and left[first] < left[second] and right[first] < right[second] and 0 < overlap < height:
+            trimmed[first, 1:3, 0] -= overlap / 2
+            trimmed[second, 0::3, 0] += overlap / 2
+    return trimmed
+
+
+@cache
+def _engine() -> Any:
+    from rapidocr import RapidOCR
+
+    class Engine(RapidOCR):
+        def crop_text_regions(self, image: Any, boxes: Any) -> Any:
+            return super().crop_text_regions(image, without_overlaps(boxes))
+
+    # threads read an image each, and one call is as fast on one core as on several
+    return Engine(params={"Global.log_level": "error", "EngineConfig.onnxruntime.intra_op_num_threads": 1})

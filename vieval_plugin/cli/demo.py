@@ -1,0 +1,65 @@
+"""`vieval demo`: posters of two generators, and which of the two is better."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vieval_plugin.cli import add_command, main
+
+if TYPE_CHECKING:
+    from vieval_plugin.cli import Commands
+
+_SEED = 0
+
+
+def add(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "demo",
+        "make posters of two simulated generators, and find out which is better",
+        "Each prompt asks for a photograph with a title; one generator spells, the other does not. It needs no network.",
+        ("the posters, verdicts and a page in a browser", "vieval demo --open"),
+        ("in a folder of your choice", "vieval demo --out posters"),
+    )
+    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER", help="where to (default: demo)")
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin.errors import VievalError, install_advice
+    from vieval_plugin.generation import posters
+    from vieval_plugin.judges.text_rendering import SPEC
+    from vieval_plugin.judges.tools import ToolMissing
+    from vieval_plugin.text.escaping import say
+
+    folder: Path = options.out
+    if folder.exists():
+        raise VievalError(f"{folder} is there already; name another folder with --out")
+    posters.make(folder, _SEED)
+    say(
+        f"made {len(posters.SCENES)} posters of each of two generators in {folder} (seed {_SEED}; truth.csv has all errors)"
+    )
+    judge = SPEC.name
+    try:
+        SPEC.build(SPEC.options(), None, "")
+    except ToolMissing:
+        judge = "sharpness"
+        say(
+            "the titles cannot be read here, so the posters are ranked by how sharp they are;",
+            f"to read them {install_advice('text')}",
+        )
+    folders = [str(folder / generator) for generator in (posters.CAREFUL, posters.CARELESS)]
+    page, verdicts = folder / "rank.html", str(folder / "verdicts.jsonl")
+    command = ["rank", *folders, "--prompts", str(folder / "prompts.csv"), "--judge", judge]
+    command += ["--out", verdicts, "--html", str(page)]
+    say(f"$ {shlex.join(['vieval', *command])}", "")
+    code = main(command)
+    if options.open and code == 0:
+        import webbrowser
+
+        webbrowser.open(page.absolute().as_uri())
+    return code

@@ -1,0 +1,118 @@
+"""Posters as two image generators would make them, for `vieval demo`: one that spells and one that does not.
+
+Each is a photograph of scikit-image's own with a title. The photographs are those that the docstrings of `skimage.data`
+call public domain or CC0 and that lie in its package, so nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+from PIL import ImageDraw, ImageFilter, ImageFont, ImageOps
+
+from vieval_plugin.errors import VievalError, install_advice
+
+CAREFUL, CARELESS = "new", "old"
+"""The generators, which are the folders of their images."""
+_SIZE = (512, 640)
+_STRIP, _LETTERING, _BLUR = 110, 48, 6  # pixels
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Photograph of a poster, with its title."""
+
+    #: Function of `skimage.data` that has it.
+    photograph: str
+    #: Terms and author of the photograph.
+    licence: str
+    #: Its subject in the prompt.
+    subject: str
+    #: Title in the prompt.
+    title: str
+    #: Colours of its shadows and its lights; empty for its own.
+    tint: tuple[str, str] | None = None
+    #: Middle of the crop, from (0, 0) for the upper left to (1, 1).
+    middle: tuple[float, float] = (0.5, 0.5)
+
+
+SCENES = (
+    Scene("astronaut", "public domain, NASA", "an astronaut", "TO THE STARS"),
+    Scene("brick", "CC0, CC0Textures", "a brick wall", "BRICK BY BRICK"),
+    Scene("camera", "CC0, Lav Varshney", "a photographer", "HOLD STILL", middle=(0.2, 0.5)),
+    Scene("chelsea", "CC0, Stefan van der Walt", "a cat", "LOST CAT"),
+    Scene("chelsea", "CC0, Stefan van der Walt", "a cat in red light", "CATS WELCOME", ("#3a0d12", "#ffd9b0"), (0, 0)),
+    Scene("coffee", "CC0, Rachel Michetti", "a cup of coffee", "FRESH COFFEE"),
+    Scene("grass", "CC0, CC0Textures", "grass", "GARDEN PARTY", ("#10351a", "#c6f29b")),
+    Scene("gravel", "CC0, CC0Textures", "gravel", "ROAD WORK", ("#301c10", "#f4cf9c")),
+    Scene("hubble_deep_field", "public domain, NASA", "galaxies", "DEEP FIELD"),
+    Scene("retina", "CC0, Häggström", "the inside of an eye", "EYE TEST TODAY"),
+    Scene("rocket", "public domain, SpaceX", "a rocket before its start", "LIFT OFF", middle=(0.55, 0.5)),
+    Scene("rocket", "public domain, SpaceX", "a launch site at night", "NIGHT SHIFT", ("#0b1033", "#ffb37a"), (0, 1)),
+)
+
+
+def make(folder: Path, seed: int) -> None:
+    """Write `prompts.csv`, the posters of both generators as `GENERATOR/UID.png`, and `truth.csv` with all errors.
+
+    The careless generator misspells five titles, loses three and blurs six photographs, which ones by `seed`.
+
+    Raises:
+        VievalError: scikit-image is not installed.
+    """
+    if importlib.util.find_spec("skimage") is None:
+        raise VievalError(f"the demo's photographs come with scikit-image; {install_advice('metrics')}")
+    rng = random.Random(seed)
+    errors = rng.sample(["misspelt"] * 5 + ["lost"] * 3 + ["right"] * 4, len(SCENES))
+    blurs = rng.sample([True] * 6 + [False] * 6, len(SCENES))
+    prompts, truth = [("uid", "prompt")], [("uid", "generator", "title", "title_is", "photograph_is", "photograph")]
+    for generator in (CAREFUL, CARELESS):
+        (folder / generator).mkdir(parents=True)
+    for number, (scene, error, is_blurred) in enumerate(zip(SCENES, errors, blurs, strict=True)):
+        uid, source = f"p{number:02}", f"skimage.data.{scene.photograph} ({scene.licence})"
+        prompts.append((uid, f'a poster with {scene.subject} and the title "{scene.title}"'))
+        spelling = {"right": scene.title, "misspelt": misspelt(scene.title, rng), "lost": ""}[error]
+        makings = {CAREFUL: (scene.title, "right", False), CARELESS: (spelling, error, is_blurred)}
+        for generator, (title, title_is, blurred) in makings.items():
+            poster(scene, title, _BLUR * blurred).save(folder / generator / f"{uid}.png")
+            truth.append((uid, generator, title, title_is, "blurred" if blurred else "sharp", source))
+    for name, rows in (("prompts.csv", prompts), ("truth.csv", truth)):
+        with (folder / name).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(rows)
+
+
+def misspelt(title: str, rng: random.Random) -> str:
+    """A title of capitals that has lost a letter, and has two others changed places.
+
+    >>> misspelt("FRESH COFFEE", random.Random(0))
+    'FRESH CFEFE'
+    """
+    letters = list(title)
+    pairs = [i for i in range(1, len(letters)) if " " not in letters[i - 1 : i + 1] and letters[i - 1] != letters[i]]
+    index = rng.choice(pairs)
+    letters[index - 1], letters[index] = letters[index], letters[index - 1]
+    del letters[rng.choice([i for i, letter in enumerate(letters) if letter != " " and abs(i - index) > 1])]
+    return "".join(letters)
+
+
+def poster(scene: Scene, title: str, blur: float) -> PIL.Image.Image:
+    """A poster of 512 x 640 pixels; `blur` is the radius in pixels, and an empty title leaves its strip out."""
+    from skimage import data
+
+    photograph = PIL.Image.fromarray(np.asarray(getattr(data, scene.photograph)()))
+    if scene.tint:
+        photograph = ImageOps.colorize(photograph.convert("L"), *scene.tint)
+    picture = ImageOps.fit(photograph.convert("RGB"), _SIZE, centering=scene.middle)
+    picture = picture.filter(ImageFilter.GaussianBlur(blur))
+    if title:
+        pen = ImageDraw.Draw(picture, "RGBA")
+        pen.rectangle((0, _SIZE[1] - _STRIP, *_SIZE), (0, 0, 0, 200))
+        middle = (_SIZE[0] / 2, _SIZE[1] - _STRIP / 2)
+        pen.text(middle, title, "white", ImageFont.load_default(_LETTERING), anchor="mm")
+    return picture

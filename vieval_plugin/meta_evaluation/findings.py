@@ -1,0 +1,441 @@
+"""Numbers of systems and leaderboards of them: the two long tables that everything which is shown asks.
+
+A benchmark's family makes `Number`s and says by which statistics systems are ranked; judges and generators are systems
+alike. `numbers_table` and `pairs_table` are what `numbers.csv` and `pairs.csv` hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, Comparison, SystemPair
+from vieval_plugin.meta_evaluation.costs import Cost
+from vieval_plugin.meta_evaluation.tables import Key, Table, in_percent, number, with_interval
+from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.wording import decimals
+from vieval_plugin.text.yaml_json import read_yaml
+
+ALL = "all"
+"""The part of numbers over all parts."""
+CONSTANT_LABEL = "best constant: the same score for all"
+"""The constant baseline of a correlation, which is 0."""
+
+_ASPECTS = ("SC", "PQ", "O")
+_WORDS = re.compile("_(?!way)")
+_COUNTS = ("scored", "exact", "failed", "answered", "left_out")
+"""Statistics that are their own n."""
+
+Role: TypeAlias = Literal["judge", "generator", "baseline", "ceiling"]
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A system's number by a statistic, on a part or on what has one value of a breakdown there."""
+
+    #: The system: a judge, a generator, or what they stand beside.
+    system: str
+    #: Its value, on all that it has a score of.
+    estimate: Estimate
+    #: The benchmark's part, or `all`.
+    part: str
+    #: The rated aspect, or `votes`.
+    aspect: str
+    #: Name of the statistic.
+    statistic: str
+    #: Kind of system.
+    role: Role = "judge"
+    #: Judge whose scores they are, where the system is a generator.
+    judge: JudgeName | None = None
+    #: Breakdown, such as `category`, or empty.
+    breakdown: str = ""
+    #: Value of the breakdown.
+    value: str = ""
+    #: Best and worst rank that the tests leave, None without a rank.
+    ranks: tuple[int, int] | None = None
+    #: Reason why a system with a number has no rank.
+    unranked: str = ""
+    #: Samples or prompts that it was asked about, 0 where nobody counts them.
+    total: int = 0
+    #: Verdicts by status.
+    statuses: Mapping[Status, int] = field(default_factory=dict)
+    #: Its cell in `cells.json`, None without one.
+    key: Key | None = None
+    #: Factor between the estimate and its cell, 100 where cells are percent.
+    scale: int = 1
+
+    @property
+    def failed(self) -> int:
+        """The number of verdicts without a score, of samples that the judge applies to."""
+        return sum(n for status, n in self.statuses.items() if not status.usable)
+
+    @property
+    def reason(self) -> str:
+        """Reason why there is no value, or no rank; empty where there are both."""
+        return self.unranked or self.estimate.reason
+
+
+Cell: TypeAlias = Literal["value", "interval", "percent"]
+"""The way in which a layout writes an estimate."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table as a query of numbers: which of them, what a row and a column are, how a cell is written."""
+
+    #: Stem of its CSV.
+    name: str
+    #: Its title.
+    title: str
+    #: Patterns of the statistics whose numbers it has, in the order of columns where these are statistics.
+    statistics: tuple[str, ...]
+    #: Fields of numbers that name a row, by their heading.
+    rows: Mapping[str, str]
+    #: Field of numbers that names a column.
+    column: str = "aspect"
+    #: `all`, a part, or `each` for all but `all`; empty for any.
+    part: str = ""
+    #: Aspect that its numbers are of; empty for any.
+    aspect: str = ""
+    #: Breakdown that its numbers are of.
+    breakdown: str = ""
+    #: Roles that its numbers have; empty for all.
+    roles: tuple[Role, ...] = ()
+    #: Headings of columns that are not called by the field.
+    words: Mapping[str, str] = field(default_factory=dict)
+    #: Way to write estimates.
+    cell: Cell = "value"
+    #: Decimals of values.
+    digits: int = 4
+    #: Statistic without a value of which there is no table; empty for none.
+    needs: str = ""
+    #: Counts: `row` for the largest n of a row, `cell` for one beside each cell.
+    n: Literal["", "row", "cell"] = ""
+
+    def table(self, numbers: Iterable[Number]) -> Table:
+        """The table, in the order in which rows come among the numbers; without rows where none matches."""
+        candidates = list(filter(self._has, numbers))
+        needed = [c for c in candidates if c.statistic == self.needs and c.role == "judge"]
+        if self.needs and not any(c.estimate.defined for c in needed):
+            candidates = []
+        by_row: dict[tuple[str, ...], dict[str, Number]] = {}
+        for candidate in candidates:
+            row = tuple(str(getattr(candidate, name)) for name in self.rows.values())
+            by_row.setdefault(row, {})[getattr(candidate, self.column)] = candidate
+        columns = sorted({column: None for cells in by_row.values() for column in cells}, key=self._position)
+        header = [*self.rows, *(["n"] if self.n == "row" else [])]
+        for column in columns:
+            header += ["n"] if self._has_count(column) else []
+            header.append(self.words.get(column, _WORDS.sub(" ", column).replace("_way", "-way")))
+        orders = [list(dict.fromkeys(names)) for names in zip(*by_row, strict=True)]
+        rows = []
+        for row in sorted(by_row, key=lambda row: [order.index(name) for order, name in zip(orders, row, strict=True)]):
+            cells = by_row[row]
+            texts = [*row, *([str(max(c.estimate.n for c in cells.values()))] if self.n == "row" else [])]
+            for column in columns:
+                cell = cells.get(column)
+                texts += [str(cell.estimate.n) if cell else ""] if self._has_count(column) else []
+                texts.append(self._text(cell))
+            rows.append(tuple(texts))
+        return Table(self.name, self.title, tuple(header), tuple(rows))
+
+    def _has_count(self, column: str) -> bool:
+        return self.n == "cell" and column not in _COUNTS
+
+    def _position(self, column: str) -> int:
+        """The place of a column: that of its pattern, or of a usual aspect."""
+        if self.column != "statistic":
+            return _ASPECTS.index(column) if column in _ASPECTS else len(_ASPECTS)
+        return next(index for index, pattern in enumerate(self.statistics) if fnmatchcase(column, pattern))
+
+    def _has(self, candidate: Number) -> bool:
+        part_matches = {"": True, "each": candidate.part != ALL}.get(self.part, candidate.part == self.part)
+        return (
+            part_matches
+            and any(fnmatchcase(candidate.statistic, pattern) for pattern in self.statistics)
+            and candidate.breakdown == self.breakdown
+            and self.aspect in ("", candidate.aspect)
+            and (not self.roles or candidate.role in self.roles)
+        )
+
+    def _text(self, candidate: Number | None) -> str:
+        if candidate is None:
+            return ""
+        estimate = candidate.estimate
+        if candidate.statistic in _COUNTS:
+            return f"{estimate.n} of {candidate.total}" if candidate.total else str(estimate.n)
+        if self.cell == "value":
+            return number(estimate, self.digits)
+        return in_percent(estimate) if self.cell == "percent" else with_interval(estimate, self.digits)
+
+
+@cache
+def layouts(family: str) -> tuple[Layout, ...]:
+    """The tables of a family of benchmarks, as `layouts.yaml` describes them."""
+    text = Path(__file__).with_name("layouts.yaml").read_text(encoding="utf-8")
+    described = read_yaml(text)[family]
+    return tuple(
+        Layout(name, **{**fields, "statistics": tuple(fields["statistics"]), "roles": tuple(fields.get("roles", ()))})
+        for name, fields in described.items()
+    )
+
+
+@dataclass(frozen=True)
+class CeilingComparison:
+    """Correlations of a judge and of annotators with the other annotators, and the judge's less that of annotators."""
+
+    #: The judge's correlation.
+    judge: float
+    #: The annotators' correlation.
+    annotators: float
+    #: Difference of the two.
+    difference: Estimate
+
+    @property
+    def position(self) -> str:
+        """`above`, `below`, or neither where the interval holds 0."""
+        low, high = self.difference.low, self.difference.high
+        return "above" if low > 0 else "below" if high < 0 else "not shown to be above or below"
+
+
+@dataclass(frozen=True, eq=False)
+class RankedStatistic:
+    """A statistic by which systems are put in order: which numbers these are, and the test of each two systems."""
+
+    #: The part of its numbers, or `all`.
+    part: str
+    #: Their aspect.
+    aspect: str
+    #: Their statistic.
+    statistic: str
+    #: The statistic in a word, as a sentence has it.
+    measured: str
+    #: The statistic in words.
+    title: str
+    #: Reason why it is this one.
+    why: str
+    #: Lowest and highest value that it can have.
+    ends: tuple[float, float]
+    #: Statistic of the paired tests under a failure policy.
+    compared: Callable[[StatisticsOptions], ComparedStatistic]
+    #: What systems stand beside: baselines and the human ceiling.
+    references: tuple[Number, ...] = ()
+    #: False for one that `vieval compare` alone shows.
+    is_headline: bool = True
+    #: Comparison of a system, by its label, with the annotators; None where there is nothing to compare.
+    ceiling: Callable[[str], CeilingComparison | None] | None = None
+    #: The same statistic on one part of those that it is over; None where it is of one part.
+    of_part: Callable[[str, StatisticsOptions], ComparedStatistic] | None = None
+    #: What else it is a choice of, such as ties, by name.
+    choice: Mapping[str, str] = field(default_factory=dict)
+    #: Breakdown whose values the parts are, where it is over all of them; empty where parts break nothing down.
+    parts: str = ""
+    #: Judge whose scores they are, where the systems are generators.
+    judge: JudgeName | None = None
+    #: Breakdown of whose one value they are, or empty.
+    breakdown: str = ""
+    #: That value.
+    value: str = ""
+
+    def has(self, number: Number) -> bool:
+        """True for a number of a system that this ranks."""
+        place = (self.part, self.aspect, self.statistic, self.judge, self.breakdown, self.value)
+        own = (number.part, number.aspect, number.statistic, number.judge, number.breakdown, number.value)
+        return place == own and number.role in ("judge", "generator")
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What a family finds in the verdicts of a benchmark."""
+
+    #: All numbers.
+    numbers: tuple[Number, ...]
+    #: Statistics by which systems are ranked, the default first.
+    ranked: tuple[RankedStatistic, ...] = ()
+    #: Tables as queries of the numbers.
+    layouts: tuple[Layout, ...] = ()
+    #: Tables of what is no number.
+    texts: tuple[Table, ...] = ()
+    #: Origin of tables that are called by a number.
+    paper: str = ""
+
+    def __add__(self, other: Findings) -> Findings:
+        """The findings of both, these first."""
+        return Findings(
+            (*self.numbers, *other.numbers),
+            (*self.ranked, *other.ranked),
+            (*self.layouts, *other.layouts),
+            (*self.texts, *other.texts),
+            self.paper or other.paper,
+        )
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables that have a row."""
+        tables = (*(layout.table(self.numbers) for layout in self.layouts), *self.texts)
+        return tuple(table for table in tables if table.rows)
+
+    @property
+    def cells(self) -> dict[Key, float]:
+        """The numbers by the cells of `cells.json`."""
+        return {n.key: n.scale * n.estimate.value for n in self.numbers if n.key}
+
+    @property
+    def reasons(self) -> dict[Key, str]:
+        """Reasons why undefined cells are undefined."""
+        return {n.key: n.estimate.reason for n in self.numbers if n.key and not n.estimate.defined}
+
+
+@dataclass(frozen=True, eq=False)
+class Leaderboard:
+    """Systems in order by a statistic, with the groups that paired tests cannot tell apart."""
+
+    #: The benchmark.
+    benchmark: str
+    #: Part of it, or `all`.
+    part: str
+    #: The rated aspect.
+    aspect: str
+    #: The statistic's name.
+    statistic: str
+    #: The statistic in a word.
+    measured: str
+    #: The statistic in words.
+    title: str
+    #: Numbers of the systems: ranked ones by their own number, then the others.
+    numbers: tuple[Number, ...]
+    #: Tests of each two; without pairs its `reason` says why.
+    comparison: Comparison
+    #: Baselines and the human ceiling.
+    references: tuple[Number, ...] = ()
+    #: By breakdown and value, the estimates of systems.
+    breakdowns: Mapping[str, Mapping[str, Mapping[str, Estimate]]] = field(default_factory=dict)
+    #: Judge whose scores they are, where the systems are generators.
+    judge: JudgeName | None = None
+    #: Breakdown that it is of one value of, or empty.
+    breakdown: str = ""
+    #: That value.
+    value: str = ""
+    #: Lowest and highest value that there can be.
+    ends: tuple[float, float] = (0.0, 1.0)
+    #: Reason why it is this statistic.
+    why: str = ""
+    #: Whose ratings it compares with.
+    against: str = "annotators"
+    #: Outcomes and cost of verdicts by system.
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    #: Sentence on a system that nearly always answers alike.
+    same_answers: Mapping[str, str] = field(default_factory=dict)
+    #: Places by own number under the policies `drop` and `worst`, of boards with failures.
+    positions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    #: Systems that are not shown to be above their constant baseline.
+    not_above_constant: frozenset[str] = frozenset()
+    #: Comparison of a system with the annotators.
+    ceiling: Callable[[str], CeilingComparison | None] | None = None
+
+    @property
+    def key(self) -> tuple[str, JudgeName | None]:
+        """The benchmark and the judge."""
+        return self.benchmark, self.judge
+
+    @property
+    def entrants(self) -> str:
+        """Name of the systems, `judges` or `generators`."""
+        return self.comparison.compared.entrants
+
+    @property
+    def unit(self) -> str:
+        """Name of what is counted."""
+        return self.comparison.compared.unit
+
+    @property
+    def ranked(self) -> list[Number]:
+        """Numbers with a rank, in order."""
+        return [number for number in self.numbers if number.ranks]
+
+    @property
+    def is_of_generators(self) -> bool:
+        """True where the systems are generators."""
+        return self.judge is not None
+
+    @property
+    def defined(self) -> list[Number]:
+        """Numbers that have a value."""
+        return [number for number in self.numbers if number.estimate.defined]
+
+    def number_of(self, system: str) -> Number:
+        """The number of a system; KeyError without one."""
+        by_system = {number.system: number for number in self.numbers}
+        return by_system[system]
+
+
+def benchmark_title(benchmark: str) -> str:
+    """The name of a benchmark as a title begins with it.
+
+    >>> benchmark_title("own"), benchmark_title("imagenhub")
+    ('Your images', 'imagenhub')
+    """
+    return YOUR_IMAGES.capitalize() if benchmark == OWN else benchmark
+
+
+_NUMBERS = (
+    *("benchmark", "part", "aspect", "statistic", "system", "role", "judge", "breakdown", "breakdown_value", "value"),
+    *("low", "high", "n", "failures", "coverage", "rank_from", "rank_to", "reason"),
+)
+_PAIRS = (
+    *("benchmark", "part", "aspect", "statistic", "judge", "breakdown", "breakdown_value", "better", "worse", "n"),
+    *("value_better", "value_worse", "difference", "low", "high", "p", "p_adjusted", "significant", "family"),
+)
+
+
+def numbers_table(numbers: Iterable[tuple[str, Number]]) -> Table:
+    """The long table of numbers, a row each.
+
+    Args:
+        numbers: each with the name of its benchmark.
+    """
+    return Table("numbers", "", _NUMBERS, tuple(_number_row(*number) for number in numbers))
+
+
+def _number_row(benchmark: str, number: Number) -> tuple[str, ...]:
+    estimate, total = number.estimate, number.total
+    return (
+        *(benchmark, number.part, number.aspect, number.statistic, number.system, number.role),
+        *(str(number.judge or ""), number.breakdown, number.value),
+        *(decimals(end, ".6g") for end in (estimate.value, estimate.low, estimate.high)),
+        *(str(estimate.n or ""), str(number.failed) if number.statuses else ""),
+        *(f"{estimate.n / total:.4g}" if total else "", *map(str, number.ranks or ("", "")), number.reason),
+    )
+
+
+def pairs_table(leaderboards: Sequence[Leaderboard]) -> Table:
+    """The long table of pairs, a row a tested pair of each leaderboard, the better one first."""
+    rows = tuple(
+        (
+            *(board.benchmark, board.part, board.aspect, board.statistic, str(board.judge or "")),
+            *(board.breakdown, board.value, pair.first, pair.second, str(pair.n)),
+            *(decimals(number, ".6g") for number in (*pair.result.numbers, pair.adjusted)),
+            *("yes" if pair.significant else "no", board.comparison.family),
+        )
+        for board in leaderboards
+        for pair in map(SystemPair.better_first, board.comparison.all_pairs)
+    )
+    return Table("pairs", "", _PAIRS, rows)
+
+
+def preferred(aspects: Sequence[str]) -> list[str]:
+    """Aspects in the order in which they come: O before SC before PQ before others.
+
+    >>> preferred(["SC", "PQ", "O"])
+    ['O', 'SC', 'PQ']
+    """
+    usual = ("O", "SC", "PQ")
+    return sorted(aspects, key=lambda aspect: (usual.index(aspect) if aspect in usual else len(usual), aspect))

@@ -1,0 +1,574 @@
+"""The answer that a leaderboard gives, in words: the one place where sentences on numbers are made.
+
+`vieval report`, `rank`, `compare`, `card` and `leaderboard` all print these, so that the same verdicts give the same
+sentence in every command.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from vieval_plugin.errors import docs_url
+from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, Comparison, SystemPair
+from vieval_plugin.meta_evaluation.corrected_ranking import (
+    CORRECTED,
+    LEAST_EACH_TO_ORDER,
+    LEAST_RATED,
+    LEAST_TO_ORDER,
+    CorrectedRanking,
+)
+from vieval_plugin.meta_evaluation.costs import statuses_text
+from vieval_plugin.meta_evaluation.findings import ALL, Leaderboard, Number
+from vieval_plugin.meta_evaluation.generators import MEAN
+from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
+from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
+from vieval_plugin.records import OWN, YOUR_IMAGES
+from vieval_plugin.report.words import (
+    breakdown_words,
+    in_sentence,
+    number_word,
+    reason_words,
+    short_decimal,
+    statistic_words,
+    task_type,
+)
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.text.wording import enumeration
+
+_MOST_NAMED = 3
+"""Number of systems that a sentence names; of more it says how many there are."""
+_NOTABLE = 0.05
+"""Difference from which the lowest and the highest of a breakdown are named."""
+_LONGEST_NAME = 48
+"""Letters of a judge's name up to which a title has it whole."""
+
+TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        "contradiction": "{judge} decides nothing, because it contradicts itself.",
+        "no number": "No {entrant} has enough scores on {images}.",
+        "alone, judge": "{first} agrees with {against} better than the same answer for every image does.",
+        "alone, no judge": "{first} is not shown to be better than giving the same answer for every image of {benchmark}.",
+        "alone, untested": "Only {first} judged {benchmark}, so there is nothing to compare it with.",
+        "alone, same": "{first} nearly always gives the same answer on {benchmark}.",
+        "alone, generator": "Only {first_images} were judged, so there is nothing to compare them with.",
+        "only one": "Only {first} has enough scores on {images}.",
+        "not compared": "The {entrants} cannot be compared on {images}.",
+        "few ratings": "Too few images are rated to say which of {names} is better.",
+        "best, judge": "{scope}{first} agrees best with {against}.",
+        "best, rated": "{scope}{first}'s images are best of the {count}.",
+        "best, mean": "{scope}{judge} rates {first}'s images best of the {count}.",
+        "best, wins": "{scope}{judge} likes {first}'s images best of the {count}.",
+        "better, rated": "{first}'s images are better than {second}'s.",
+        "better, mean": "{judge} rates {first}'s images better than {second}'s.",
+        "better, wins": "{judge} prefers {first}'s images to {second}'s.",
+        "failures": "{first} is ahead of {second} only while its failures are left out.",
+        "equal, two": "{first} and {second} cannot be told apart.",
+        "equal": "The {count} {entrants} cannot be told apart.",
+        "equal, ranked": "The {count} ranked {entrants} cannot be told apart.",
+        "highest, judge": "{scope}{first} agrees most with {against}, but cannot be told apart from {equal}.",
+        "first": "{scope}{first} comes first, but cannot be told apart from {equal}.",
+        "highest": "{scope}{first} has the highest {statistic}, but cannot be told apart from {equal}.",
+        "beaten": "{scope}{first} has the highest {statistic}, but {better} is better on what both scored.",
+        "better on common": "{pairs}, on what both scored.",
+        "none better": "No {entrant} is shown to be better than another.",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a leaderboard."""
+
+    #: One sentence without numbers.
+    title: str
+    #: The numbers behind it.
+    evidence: str
+    #: Sentences on what limits it.
+    limits: tuple[str, ...] = ()
+    #: The next step, or empty.
+    next: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All sentences, the title first."""
+        return tuple(filter(None, (self.title, self.evidence, *self.limits, self.next)))
+
+
+def lines_of(answers: Sequence[Answer]) -> list[str]:
+    """All sentences of several answers, next steps last and each once."""
+    lines = [line for of_board in answers for line in replace(of_board, next="").lines]
+    return [*lines, *dict.fromkeys(of_board.next for of_board in answers if of_board.next)]
+
+
+def placed(of_board: Answer, *places: str) -> Answer:
+    """An answer among others, with where it holds before its title, but for a judge whose name begins this.
+
+    >>> placed(Answer("VIEScore rates mine's images best.", ""), "own", "VIEScore").title
+    "own: VIEScore rates mine's images best."
+    """
+    where = ", ".join(name for name in places if name and not of_board.title.startswith(name))
+    return replace(of_board, title=f"{where}: {of_board.title}") if where else of_board
+
+
+def answer(board: Leaderboard, bias: PositionBias | None = None, corrected: CorrectedRanking | None = None) -> Answer:
+    """Return the answer of a leaderboard.
+
+    Args:
+        board: of judges or of generators.
+        bias: the judge's position bias, where win rates decide.
+        corrected: the correction by people's ratings that the board is of, where there is one.
+    """
+    if board.statistic == WIN_RATE and bias is not None and bias.contradictory:
+        contradicted = (
+            f"Two orders of one pair get opposite answers in {bias.contradicted} of {bias.contests} contests."
+        )
+        advice = "Take a judge that scores each image."
+        limits = (*_bias(bias), *_failures(board))
+        return Answer(TITLES["contradiction"].format(judge=board.judge), contradicted, limits, advice)
+    words = _words(board)
+    case, evidence = _case(board, words, corrected)
+    limits = (*_of_ratings(corrected), *_bias(bias), *_limits(board, case))
+    return Answer(TITLES[case].format(**words), evidence, limits, _next(board))
+
+
+def _words(board: Leaderboard) -> dict[str, str]:
+    """The words that titles are filled with."""
+    ranked, defined = board.ranked, board.defined
+    shown = [n.system for n in (ranked or defined or board.numbers)]
+    partial = ranked and len(ranked) < len(defined)
+    count = number_word(len(ranked or defined))
+    entrant = board.entrants.removesuffix("s")
+    where = "your images" if board.benchmark == OWN else board.benchmark
+    return {
+        "judge": _judge_in_title(board),
+        "entrant": entrant,
+        "entrants": board.entrants,
+        "images": where,
+        "benchmark": where,
+        "against": board.against,
+        "first": shown[0] if shown else "",
+        "second": shown[1] if shown[1:] else "",
+        "first_images": YOUR_IMAGES if shown[:1] == [YOUR_IMAGES] else f"{shown[0]}'s images" if shown else "",
+        "names": enumeration(shown) if 0 < len(shown) <= _MOST_NAMED else f"the {count} {board.entrants}",
+        "count": count,
+        "scope": f"Of the {count} ranked, " if partial and len(ranked) > 1 else "",
+        "statistic": statistic_words(board.measured),
+    }
+
+
+def _judge_in_title(board: Leaderboard) -> str:
+    """The judge as a title names it: without its model where that would be most of the title."""
+    name = str(board.judge or "")
+    return name if len(name) <= _LONGEST_NAME or board.judge is None else board.judge.judge
+
+
+def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking | None) -> tuple[str, str]:
+    """The title that fits, and the evidence for it; words that only one title needs are added."""
+    defined, ranked, comparison = board.defined, board.ranked, board.comparison
+    if not defined:
+        return "no number", _no_number(board)
+    if len(defined) == 1 and not comparison.all_pairs:
+        return _alone(board, defined[0])
+    if not comparison.all_pairs:
+        return "not compared", f"{_range(board, defined)} {_sentence(comparison.reason)}"
+    if corrected is not None and corrected.decides_nothing:
+        return "few ratings", _so_far(board, corrected)
+    if not ranked:
+        return _on_common(board, words)
+    first, *lower = [number.system for number in ranked]
+    equal = [label for label in lower if not comparison.beats(first, label)]
+    pair = comparison.pair_of(first, lower[0])
+    kind = _kind(board)
+    if not equal and pair:
+        two = len(lower) == 1 and board.is_of_generators
+        return f"{'better' if two else 'best'}, {kind}", _difference(board, pair, ranked[0])
+    if not any(pair.significant for pair in comparison.pairs):
+        doubtful = next((pair.better_first() for pair in comparison.pairs if pair.doubtful), None)
+        if doubtful and len(ranked) == 2:
+            words |= {"first": doubtful.first, "second": doubtful.second}
+            return "failures", _difference(board, doubtful, ranked[0])
+        if len(ranked) == 2 and pair:
+            pair = _in_input_order(board, pair)
+            words |= {"first": pair.first, "second": pair.second}
+            return "equal, two", _difference(board, pair, ranked[0])
+        return ("equal, ranked" if words["scope"] else "equal"), f"{_range(board, ranked)} {_smallest_p(comparison)}"
+    words["equal"] = _named_or_counted([label for label in equal if not comparison.beats(label, first)])
+    words["better"] = next((label for label in equal if comparison.beats(label, first)), "")
+    tied = [number.system for number in ranked if number.estimate.value == ranked[0].estimate.value]
+    shared = f" {enumeration(tied)} have the same number." if len(tied) > 1 else ""
+    better = "; ".join(
+        f"{winner} is better than {_named_or_counted(losers)}"
+        for winner in [first, *lower][:_MOST_NAMED]
+        if (losers := [label for label in [first, *lower] if comparison.beats(winner, label)])
+    )
+    evidence = f"{_own(board, ranked[0])};{shared} {better} ({comparison.family})."
+    if words["better"]:
+        return "beaten", evidence
+    return {"judge": "highest, judge", "rated": "first"}.get(kind, "highest"), evidence
+
+
+def _kind(board: Leaderboard) -> str:
+    if not board.is_of_generators:
+        return "judge"
+    return {WIN_RATE: "wins", CORRECTED: "rated"}.get(board.statistic, "mean")
+
+
+def _alone(board: Leaderboard, number: Number) -> tuple[str, str]:
+    evidence = f"{_own(board, number)}."
+    others = [f"{n.system}: {n.reason or 'no score'}" for n in board.numbers if n is not number]
+    if others:
+        return "only one", f"{evidence} {'; '.join(others)}."
+    if board.is_of_generators:
+        return "alone, generator", evidence
+    if number.system in board.same_answers:
+        return "alone, same", evidence
+    if number.system in board.not_above_constant:
+        return "alone, no judge", evidence
+    tested = board.comparison.compared.above_constant or any(n.role == "baseline" for n in board.references)
+    return ("alone, judge" if tested else "alone, untested"), evidence
+
+
+def _no_number(board: Leaderboard) -> str:
+    failed = sum(cost.failed for cost in board.costs.values())
+    verdicts = sum(cost.verdicts for cost in board.costs.values())
+    statuses: dict[str, int] = {}
+    for status, n in (pair for cost in board.costs.values() for pair in cost.statuses):
+        statuses[status] = statuses.get(status, 0) + n
+    if failed:
+        return f"{failed} of {verdicts} verdicts have no score ({statuses_text(statuses.items())})."
+    return "; ".join(f"{n.system}: {n.reason or 'no score'}" for n in board.numbers[:_MOST_NAMED]) + "."
+
+
+def _on_common(board: Leaderboard, words: dict[str, str]) -> tuple[str, str]:
+    """Where no two systems cover the benchmark: which is better than which, on what both scored."""
+    by_winner: dict[str, list[str]] = {}
+    for pair in (pair.better_first() for pair in board.comparison.all_pairs if pair.significant):
+        by_winner.setdefault(pair.first, []).append(pair.second)
+    alone = next((f"Only {n.system}" for n in board.defined if not n.unranked), f"No {words['entrant']}")
+    order = f"{alone} covers {words['images']}, so there is no one order."
+    evidence = f"{_range(board, board.defined)} {_smallest_p(board.comparison)} {order}"
+    if not by_winner:
+        return "none better", evidence
+    results = sorted(by_winner.items(), key=lambda result: -len(result[1]))[:_MOST_NAMED]
+    words["pairs"] = "; ".join(f"{winner} is better than {_named_or_counted(losers)}" for winner, losers in results)
+    return "better on common", evidence
+
+
+def _own(board: Leaderboard, number: Number) -> str:
+    """A system's own number in words, without a full stop."""
+    if board.statistic == WIN_RATE:
+        return f"{number.system} wins {_percent(number.estimate)} of {_items(board, number.estimate.n)}"
+    rests_on = str(number.estimate.coverage)
+    text = f"{_measured(board)} {in_sentence(number.estimate)}"
+    return f"{text}, on {rests_on}" if rests_on else text
+
+
+def _items(board: Leaderboard, n: int) -> str:
+    return f"{n:,} {board.unit if n > 1 else board.unit.removesuffix('s')}"
+
+
+def _measured(board: Leaderboard) -> str:
+    if not board.is_of_generators:
+        measured = statistic_words(board.measured)
+        return measured[:1].upper() + measured[1:]
+    prefix = {CORRECTED: "Corrected mean", MEAN: "Mean"}.get(board.statistic, "Best-image mean")
+    return f"{prefix} {board.aspect}"
+
+
+def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
+    """The difference of a pair with all that belongs to it."""
+    p_value = pair.result.p if math.isnan(pair.adjusted) else pair.adjusted  # few ratings leave none adjusted
+    p = f"no test of fewer than {LEAST_FOR_A_TEST}" if math.isnan(p_value) else p_sentence(p_value)
+    family = f"; {board.comparison.family}" if len(board.comparison.all_pairs) > 1 else ""
+    if board.statistic == WIN_RATE:
+        difference = pair.result.difference
+        share = Estimate(EVEN + difference.value, EVEN + difference.low, EVEN + difference.high)
+        won = (
+            f"{pair.first} wins {_percent(share)} of {_items(board, pair.n)} against {pair.second}, ties counting half"
+        )
+        return f"{won} ({p}{family})."
+    difference = pair.result.difference
+    more, size = ("less", difference.negated) if difference.value < 0 else ("more", difference)
+    text = f"{short_decimal(size.value)} {more} than {pair.second}"
+    if size.has_interval:
+        text += f" (95% interval {short_decimal(size.low)} to {short_decimal(size.high)}, {p}{family})"
+    else:
+        text += f" ({p}{family})"
+    values = f"{_measured(board)} of {pair.first} {short_decimal(pair.result.first)}"
+    if pair.first == first.system and board.statistic == CORRECTED:
+        values = f"{_measured(board)} of {pair.first} {short_decimal(first.estimate.value)}"
+    return f"{values}, {text}, on the {_items(board, pair.n)} that both have."
+
+
+def _in_input_order(board: Leaderboard, pair: SystemPair) -> SystemPair:
+    """A pair that is not told apart, the better value first for judges, the first of the input for generators."""
+    labels = [system.label for system in board.comparison.compared.systems]
+    if board.is_of_generators and labels.index(pair.second) < labels.index(pair.first):
+        return pair.turned
+    return pair
+
+
+def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
+    """The range of numbers, of the systems that cover the benchmark where any does."""
+    covering = sorted([n for n in numbers if not n.unranked] or numbers, key=lambda n: n.estimate.value)
+    lowest, highest = covering[0], covering[-1]
+    texts = [
+        f"{_percent(n.estimate) if board.statistic == WIN_RATE else in_sentence(n.estimate)} ({n.system})"
+        for n in (lowest, highest)
+    ]
+    measured = "Win rate" if board.statistic == WIN_RATE else _measured(board)
+    return f"{measured} {texts[1]}." if len(covering) == 1 else f"{measured} from {texts[0]} to {texts[1]}."
+
+
+def _smallest_p(comparison: Comparison) -> str:
+    smallest = min((p.adjusted for p in comparison.all_pairs if not math.isnan(p.adjusted)), default=math.nan)
+    p = f"No test of fewer than {LEAST_FOR_A_TEST}" if math.isnan(smallest) else f"The smallest p is {p_text(smallest)}"
+    return f"{p} ({comparison.family})."
+
+
+def _percent(share: Estimate) -> str:
+    value = f"{100 * share.value:.0f}%"
+    if not share.has_interval:
+        return value
+    low, high = (round(100 * end) for end in (share.low, share.high))
+    return f"{value} (95% interval {low} to {high}%)"
+
+
+def _named_or_counted(labels: Sequence[str]) -> str:
+    return enumeration(labels) if len(labels) <= _MOST_NAMED else f"{number_word(len(labels))} others"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _limits(board: Leaderboard, case: str) -> list[str]:
+    """Sentences on what limits an answer, most important first."""
+    comparison, defined = board.comparison, board.defined
+    text = [f"{label}: {same}." for label, same in board.same_answers.items()]
+    text += _unranked(board)
+    rests_on = str(defined[0].estimate.coverage) if len(defined) > 1 else ""
+    if rests_on and not defined[0].unranked and not case.startswith("highest"):
+        text.append(f"The number of {defined[0].system} is on {rests_on}.")
+    if case != "failures":
+        doubtful = [pair.better_first() for pair in comparison.all_pairs if pair.doubtful]
+        text += [
+            f"{pair.first} is ahead of {pair.second} only while its failures are left out."
+            for pair in doubtful[:_MOST_NAMED]
+        ]
+    if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:
+        text.append(few_sentence(board.unit))
+    text += [f"{line}." for line in comparison.warnings()]
+    text += _failures(board)
+    text += _beside_references(board, defined)
+    return [*text, *(_by_breakdown(board, defined[0]) if defined and not board.is_of_generators else [])]
+
+
+def few_sentence(unit: str) -> str:
+    """Sentence on fewer samples than a test needs.
+
+    >>> few_sentence("prompts")
+    'Fewer than 6 prompts can show no difference.'
+    """
+    return f"Fewer than {LEAST_FOR_A_TEST} {unit} can show no difference."
+
+
+def _unranked(board: Leaderboard) -> list[str]:
+    """Systems without a rank with the reasons, and those of them that are better than the first."""
+    unranked = [number for number in board.numbers if not number.ranks and number.unranked]
+    if not unranked or not board.comparison.all_pairs:
+        return []
+    names = ", ".join(f"{number.system} ({reason_words(number.unranked)})" for number in unranked[:_MOST_NAMED])
+    more = f" and {len(unranked) - _MOST_NAMED} more" if len(unranked) > _MOST_NAMED else ""
+    first = board.numbers[0].system
+    better = [
+        f"{number.system} is significantly better than {first} on the {pair.n} {board.unit} that both scored."
+        for number in unranked
+        if board.ranked
+        and board.comparison.beats(number.system, first)
+        and (pair := board.comparison.pair_of(number.system, first))
+    ]
+    return [f"Not ranked: {names}{more}.", *better]
+
+
+def _failures(board: Leaderboard) -> list[str]:
+    """Failed verdicts: of each generator, or of judges that lack a score for a notable share."""
+    if board.is_of_generators:
+        failed = [f"{n.system}: {failures_text(n)}" for n in board.numbers if n.failed]
+        return [f"Failed verdicts: {'; '.join(failed)}."] if failed else []
+    return [f"{label}: {cost.warning}." for label, cost in board.costs.items() if cost.warning]
+
+
+def failures_text(number: Number) -> str:
+    """The failures of a system by status, of how many verdicts; empty where there are none."""
+    failed = [f"{status} {n}" for status, n in number.statuses.items() if not status.usable]
+    # of a contest, the failure of the other image has no status of this one
+    total = max(number.total, sum(number.statuses.values()))
+    return f"{', '.join(failed)} of {total}" if failed else ""
+
+
+def _beside_references(board: Leaderboard, defined: Sequence[Number]) -> list[str]:
+    """The best system beside the human ceiling, and those that are not above a constant baseline."""
+    text = []
+    for reference in (reference for reference in board.references if reference.estimate.defined and defined):
+        name = reference.system.split(":")[0]
+        if reference.role == "ceiling":
+            text.append(_beside_ceiling(board, defined[0], name, reference.estimate))
+        elif low := [number.system for number in defined if number.system in board.not_above_constant]:
+            value = f" ({short_decimal(reference.estimate.value)})" if reference.estimate.value else ""
+            text.append(f"Not shown to be better than the same answer for everything{value}: {_named_or_counted(low)}.")
+    return text
+
+
+def _beside_ceiling(board: Leaderboard, first: Number, name: str, reference: Estimate) -> str:
+    """The best system and the annotators, by the same samples and the same other annotators where each is known."""
+    ceiling = board.ceiling(first.system) if board.ceiling else None
+    if ceiling is None:
+        position = position_to(first.estimate, reference)
+        return f"{first.system} is {position} the {name} ({short_decimal(reference.value)})."
+    return (
+        f"{first.system} is {ceiling.position} the {name}: with the mean of the other annotators it correlates by "
+        f"{short_decimal(ceiling.judge)}, an annotator by {short_decimal(ceiling.annotators)} (difference "
+        f"{in_sentence(ceiling.difference)})."
+    )
+
+
+def position_to(estimate: Estimate, reference: Estimate) -> str:
+    """The side of a reference on which an estimate is: `above`, `below`, or shown to be neither."""
+    low, high = (reference.value if math.isnan(end) else end for end in (reference.low, reference.high))
+    if estimate.low > high:
+        return "above"
+    return "below" if estimate.high < low else "not shown to be above or below"
+
+
+def _by_breakdown(board: Leaderboard, first: Number) -> list[str]:
+    text = []
+    for breakdown, by_value in board.breakdowns.items():
+        estimates = [(by_system.get(first.system), value) for value, by_system in by_value.items()]
+        numbers = [(e.value, value, e.n) for e, value in estimates if e and e.defined]
+        if len(numbers) > 1 and max(numbers)[0] - min(numbers)[0] >= _NOTABLE:
+            (low, lowest, n), (high, highest, m) = min(numbers), max(numbers)
+            text.append(
+                f"By {breakdown_words(breakdown)}, {first.system} is lowest on {task_type(lowest)} ({short_decimal(low)}, n {n}) "
+                f"and highest on {task_type(highest)} ({short_decimal(high)}, n {m})."
+            )
+    return text
+
+
+def _bias(bias: PositionBias | None) -> list[str]:
+    """The position bias of a judge in one sentence; empty where there is none to be seen."""
+    if bias is None or not bias.biased:
+        return []
+    share, position = bias.first_shown, "first"
+    if share.value < EVEN:
+        share, position = Estimate(1 - share.value, 1 - share.high, 1 - share.low), "second"
+    return [
+        f"Position bias: the judge prefers the image shown {position} in {_percent(share)} of its answers, and contradicts "
+        f"itself in {bias.contradicted} of {bias.contests} contests; both orders were asked, and such contests are ties."
+    ]
+
+
+def _so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
+    """Ratings that are there and needed, and the result so far."""
+    needed = f"{_few_ratings(corrected)}."
+    if len(board.comparison.pairs) > 1:
+        return f"{needed} So far: {_own(board, board.numbers[0])} ({board.numbers[0].system})."
+    return f"{needed} So far: {_difference(board, board.comparison.pairs[0].better_first(), board.numbers[0])}"
+
+
+def _few_ratings(corrected: CorrectedRanking) -> str:
+    counts = [f"{e.rated_prompts} of {e.generator}" for e in corrected.short_of_ratings]
+    if len(counts) > _MOST_NAMED:
+        counts[_MOST_NAMED - 1 :] = [f"few of {len(counts) - _MOST_NAMED + 1} others"]
+    return f"Rated prompts: {enumeration(counts)}, where {LEAST_RATED} of each are needed, or all"
+
+
+def _of_ratings(corrected: CorrectedRanking | None) -> list[str]:
+    """Sentences beside corrected means: the ratings' own difference, the order turned over, what is wrong with ratings."""
+    if corrected is None:
+        return []
+    text, pairs = [], corrected.ranking.comparison.pairs
+    if len(pairs) == 1:
+        [by_ratings], pair = corrected.by_ratings, pairs[0]
+        estimate, first = (by_ratings.negated, pair.second) if by_ratings.value < 0 else (by_ratings, pair.first)
+        text.append(f"By the ratings alone, {first} is ahead by {in_sentence(estimate)}.")
+    order, judged = corrected.order, corrected.judge_order
+    if order != judged and any(pair.significant for pair in pairs):
+        raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
+        means = ", ".join(f"{generator} {raw[generator].value:.3f}" for generator in judged)
+        text.append(f"The ratings turned the judge's order over: by the judge alone it is {means}.")
+    if corrected.in_judge_order:
+        text.append(
+            f"Fewer than {LEAST_TO_ORDER} labels, or {LEAST_EACH_TO_ORDER} of a generator, do not change the order: it is the "
+            "judge's own."
+        )
+    if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
+        text.append(f"{_few_ratings(corrected)}.")
+    if selected := corrected.selected:
+        scores = enumeration([f"{e.selection.value:+.3f} of {e.generator}" for e in selected[:_MOST_NAMED]])
+        text.append(
+            f"Labels not at random: the judge's mean of the rated images differs from that of the others ({scores}), so the "
+            "corrected means may be wrong; rate images drawn by chance, as vieval label draws them."
+        )
+    return text
+
+
+def _next(board: Leaderboard) -> str:
+    """The next step of who reads it; empty where there is none."""
+    if board.is_of_generators and board.statistic == MEAN and board.benchmark == OWN:
+        return (
+            "Nobody has rated these images, and a judge can disagree with people: `vieval label VERDICTS --out label.html` "
+            f"makes a page to rate some on, and `vieval rank --human` corrects the means; see {_COMPARING}"
+        )
+    return ""
+
+
+_COMPARING = docs_url("guides/comparing.md#correct-means-by-ratings")
+
+
+def together(boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()) -> str:
+    """A sentence over several judges of the same generators; empty of one, of two that agree, and without comparisons.
+
+    Args:
+        boards: one a judge.
+        contradictory: judges that contradict themselves, whose answers decide nothing.
+    """
+    best = [None if str(board.judge) in contradictory else _best(board.comparison) for board in boards]
+    if (
+        not any(board.comparison.pairs for board in boards)
+        or len(boards) < 2
+        or (len(boards) == 2 and best[0] == best[1])
+    ):
+        return ""
+    counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
+    (first, n), *further = sorted(counts.items(), key=lambda item: -item[1]) or [("a generator", 0)]
+    shares = [f"{number_word(n) if n else 'none'} {'find' if n > 1 else 'finds'} {first} significantly best"]
+    shares += [f"{number_word(times)} {name}" for name, times in further]
+    shares += [f"{number_word(best.count(''))} none"] if counts and "" in best else []
+    silent = best.count(None)
+    shares += [f"{number_word(silent)} {'decide' if silent > 1 else 'decides'} nothing"] if silent else []
+    everyone = f"All {number_word(n)} judges find {first} significantly best"
+    text = everyone if n == len(boards) else f"Of {number_word(len(boards))} judges, {enumeration(shares)}"
+    models = {board.judge.model for board in boards if board.judge}
+    return f"{text}; all ask one model, {models.pop()}." if len(models) == 1 and "" not in models else f"{text}."
+
+
+def _best(comparison: Comparison) -> str:
+    """The generator that is significantly better than all others with a rank; empty where there is none."""
+    first, *others = [standing.system.label for standing in comparison.ranked] or [""]
+    return first if others and all(comparison.beats(first, other) for other in others) else ""
+
+
+def why_not(board: Leaderboard, systems: Sequence[str]) -> str:
+    """Reasons why systems of a leaderboard cannot be compared."""
+    reasons = [f"{n.system}: {n.reason}" for n in board.numbers if n.system in systems and n.reason]
+    return "; ".join(reasons) or f"they have no {board.unit} in common"
+
+
+def place(board: Leaderboard) -> str:
+    """The benchmark, and the part or the value of a breakdown that a leaderboard is of."""
+    where = [board.part if board.part != ALL else "", board.value]
+    return ", ".join(filter(None, [f"{board.benchmark}", *where]))

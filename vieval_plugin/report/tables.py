@@ -1,0 +1,368 @@
+"""Tables to read: leaderboards with their pairs, corrected means, strengths, what verdicts cost and how they came out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from vieval_plugin.images import name_of
+from vieval_plugin.judges.protocol import Sample, Status
+from vieval_plugin.meta_evaluation.candidates import Candidate
+from vieval_plugin.meta_evaluation.comparison import SystemPair
+from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
+from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
+from vieval_plugin.meta_evaluation.costs import Cost, cost_of
+from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, benchmark_title
+from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
+from vieval_plugin.meta_evaluation.tables import number as number_text
+from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
+from vieval_plugin.records import YOUR_IMAGES, Record, Run
+from vieval_plugin.report.words import reason_words
+from vieval_plugin.results.shard_sample import BINS, FolderTotals
+from vieval_plugin.results.training_records import own_training_records, trained_on, was_trained_on
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.text.tables import text_table
+from vieval_plugin.text.wording import decimals
+
+NOT_ABOVE_CONSTANT, PLACE_DEPENDS = "not above the constant", "place depends on failures"
+_MARK_NOTES = {
+    PLACE_DEPENDS: "by its own number it has another place where failed verdicts count as the lowest score (`worst`) than "
+    "where they are left out (`drop`)",
+    NOT_ABOVE_CONSTANT: "no test shows, with p at most .05, that it is better than the same answer for everything",
+}
+_UNKNOWN = "not known"
+
+
+def leaderboard_table(
+    board: Leaderboard, beside: Mapping[str, Mapping[str, Estimate]] | None = None, name: str = "leaderboard"
+) -> Table:
+    """A leaderboard as a table, references last.
+
+    Args:
+        board: of judges or generators.
+        beside: means of other aspects, by aspect and system.
+        name: the stem of its CSV.
+    """
+    marks = {number.system: "; ".join(marks_of(board, number.system)) for number in board.numbers}
+    reasons = {number.system: reason_words(number.unranked) for number in board.numbers}
+    kinds = kinds_by_system(board)
+    images = {number.system: str(sum(number.statuses.values())) for number in board.numbers}
+    columns: dict[str, Mapping[str, str]] = {
+        **{aspect: {s: number_text(e, 3) for s, e in means.items()} for aspect, means in (beside or {}).items()},
+        "task types": kinds if len({*kinds.values()}) > 1 else {},
+        "n": {n.system: _n_text(board, n) for n in board.numbers},
+        "images": images if board.is_of_generators and board.statistic != WIN_RATE else {},
+        "failed": {n.system: failed_text(board, n) for n in board.numbers},
+        "marks": marks if any(marks.values()) else {},
+        "not ranked because": reasons if any(reasons.values()) else {},
+    }
+    columns = {heading: cells for heading, cells in columns.items() if cells}
+    measured = WIN_RATE if board.statistic == WIN_RATE else board.aspect
+    header = ("rank", board.entrants.removesuffix("s"), f"{measured} [95%]", *columns)
+    rows = [
+        (
+            *(rank_text(number.ranks), number.system, estimate_text(number.estimate)),
+            *(cells.get(number.system, "") for cells in columns.values()),
+        )
+        for number in board.numbers
+    ]
+    rows += [
+        ("", r.system, estimate_text(r.estimate), *(str(r.estimate.n or "") if c == "n" else "" for c in columns))
+        for r in board.references
+    ]
+    return Table(name, _title(board), header, tuple(rows))
+
+
+def leaderboard_lines(board: Leaderboard, table: Table, elsewhere: str) -> list[str]:
+    """Lines of a leaderboard's table for a terminal, references by the first words of their names; see `text_table`."""
+    systems, references = table.rows[: len(board.numbers)], table.rows[len(board.numbers) :]
+    shortened = [(rank, label.split(": ")[0], *cells) for rank, label, *cells in references]
+    return text_table([table.header, *systems, *shortened], elsewhere, len(references))
+
+
+def _title(board: Leaderboard) -> str:
+    where = f"{benchmark_title(board.benchmark)}{f', {board.breakdown} {board.value}' if board.breakdown else ''}"
+    comparison = board.comparison
+    method = comparison.family if comparison.all_pairs else comparison.reason and f"no ranking: {comparison.reason}"
+    return "; ".join(filter(None, (f"{where}: {board.title}", method, *comparison.warnings())))
+
+
+def _n_text(board: Leaderboard, number: Number) -> str:
+    return f"{number.estimate.n} of {number.total}" if board.is_of_generators else str(number.estimate.n)
+
+
+def failed_text(board: Leaderboard, number: Number) -> str:
+    """The verdicts of a system without a score, by status, and those that a replay lacks."""
+    if board.is_of_generators:
+        failed = [f"{status} {n}" for status, n in number.statuses.items() if not status.usable]
+        return ", ".join(failed) or "0"
+    return failures_of(board.costs[number.system])
+
+
+def failures_of(cost: Cost) -> str:
+    """Verdicts without a score by status, and those that a replay lacks."""
+    failed = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else ""
+    return "; ".join(filter(None, (failed, cost.missing_text))) or "0"
+
+
+def marks_of(board: Leaderboard, system: str) -> tuple[str, ...]:
+    """Marks of a system that every table shows; `mark_notes` says what they mean."""
+    positions = board.positions.get(system)
+    marks = []
+    if positions and positions[0] != positions[1]:
+        dropped, worst = (position or "not ranked" for position in positions)
+        marks.append(f"{PLACE_DEPENDS}: {dropped} under drop, {worst} under worst")
+    marks += [NOT_ABOVE_CONSTANT] if system in board.not_above_constant else []
+    return (*marks, *filter(None, [board.same_answers.get(system)]))
+
+
+def mark_notes(boards: Sequence[Leaderboard]) -> list[str]:
+    """A line for each mark of any system that says what it means."""
+    marks = [mark for board in boards for number in board.numbers for mark in marks_of(board, number.system)]
+    return [f"{name}: {text}" for name, text in _MARK_NOTES.items() if any(mark.startswith(name) for mark in marks)]
+
+
+def kinds_by_system(board: Leaderboard) -> dict[str, str]:
+    """Task types, or parts, of which each system has a number, where the leaderboard is broken down by them."""
+    by_kind = next(iter(board.breakdowns.values()), {})
+    texts = {}
+    for number in board.numbers:
+        kinds = [kind for kind, by_system in by_kind.items() if (e := by_system.get(number.system)) and e.defined]
+        texts[number.system] = f"all {len(by_kind)}" if len(kinds) == len(by_kind) > 1 else " ".join(kinds)
+    return texts if by_kind else {}
+
+
+def rank_text(ranks: tuple[int, int] | None) -> str:
+    """The range of ranks: `1`, `2-4`, or nothing for a system without.
+
+    >>> rank_text((1, 1)), rank_text((2, 4)), rank_text(None)
+    ('1', '2-4', '')
+    """
+    if ranks is None:
+        return ""
+    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}-{ranks[1]}"
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """An estimate with its interval, and what it rests on where that is not everything."""
+    rests_on = str(estimate.coverage) if estimate.defined else ""
+    return f"{with_interval(estimate, 3)}{f' on {rests_on}' if rests_on else ''}"
+
+
+def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
+    """The pairs of a leaderboard, the better one first; `name` is the stem of its CSV."""
+    comparison = board.comparison
+    rows = tuple(
+        (
+            *(f"{pair.first} - {pair.second}", str(pair.n), _difference_text(pair.result.difference)),
+            *(p_text(pair.result.p), p_text(pair.adjusted)),
+        )
+        for pair in map(SystemPair.better_first, comparison.all_pairs)
+    )
+    names = "better - worse" if any(pair.significant for pair in comparison.all_pairs) else "first - second"
+    difference = "win rate minus one half [95%]" if board.statistic == WIN_RATE else "difference [95%]"
+    title = (
+        f"{board.title}: differences on what both have{f', {board.value}' if board.value else ''}; {comparison.family}"
+    )
+    return Table(name, title, (names, board.unit, difference, "p", "p (Holm)"), rows)
+
+
+def _difference_text(difference: Estimate) -> str:
+    if difference.defined and math.isnan(difference.low):
+        return f"{difference.value:.3f} [no interval]"
+    return with_interval(difference, 3)
+
+
+def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list[Table]:
+    """Generators by their corrected means, and their corrected differences where there are `fewest_pairs` or more."""
+    board = corrected.ranking
+    ranks = {number.system: rank_text(number.ranks) for number in board.numbers}
+    rows = tuple(
+        (
+            *(ranks[mean.generator], mean.generator),
+            *(with_interval(e, 3) for e in (mean.corrected.mean, mean.raw, mean.human.mean)),
+            *(f"{mean.rated} of {mean.images}", decimals(mean.corrected.weight, ".2f"), ", ".join(mean.unrated_kinds)),
+        )
+        for mean in corrected.estimates
+    )
+    header = (
+        *("rank", "generator", "corrected [95%]", "judge alone [95%]", "people's labels alone [95%]"),
+        *("labels", "weight of the judge", "kinds without labels"),
+    )
+    means = Table("corrected", _title(board), header, rows)
+    pairs = board.comparison.all_pairs
+    if len(pairs) < fewest_pairs:
+        return [means]
+    table = pairs_table(board)
+    alone = (
+        by_ratings.negated if pair.result.difference.value < 0 else by_ratings
+        for pair, by_ratings in zip(pairs, corrected.by_ratings, strict=True)
+    )
+    pair_rows = tuple((*row, with_interval(e, 3)) for row, e in zip(table.rows, alone, strict=True))
+    return [means, Table(table.name, table.title, (*table.header, "people's labels alone [95%]"), pair_rows)]
+
+
+def contest_table(ranking: ContestRanking) -> Table:
+    """Image models by the strength that people's, or a judge's, votes on contests give."""
+    board = ranking.board
+    numbers = sorted(board.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
+    rows = tuple(
+        (
+            *(rank_text(n.ranks), n.system, with_interval(n.estimate, digits=3)),
+            *(decimals(ranking.shares.get(n.system, math.nan), ".1%"), str(n.total)),
+        )
+        for n in numbers
+    )
+    votes = "" if board.aspect == "votes" else f" (votes from {board.aspect})"
+    tie = "" if math.isnan(ranking.tie) else f", ties {ranking.tie:.2f}"
+    why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
+    title = (
+        f"{board.benchmark}/{board.part}, contests by {board.judge}{votes}: Bradley-Terry with ties (Davidson){tie}; "
+        f"{ranking.answered_pairs} of {ranking.pairs_asked} pairs answered{why}"
+    )
+    return Table("contests", title, ("rank", "image model", "log strength [95%]", "expected wins", "pairs"), rows)
+
+
+def best_of_table(candidates: Mapping[tuple[str, ...], Sequence[Candidate]]) -> Table:
+    """The best image of each prompt, by its file where that is known.
+
+    Args:
+        candidates: of each prompt, best first.
+    """
+    rows = []
+    for images in candidates.values():
+        best = images[0]
+        output = best.record.sample.images.get("output") if isinstance(best.record.sample, Sample) else None
+        identity = best.record.id
+        place = (identity.uid, identity.image_model, str(identity.draw))
+        rows.append((*place, f"{best.score:.4f}", str(len(images)), name_of(output) if output else ""))
+    return Table("best_of", "", ("prompt", "generator", "image", "score", "of", "file"), tuple(rows))
+
+
+def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> Table:
+    """What the verdicts of each judge took.
+
+    Args:
+        runs: of one benchmark.
+        seconds: of a benchmark and a judge, in words.
+    """
+    rows = []
+    for run in runs:
+        cost = cost_of(list(chain.from_iterable(chain(*run.records.values()))))
+        tokens = _UNKNOWN if cost.tokens is None else str(cost.tokens)
+        took = "replay" if cost.recorded else seconds.get((run.benchmark, run.label), _UNKNOWN)
+        rows.append((run.label, str(cost.verdicts), failures_of(cost), str(cost.answers), tokens, took))
+    header = ("judge", "verdicts", "failed", "answers", "tokens", "seconds")
+    return Table("cost", "What the verdicts took", header, tuple(rows))
+
+
+def statuses_table(runs: Sequence[Run]) -> Table:
+    """Verdicts, and the answers behind them, by status."""
+    rows = []
+    for run in runs:
+        verdicts = [record.verdict for record in chain.from_iterable(chain(*run.records.values()))]
+        samples = Counter(verdict.status for verdict in verdicts)
+        answers = Counter(step.status for verdict in verdicts for step in verdict.trace)
+        rows += [
+            (run.label, name, *(str(n[s]) for s in Status)) for name, n in (("samples", samples), ("answers", answers))
+        ]
+    header = ("judge", "of", *map(str, Status))
+    return Table("statuses", "How verdicts and the answers behind them came out", header, tuple(rows))
+
+
+def remarks_tables(runs: Sequence[Run]) -> list[Table]:
+    """A row for each judge and kind of remark on its verdicts, the most frequent first; no table where there are none.
+
+    Args:
+        runs: one a judge, all of one benchmark.
+    """
+    rows = []
+    for run in runs:
+        verdicts = [record.verdict for record in chain.from_iterable(chain(*run.records.values()))]
+        occurrences = Counter(finding for verdict in verdicts for finding in verdict.findings)
+        by_verdict = Counter(finding for verdict in verdicts for finding in set(verdict.findings))
+        rows += [
+            (run.label, name, str(n), f"{by_verdict[name]} of {len(verdicts)}") for name, n in occurrences.most_common()
+        ]
+    header = ("judge", "finding", "times", "samples")
+    return [Table("findings", "What was found on the way", header, tuple(rows))] if rows else []
+
+
+def trained_on_tables(runs: Sequence[Run], training_records: Sequence[Path]) -> list[Table]:
+    """A row for each judge that knew some of its samples from its training; no table where none did.
+
+    Args:
+        runs: one a judge, all of one benchmark.
+        training_records: of models that answered; those in folders that the runs' options name are found by themselves.
+
+    Raises:
+        VievalError: a training record that cannot be read.
+    """
+    listed_uids = [trained_on(record) for record in training_records]
+    rows = []
+    for run in runs:
+        records = [record for judged in run.records.values() for verdicts in judged for record in verdicts]
+        uids = frozenset().union(*listed_uids, *map(trained_on, _training_records_of(records)))
+        trained = sum(was_trained_on(record, uids) for record in records)
+        if trained:
+            rows.append((run.label, str(trained), str(len(records))))
+    header = ("judge", "samples it was trained on", "of")
+    title = "Trained on what it judges: such numbers say nothing about other samples"
+    return [Table("trained_on", title, header, tuple(rows))] if rows else []
+
+
+def _training_records_of(records: Sequence[Record]) -> list[Path]:
+    by_config = {record.provenance.config_hash: record.provenance for record in records}
+    return list(dict.fromkeys(record for source in by_config.values() for record in own_training_records(source)))
+
+
+_EDGES = ("< 0", *(f"{n / BINS:g}-{(n + 1) / BINS:g}" for n in range(BINS)))
+
+
+def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
+    """Means and histograms of scores, and counts of statuses, by image model; none where there is no folder."""
+    if not folders:
+        return []
+    scores = [
+        (
+            str(folder.path),
+            model or YOUR_IMAGES,
+            name,
+            str(score.scored),
+            f"{score.sum / score.scored:.4f}" if score.scored else "",
+            *map(str, score.histogram),
+        )
+        for folder in folders
+        for model, totals in folder.by_model.items()
+        for name, score in totals.scores.items()
+    ]
+    statuses = list(
+        dict.fromkeys(s for folder in folders for totals in folder.by_model.values() for s in totals.statuses)
+    )
+    counts = [
+        (
+            str(folder.path),
+            model or YOUR_IMAGES,
+            str(totals.statuses.total()),
+            *(str(totals.statuses[status]) for status in statuses),
+        )
+        for folder in folders
+        for model, totals in folder.by_model.items()
+    ]
+    return [
+        Table(
+            "all_verdicts",
+            "All verdicts, failed ones too, by status",
+            ("folder", "image model", "verdicts", *statuses),
+            tuple(counts),
+        ),
+        Table(
+            "all_scores",
+            "All scores: means over verdicts that have one, and how many are in each tenth",
+            ("folder", "image model", "score", "n", "mean", *_EDGES),
+            tuple(scores),
+        ),
+    ]

@@ -1,0 +1,123 @@
+"""Words for the codes of task types and aspects."""
+
+from __future__ import annotations
+
+import re
+
+from vieval_plugin.meta_evaluation.comparison import NO_VALUE
+from vieval_plugin.stats.estimate import Estimate
+
+ASPECTS = {"SC": "semantic consistency", "PQ": "perceptual quality", "O": "overall"}
+TASK_TYPES = {
+    "tig": "text-guided generation",
+    "tie": "text-guided editing",
+    "mie": "mask-guided editing",
+    "sdig": "subject-driven generation",
+    "sdie": "subject-driven editing",
+    "mcic": "multi-concept composition",
+    "cig": "control-guided generation",
+}
+
+
+def task_type(code: str) -> str:
+    """A task type in words; a code that is none of the seven stays as it is.
+
+    >>> task_type("tie"), task_type("drawbench")
+    ('text-guided editing', 'drawbench')
+    """
+    return TASK_TYPES.get(code, code)
+
+
+def breakdown_words(breakdown: str) -> str:
+    """The name of a breakdown in words: what code and files call a kind is a task type.
+
+    >>> breakdown_words("kind"), breakdown_words("category")
+    ('task type', 'category')
+    """
+    return "task type" if breakdown == "kind" else breakdown
+
+
+def statistic_words(name: str) -> str:
+    """A statistic in words, coefficients by the names of those who made them.
+
+    >>> statistic_words("spearman"), statistic_words("auroc"), statistic_words("mean SC")
+    ('Spearman', 'AUROC', 'mean semantic consistency (SC)')
+    """
+    code = name.removeprefix("mean ")
+    if code != name and code in ASPECTS:
+        return f"mean {'overall score' if code == 'O' else ASPECTS[code]} ({code})"
+    return {"auroc": "AUROC", "spearman": "Spearman", "pearson": "Pearson", "kendall": "Kendall"}.get(name, name)
+
+
+def reason_words(reason: str) -> str:
+    """A reason for having no rank, with the task types that lack a value in words, or counted where they are many.
+
+    >>> reason_words("no value for tie"), reason_words("no value for tig, tie, mie")
+    ('no value for text-guided editing', 'no value for 3 task types')
+    """
+
+    def worded(match: re.Match[str]) -> str:
+        codes = match[1].split(", ")
+        if len(codes) <= _MOST_NAMED:
+            return NO_VALUE + " and ".join(map(task_type, codes))
+        return f"{NO_VALUE}{len(codes)} {'task types' if TASK_TYPES.keys() >= {*codes} else 'parts'}"
+
+    return re.sub(f"{NO_VALUE}([^;]+)", worded, reason)
+
+
+_MOST_NAMED = 2
+
+
+def in_sentence(estimate: Estimate) -> str:
+    """A number with its interval as a sentence has it: two decimals, or three where two would make 0 or equals of others.
+
+    An interval without width is left out, as resamples of one value say nothing of chance.
+
+    >>> in_sentence(Estimate(0.3812, 0.35, 0.41)), in_sentence(Estimate(-0.004, -0.02, 0.012)), in_sentence(Estimate(1))
+    ('0.38 (95% interval 0.35 to 0.41)', '-0.004 (95% interval -0.020 to 0.012)', '1.00')
+    """
+    value, *interval = _decimals(estimate)
+    return f"{value} (95% interval {' to '.join(interval)})" if interval else value
+
+
+def short_number(estimate: Estimate) -> str:
+    """The same with the interval in brackets, for charts and tables.
+
+    >>> short_number(Estimate(0.3812, 0.35, 0.41)), short_number(Estimate(0.61, 0.61, 0.61))
+    ('0.38 [0.35, 0.41]', '0.61')
+    """
+    value, *interval = _decimals(estimate)
+    return f"{value} [{', '.join(interval)}]" if interval else value
+
+
+def _decimals(estimate: Estimate) -> list[str]:
+    ends = [estimate.value, *((estimate.low, estimate.high) if estimate.has_interval else ())]
+    digits = (
+        3 if any(end and not round(end, 2) for end in ends) or len({round(end, 2) for end in ends}) < len(ends) else 2
+    )
+    return [short_decimal(end, digits) for end in ends]
+
+
+def short_decimal(value: float, digits: int = 2) -> str:
+    """A number with few decimals, more where they would make 0 of something else.
+
+    >>> short_decimal(0.5), short_decimal(-0.25), short_decimal(-0.001), short_decimal(1)
+    ('0.50', '-0.25', '-0.001', '1.00')
+    """
+    if value and not round(value, digits) and digits < _MOST_DIGITS:
+        return short_decimal(value, digits + 1)
+    text = f"{value + 0:.{digits}f}"
+    return text if float(text) else text.lstrip("-")
+
+
+_MOST_DIGITS = 3
+
+
+def number_word(number: int) -> str:
+    """A number as a sentence has it: up to ten in a word.
+
+    >>> number_word(2), number_word(17)
+    ('two', '17')
+    """
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[number] if number < len(words) else f"{number:,}"

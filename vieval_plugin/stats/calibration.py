@@ -1,0 +1,171 @@
+"""Calibration of a judge's scores to people's ratings by isotonic regression, and whether it helps on held-out labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import isotonic_regression
+
+from vieval_plugin.stats.bootstrap import Seed, cluster_counts, expanded_interval, factorize, group_sums
+from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate
+
+LEAST_LABELS = 30
+"""Labels of a task type for a calibration of its own, and labels of all for one at all."""
+FOLDS = 20
+"""Parts of the prompts that are held out in turn."""
+_POWER = (1.96 + 0.84) / 1.96  # of an interval's reach: 0 is outside of the intervals of four of five samples
+
+
+class Labels(NamedTuple):
+    """Labels, one an image: a judge's score, people's mean rating, and task type, prompt and generator by name.
+
+    No two task types have a prompt of one name.
+    """
+
+    scores: Floats
+    ratings: Floats
+    kinds: Sequence[str]
+    prompts: Sequence[str]
+    generators: Sequence[str]
+
+    @property
+    def strata(self) -> Sequence[str]:
+        """The stratum of each label that is fitted by itself: its task type where each has 30 labels, else one for all."""
+        enough = all(self.kinds.count(kind) >= LEAST_LABELS for kind in set(self.kinds))
+        return self.kinds if enough else [""] * len(self.kinds)
+
+
+class Improvement(NamedTuple):
+    """Squared error of calibrated scores less that of raw scores, and less that of the best constant.
+
+    `over_raw` and `over_constant` are on held-out labels, `apparent` on those that each was fitted on.
+    """
+
+    over_raw: Estimate
+    over_constant: Estimate
+    apparent: tuple[float, float]
+
+    @property
+    def accepted(self) -> bool:
+        """True where both intervals lie below 0."""
+        return self.over_raw.high < 0 and self.over_constant.high < 0
+
+    def labels_needed(self, labels: int) -> int | None:
+        """The number of labels, from 10 to 10, with which four of five attempts would be accepted, as far as these tell.
+
+        With ever more labels the held-out and the apparent difference meet halfway, at a rate of one by their number, and
+        intervals shrink with its root. None where ten times as many would not do.
+        """
+        numbers = np.arange(10 * math.ceil(labels / 10), 10 * labels + 1, 10)
+        share = labels / numbers
+        bounds = [
+            (e.value + apparent) / 2 + (e.value - apparent) / 2 * share + _POWER * (e.high - e.value) * np.sqrt(share)
+            for e, apparent in zip(self[:2], self.apparent, strict=True)
+        ]
+        return next((int(number) for number in numbers[np.max(bounds, axis=0) < 0]), None)
+
+
+def isotonic_fit(scores: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats]:
+    """The increasing function of scores that is nearest to people's ratings by squared error.
+
+    Args:
+        scores: the judge's, shape (labels,), on its own scale.
+        ratings: people's means, shape (labels,), in their unit.
+
+    Returns:
+        Its knots, scores and ratings, for `numpy.interp`: straight between two of them, constant beyond the first and last.
+
+    Source: Barlow et al. 1972, Statistical Inference under Order Restrictions (pool adjacent violators).
+
+    >>> isotonic_fit([0.2, 0.4, 0.6, 0.8], [0.1, 0.5, 0.3, 0.9])
+    (array([0.2, 0.4, 0.6, 0.8]), array([0.1, 0.4, 0.4, 0.9]))
+    """
+    levels, index, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    fitted = isotonic_regression(np.bincount(index, np.asarray(ratings, dtype=float)) / counts, weights=counts).x
+    steps = np.diff(fitted, prepend=-np.inf, append=np.inf) > 0
+    is_knot = steps[:-1] | steps[1:]
+    return levels[is_knot], fitted[is_knot]
+
+
+def fits(labels: Labels) -> dict[str, tuple[Floats, Floats]]:
+    """The knots of each task type, fitted on all labels of its stratum."""
+    strata = np.array(labels.strata)
+    strata, names = np.array(labels.strata), dict(zip(labels.kinds, labels.strata, strict=True))
+    of_strata = {
+        name: isotonic_fit(labels.scores[strata == name], labels.ratings[strata == name]) for name in {*strata}
+    }
+    return {kind: of_strata[name] for kind, name in names.items()}
+
+
+def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> Floats:
+    """Predict each label from labels of its stratum with other prompts, a twentieth of the prompts at a time.
+
+    Args:
+        labels: all of them.
+        seed: of the parts of the prompts; None to leave nothing out.
+        by_generator: predict it from labels of other generators alone.
+
+    Returns:
+        Calibrated scores, and the mean and the median of the labels that they were fitted on, shape (3, labels); NaN where
+        none are left.
+    """
+    names, prompt = factorize(labels.prompts)
+    fold = (np.random.default_rng(seed).permutation(len(names)) % FOLDS)[prompt]
+    columns = factorize(labels.strata)[1], fold, factorize(labels.generators)[1] * by_generator
+    predicted = np.full((3, len(fold)), np.nan)
+    for values in {*zip(*(column.tolist() for column in columns), strict=True)}:
+        in_stratum, in_fold, is_own = (column == value for column, value in zip(columns, values, strict=True))
+        train = in_stratum & ~(in_fold & (seed is not None)) & ~(is_own & by_generator)
+        test = in_stratum & in_fold & is_own
+        if train.any():
+            ratings = labels.ratings[train]
+            predicted[0, test] = np.interp(labels.scores[test], *isotonic_fit(labels.scores[train], ratings))
+            predicted[1, test], predicted[2, test] = ratings.mean(), np.median(ratings)
+    return predicted
+
+
+def improvement(labels: Labels, predicted: Floats, resamples: int, seed: Seed) -> Improvement:
+    """Compare squared errors on held-out labels, with 95% intervals by a paired bootstrap over prompts.
+
+    Args:
+        labels: as they were given to `held_out`; those without a prediction are left out.
+        predicted: by `held_out`.
+        resamples: of the bootstrap.
+        seed: its own.
+
+    >>> people = np.random.default_rng(0).uniform(size=200)
+    >>> labels = Labels(people**3, people, ["tig"] * 200, [f"prompt {number}" for number in range(200)], ["model"] * 200)
+    >>> improvement(labels, held_out(labels, 0), 200, 0).accepted
+    True
+    """
+    names, _ = factorize(labels.prompts)
+    counts = cluster_counts([str(name) for name in names], resamples, seed)
+    calibrated, constant, _ = (predicted - labels.ratings) ** 2
+    fitted, mean, _ = (held_out(labels, None) - labels.ratings) ** 2
+    raw = (labels.scores - labels.ratings) ** 2
+
+    def gain(differences: Floats) -> Estimate:
+        sums, items = group_sums(differences, labels.prompts)
+        low, high = expanded_interval(counts @ sums / (counts @ items), len(names))
+        return Estimate(float(sums.sum() / items.sum()), low, high)
+
+    apparent = float((fitted - raw).mean()), float((fitted - mean).mean())
+    return Improvement(gain(calibrated - raw), gain(calibrated - constant), apparent)
+
+
+def tied_share(scores: Sequence[float], prompts: Sequence[Hashable]) -> float:
+    """The share of pairs on one prompt whose scores are equal, in [0, 1]; NaN without such pairs.
+
+    >>> tied_share([0.5, 0.5, 0.7, 0.5], ["a", "a", "a", "b"]).__round__(3)
+    0.333
+    """
+    by_prompt, by_score = (
+        np.bincount(factorize(keys)[1]) for keys in (prompts, list(zip(prompts, scores, strict=True)))
+    )
+    pairs, ties = ((sizes * (sizes - 1)).sum() for sizes in (by_prompt, by_score))
+    return float(ties / pairs) if pairs else math.nan
