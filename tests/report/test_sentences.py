@@ -72,6 +72,16 @@ def test_one_judge_has_its_number():
     assert others == ["only is not shown to be above or below the human ceiling (0.80)."]
 
 
+def test_one_judge_beside_nothing_is_compared_with_nothing():
+    first, *_ = said({"only": 0.7}, references=())
+    assert first == "Only only judged b, so there is nothing to compare it with."
+
+
+def test_equal_judges_beside_one_that_is_not_ranked_are_called_the_ranked():
+    first, *_ = said({"a": 0.6, "b": 0.6, "c": 0.6, "few": 0.6}, partial=("few",))
+    assert first == "The three ranked judges cannot be told apart."
+
+
 def test_an_interval_without_width_is_left_out():
     same, other = (leaderboard_table(board_of({"a": 0.5}, references=(), width=width)) for width in (0, 0.1))
     assert same.rows[0][2] == "0.500"
