@@ -179,7 +179,7 @@ def test_the_fewer_rated_prompts_of_two_count(given, capsys):
     mine = [row for row in rows if ",mine," in row]
     path.write_text("\n".join([header, *mine[:7], *(row for row in rows if row not in mine)]))
     shown = rank(capsys, verdicts, flag, path)
-    assert shown[0] == "mine has the highest O, but cannot be told apart from theirs and third."
+    assert shown[0] == "mine comes first, but cannot be told apart from theirs and third."
     assert shown[1].endswith("; theirs is better than third (Holm over 3 pairs).")
     assert "Rated prompts: 7 of mine, where 50 of each are needed, or all." in shown
     row = next(line.split() for line in shown if line.startswith("mine - theirs"))
