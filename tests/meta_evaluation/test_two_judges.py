@@ -1,15 +1,30 @@
 """Agreement of two judges on recorded votes: where they agree, the first is right more often than elsewhere."""
 
+import re
+
 import numpy as np
 import pytest
 
 from vieval_plugin.benchmarks.registry import benchmark
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import observed
+from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
 from vieval_plugin.meta_evaluation.vote_answers import answers_of, pairs_of
 from vieval_plugin.published.judges import published_judges, run_of
+from vieval_plugin.report.answer import agreement_notes
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import NONE, two_judges
 
+pandas = pytest.importorskip("pandas")
+
 NAME = "genai_bench_tiger"
+
+
+def runs_of(shared_data, benchmark_name, names, part):
+    samples = benchmark(benchmark_name).load(shared_data, part)
+    judges = {judge.name: judge for judge in published_judges(benchmark_name)}
+    return [run_of(judges[name], shared_data, samples) for name in names]
 
 
 def answers(shared_data, name, part):
@@ -34,6 +49,38 @@ def test_gpt_4o_is_right_more_often_where_llava_agrees(shared_data, part):
     pooled = sum(share.value * share.n for share in halves[1:]) / known.sum()
     assert pooled == pytest.approx(right[known].mean())
     assert halves.right_where_alike.low > halves.right_elsewhere.high
+    of_runs = agreement_of_two(runs_of(shared_data, NAME, ("gpt4o", "llava"), part), StatisticsOptions())
+    assert [(share.value, share.n) for share in of_runs] == [(share.value, share.n) for share in halves]
+
+
+def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_data):
+    """By pandas, on the logs of two judges and people's ratings."""
+    runs = runs_of(shared_data, "imagenhub", ("gpt4o_0shot", "gpt4v_0shot"), "tie")
+    halves = agreement_of_two(runs, StatisticsOptions())
+    tables = []
+    for run in runs:
+        judged = [o for o in map(observe, run.records["tie"]) if o.status is not Status.MISSING]
+        rows = [(o.uid, o.image_model, o.scores.get("O"), np.mean(o.ratings["O"])) for o in judged]
+        table = pandas.DataFrame(rows, columns=["uid", "model", "score", "rating"])
+        pairs = table.merge(table, on="uid")
+        tables.append(pairs[pairs.model_x < pairs.model_y])
+    pairs = tables[0].merge(tables[1], on=["uid", "model_x", "model_y"], suffixes=("", "_other"))
+    first, second, people = (
+        np.sign(pairs[left] - pairs[right]).to_numpy()
+        for left, right in (("score_x", "score_y"), ("score_x_other", "score_y_other"), ("rating_x", "rating_y"))
+    )
+    alike, rated, right = first == second, people != 0, first == people
+    assert halves.alike.value == pytest.approx(alike.mean())
+    assert (halves.alike.n, halves.right_where_alike.n) == (len(first), (alike & rated).sum())
+    assert halves.right_where_alike.value == pytest.approx(right[alike & rated].mean())
+    assert halves.right_elsewhere.value == pytest.approx(right[~alike & rated].mean())
+    [sentence] = agreement_notes(runs, StatisticsOptions())
+    assert re.fullmatch(
+        r"(.+) and .+ agree on 55% \(95% interval 52 to 59%\) of 4,679 pairs of images; by people's ratings \1 is right "
+        r"in 84% \(95% interval 81 to 88%\) of these, and in 69% \(95% interval 63 to 74%\) of the others\.",
+        sentence,
+    )
+    assert agreement_notes(runs[:1], StatisticsOptions()) == []
 
 
 def test_no_answer_is_like_no_other():

@@ -133,7 +133,7 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
         raise ValueError(
             f"contest {mismatched[0].uid} has {other_scheme} votes, and this benchmark reports on {scheme} votes"
         )
-    return _paired(voted)
+    return paired(voted)
 
 
 def judged_pairs(observations: Sequence[Observation]) -> Pairs:
@@ -153,10 +153,11 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
         for o in observations
         if o.contest is not None and o.status not in NEVER_JUDGED and len(set(o.contest.image_models)) > 1
     ]
-    return _paired(sorted(judged, key=lambda o: o.uid))
+    return paired(sorted(judged, key=lambda o: o.uid))
 
 
-def _paired(contested: Sequence[Observation]) -> Pairs:
+def paired(contested: Sequence[Observation]) -> Pairs:
+    """The pairs of contests, in their order, whether people voted on them or not."""
     contest_pairs = [
         (number, candidate_indices)
         for number, o in enumerate(contested)

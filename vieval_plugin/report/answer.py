@@ -24,8 +24,9 @@ from vieval_plugin.meta_evaluation.costs import statuses_text
 from vieval_plugin.meta_evaluation.findings import ALL, Leaderboard, Number
 from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
+from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
-from vieval_plugin.records import OWN, YOUR_IMAGES
+from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.report.words import (
     breakdown_words,
     in_sentence,
@@ -36,6 +37,7 @@ from vieval_plugin.report.words import (
     task_type,
 )
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.wording import enumeration
 
 _MOST_NAMED = 3
@@ -327,6 +329,24 @@ def _smallest_p(comparison: Comparison) -> str:
     smallest = min((p.adjusted for p in comparison.all_pairs if not math.isnan(p.adjusted)), default=math.nan)
     p = f"No test of fewer than {LEAST_FOR_A_TEST}" if math.isnan(smallest) else f"The smallest p is {p_text(smallest)}"
     return f"{p} ({comparison.family})."
+
+
+def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
+    """Sentence on how often two judges agree and, by people's ratings, how far to trust the first where they do.
+
+    Args:
+        runs: one a judge, of one benchmark; of other numbers than two there is no sentence.
+        options: the failure policy, the seed.
+    """
+    agreement = agreement_of_two(runs, options)
+    if agreement is None:
+        return []
+    first, second = (run.label for run in runs)
+    text = f"{first} and {second} agree on {_percent(agreement.alike)} of {agreement.alike.n:,} pairs of images"
+    if agreement.right_where_alike.defined and agreement.right_elsewhere.defined:
+        where_alike, elsewhere = _percent(agreement.right_where_alike), _percent(agreement.right_elsewhere)
+        text += f"; by people's ratings {first} is right in {where_alike} of these, and in {elsewhere} of the others"
+    return [f"{text}."]
 
 
 def _percent(share: Estimate) -> str:

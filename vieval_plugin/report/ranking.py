@@ -20,7 +20,7 @@ from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias, win_rate_findings
 from vieval_plugin.records import OWN, JudgeName, Run
-from vieval_plugin.report.answer import Answer, answer, lines_of, placed, together
+from vieval_plugin.report.answer import Answer, agreement_notes, answer, lines_of, placed, together
 from vieval_plugin.report.files import FINDING_FILES, finding_texts, numbers_of
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.rendering import markdown
@@ -178,6 +178,8 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
         if board.key in by_ratings and board.statistic != WIN_RATE:
             boards[index] = replace(board, title=f"{board.title}, not corrected")
     totals = tuple(totals_tables(results.totals))
+    for name in benchmarks:
+        notes += agreement_notes([run for run in runs if run.benchmark == name], options)
     return RankReport(
         *(tuple(runs), findings, tuple(boards), corrected, tuple(contests), bias, annotators, totals),
         notes=(*notes, *mark_notes(main_boards(boards))),

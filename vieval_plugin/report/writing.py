@@ -20,7 +20,7 @@ from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_again
 from vieval_plugin.meta_evaluation.tables import Table, printed_tables
 from vieval_plugin.meta_evaluation.win_rates import position_bias
 from vieval_plugin.records import OWN, Run
-from vieval_plugin.report.answer import Answer, answer, lines_of, placed, together
+from vieval_plugin.report.answer import Answer, agreement_notes, answer, lines_of, placed, together
 from vieval_plugin.report.files import finding_texts
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.own_samples import against, benchmarks_with_runs
@@ -101,7 +101,8 @@ def write_report(
         tables += [*printed_tables(benchmark.printed), *remarks_tables(benchmark_runs), statuses_table(benchmark_runs)]
         of_boards = tuple(_answer(board, benchmark_runs, options) for board in boards)
         sections.append(PageSection(benchmark, benchmark_runs, findings, tuple(tables), tuple(boards), of_boards))
-        notes = [*(f"{sections[-1].title}: {sentence}" for sentence in same_scores(benchmark_runs)), *notes]
+        beside = [*same_scores(benchmark_runs), *agreement_notes(benchmark_runs, options)]
+        notes = [*(f"{sections[-1].title}: {sentence}" for sentence in beside), *notes]
     if order and not any(key.table == ORDER for section in sections for key in section.findings.cells):
         raise VievalError(
             f"{order}: no results have scores of two of its image models; it names {', '.join(reference_order[:5])}"

@@ -1,0 +1,368 @@
+"""The steps of bench/gpu_day.sh: each prints its part of the page.
+
+python bench/gpu_day.py STEP FOLDER --size tiny
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import common
+
+from vieval_plugin.judges.protocol import Chat, Image, Likelihood
+from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.prepare import prepare
+
+JUDGES = (("viescore", "0shot"), ("vqascore", None), ("cigeval", "no_grounding"))
+MODEL = "fake"  # under which name common.backbone asks
+PYTHON = [sys.executable, "-m", "vieval_plugin"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a step measures."""
+
+    in_flight: tuple[int, ...]
+    samples_each: int  # per request in flight
+    side: int
+    batches: tuple[int, ...]
+    training_steps: int
+    engine: dict[str, Any]
+
+
+SIZES = {
+    "7b": Size((8, 32, 128), 4, 512, (1, 8, 32), 20, {"dtype": "bfloat16", "max_model_len": 8192}),
+    "tiny": Size(
+        (2, 4), 2, 128, (1, 4), 10, {"dtype": "float32", "max_model_len": 8192, "max_num_seqs": 4, "enforce_eager": True}
+    ),
+}
+
+# `vllm bench serve` without its command, which looks for the metadata of a package called vllm: builds for CPUs have other names
+CLIENT = """
+import argparse
+from vllm.benchmarks import serve
+parser = argparse.ArgumentParser()
+serve.add_cli_args(parser)
+serve.main(parser.parse_args())
+"""
+
+# the published shape of Qwen2.5-VL-7B (its config.json), without its vocabulary: tokens are those of the tests' tokenizer
+TEXT_7B = {
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]},
+}
+VISION_7B = {
+    "depth": 32,
+    "hidden_size": 1280,
+    "intermediate_size": 3420,
+    "num_heads": 16,
+    "out_hidden_size": 3584,
+    "fullatt_block_indexes": [7, 15, 23, 31],
+}
+
+
+def weights(folder: Path, size: Size, name: str) -> None:
+    """Write a model with random weights and its processor."""
+    import tiny_model
+
+    start = time.perf_counter()
+    if name == "tiny":
+        tiny_model.build(folder / "model")
+    else:
+        import torch
+        from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration
+
+        tiny_model.build(folder / "model", side=size.side)
+        config = AutoConfig.from_pretrained(folder / "model")
+        for part, shape in ((config.text_config, TEXT_7B), (config.vision_config, VISION_7B)):
+            for key, value in shape.items():
+                setattr(part, key, value)
+        torch.set_default_dtype(torch.bfloat16)
+        torch.manual_seed(0)
+        with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
+            model = Qwen2_5_VLForConditionalGeneration(config)
+        model.save_pretrained(folder / "model")
+    gigabytes = sum(file.stat().st_size for file in (folder / "model").iterdir()) / 1e9
+    print(f"{machine()}. {gigabytes:.1f} GB of random weights in {time.perf_counter() - start:.0f} s (seed 0).")
+
+
+def machine() -> str:
+    """The accelerator, or the processor, and the versions that matter."""
+    query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    try:
+        gpus = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip().replace("\n", "; ")
+    except (OSError, subprocess.CalledProcessError):
+        gpus = "no GPU"
+    version = [os.environ["VLLM_PYTHON"], "-c", "import vllm; print(vllm.__version__)"]
+    vllm = subprocess.run(version, capture_output=True, text=True, check=False).stdout.strip().splitlines()[-1:]
+    return f"{gpus}, {os.cpu_count()} cores, Python {platform.python_version()}, vLLM {''.join(vllm)}"
+
+
+@contextmanager
+def vllm_server(folder: Path, size: Size) -> Iterator[str]:
+    """The address of vLLM's server on the model, up and asked once."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = [
+        f"--{key.replace('_', '-')}" + ("" if value is True else f"={value}") for key, value in size.engine.items()
+    ]
+    structured = json.dumps({"backend": "xgrammar", "disable_any_whitespace": True})
+    command = [os.environ["VLLM_PYTHON"], "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder / "model")]
+    command += ["--served-model-name", MODEL, "--host", "127.0.0.1", "--port", str(port), *options]
+    with (folder / "vllm.log").open("w") as log:
+        process = subprocess.Popen([*command, "--structured-outputs-config", structured], stdout=log, stderr=log)
+        try:
+            while not is_up(f"http://127.0.0.1:{port}/health"):
+                if process.poll() is not None:
+                    raise SystemExit(f"vLLM ended with exit code {process.returncode}; see {folder / 'vllm.log'}")
+                time.sleep(1)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def is_up(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url):
+            return True
+    except (urllib.error.URLError, ConnectionError):
+        return False
+
+
+def cached_tokens(url: str) -> tuple[float, float]:
+    """Tokens of prompts that the server has had, and those of them that its prefix cache held."""
+    with urllib.request.urlopen(url.removesuffix("/v1") + "/metrics") as response:
+        lines = response.read().decode().splitlines()
+    totals = [
+        sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"vllm:prefix_cache_{kind}_total"))
+        for kind in ("queries", "hits")
+    ]
+    return totals[0], totals[1]
+
+
+def server(folder: Path, size: Size, name: str) -> None:
+    """Print calls a second of three judges beside vLLM's own client, by requests in flight."""
+    rows = []
+    with vllm_server(folder, size) as url, tempfile.TemporaryDirectory() as temporary:
+        files = common.photographs(Path(temporary), max(size.in_flight) * size.samples_each, size.side)
+        common.in_own_process(ours, url, "viescore", "0shot", files[:2], 2)  # the first calls compile and warm up
+        for (judge, setting), in_flight in itertools.product(JUDGES, size.in_flight):
+            chosen = files[: in_flight * size.samples_each]
+            seen, hits = cached_tokens(url)
+            cost, calls, statuses = common.in_own_process(ours, url, judge, setting, chosen, in_flight)
+            seen_after, hits_after = cached_tokens(url)
+            share = (hits_after - hits) / max(seen_after - seen, 1)
+            client = client_rate(url, folder, Path(temporary), judge, setting, chosen, in_flight)
+            rate = calls / cost.wall
+            rows.append(
+                [
+                    judge,
+                    str(in_flight),
+                    str(calls),
+                    f"{cost.wall:.1f}",
+                    f"{rate:.2f}",
+                    f"{client:.2f}",
+                    f"{rate / client:.2f}",
+                    f"{share:.0%}",
+                    f"{1000 * cost.cpu / calls:.1f}",
+                    statuses,
+                ]
+            )
+            print(" ".join(rows[-1]), file=sys.stderr, flush=True)
+    print("The client of vLLM's own benchmark sends the judge's first question of each sample, with its schema.\n")
+    ratios = ["calls/s", "calls/s of vLLM's client", "ratio", "prefix cache", "CPU ms a call", "verdicts"]
+    common.table(["judge", "in flight", "calls", "s", *ratios], rows)
+
+
+def ours(url: str, judge: str, setting: str | None, files: list[Path], in_flight: int) -> tuple[common.Cost, int, str]:
+    """What judging the files costs, with the calls it takes and how the verdicts end."""
+    prepared = prepare(judge, setting, common.options(None))
+    jobs = [Job(sample, prepared) for sample in common.samples(files)]
+    with common.costs() as cost:
+        progress = asyncio.run(common.judged(url, jobs, in_flight))
+    return cost, progress.usage.calls, ", ".join(f"{status} {n}" for status, n in progress.statuses.items())
+
+
+def client_rate(
+    url: str, folder: Path, temporary: Path, judge: str, setting: str | None, files: list[Path], in_flight: int
+) -> float:
+    """Requests a second of `vllm bench serve` for the first questions of a judge on these files."""
+    prepared = prepare(judge, setting, common.options(None))
+    asks = [next(prepared.program(sample))[0] for sample in common.samples(files)]
+    rows = temporary / "questions.jsonl"
+    rows.write_text("".join(json.dumps({"content": content(ask)}) + "\n" for ask in asks))
+    first = asks[0]
+    body: dict[str, Any] = {"temperature": 0.0}
+    if isinstance(first, Chat) and first.schema is not None:
+        schema = {"name": "answer", "strict": True, "schema": first.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if isinstance(first, Likelihood):
+        body |= {"logprobs": True, "top_logprobs": 20}
+    limit = first.max_tokens if isinstance(first, Chat) else 1
+    command = [os.environ["VLLM_PYTHON"], "-c", CLIENT]
+    command += ["--backend", "openai-chat", "--base-url", url.removesuffix("/v1"), "--endpoint", "/v1/chat/completions"]
+    command += ["--model", MODEL, "--tokenizer", str(folder / "model"), "--dataset-name", "custom_image"]
+    command += ["--dataset-path", str(rows), "--custom-ensure-client-side-data"]
+    command += ["--num-prompts", str(len(asks)), "--custom-output-len", str(limit)]
+    command += ["--max-concurrency", str(in_flight), "--extra-body", json.dumps(body), "--disable-tqdm"]
+    command += ["--save-result", "--result-dir", str(temporary), "--result-filename", "client.json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"vLLM's benchmark ended with exit code {done.returncode}:\n{done.stdout[-3000:]}")
+    result = json.loads((temporary / "client.json").read_text())
+    if result["completed"] < len(asks):
+        raise SystemExit(f"{judge}: vLLM's client completed {result['completed']} of {len(asks)}\n{done.stdout[-3000:]}")
+    return float(result["request_throughput"])
+
+
+def content(ask: Chat | Likelihood) -> list[dict[str, Any]]:
+    """The parts of an ask as the benchmark's data set has them."""
+    parts = [part for message in ask.messages for part in message.parts]
+    return [
+        {"type": "image", "image": str(part.source)} if isinstance(part, Image) else {"type": "text", "text": part}
+        for part in parts
+    ]
+
+
+def questions(temporary: Path, count: int, side: int) -> dict[str, list[Chat | Likelihood]]:
+    """First questions of VIEScore and VQAScore on photographs."""
+    samples = list(common.samples(common.photographs(temporary, count, side)))
+    asks = {}
+    for judge, setting in JUDGES[:2]:
+        prepared = prepare(judge, setting, common.options(None))
+        asks[judge] = [next(prepared.program(sample))[0] for sample in samples]
+    return asks
+
+
+def engine(folder: Path, size: Size, name: str) -> None:
+    """Print questions a second of vLLM in this process."""
+    from vieval_plugin.backends.http.server import Usage
+    from vieval_plugin.backends.local.vllm import VLLMBackend
+
+    structured = {"backend": "xgrammar", "disable_any_whitespace": True}
+    backend = VLLMBackend(str(folder / "model"), usage=Usage(), structured_outputs_config=structured, **size.engine)
+    timed(backend, size, max(size.in_flight) * size.samples_each)
+
+
+def transformers(folder: Path, size: Size, name: str) -> None:
+    """Print questions a second of transformers in this process, by batch."""
+    from vieval_plugin.backends.http.server import Usage
+    from vieval_plugin.backends.local.huggingface import TransformersBackend
+
+    for batch in size.batches:
+        print(f"Batches of {batch}:\n")
+        backend = TransformersBackend(str(folder / "model"), usage=Usage(), batch_size=batch)
+        timed(backend, size, 2 * max(size.batches))
+        del backend
+
+
+def timed(backend: Any, size: Size, count: int) -> None:
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        for judge, asks in questions(Path(temporary), count, size.side).items():
+            backend.answer([(0, asks[0])], [0])
+            start = time.perf_counter()
+            replies = backend.answer(list(enumerate(asks)), [0] * len(asks))
+            seconds = time.perf_counter() - start
+            kinds = sorted({type(reply).__name__ for reply in replies})
+            rows.append([judge, str(len(asks)), f"{seconds:.1f}", f"{len(asks) / seconds:.2f}", ", ".join(kinds)])
+    common.table(["judge", "questions", "s", "questions/s", "replies"], rows)
+
+
+def run(*arguments: object) -> float:
+    """Seconds of a command of VIEval; its output goes to the log."""
+    start = time.perf_counter()
+    done = subprocess.run([*PYTHON, *map(str, arguments)], stdout=sys.stderr, check=False)
+    if done.returncode:
+        raise SystemExit(f"vieval {' '.join(map(str, arguments))} ended with exit code {done.returncode}")
+    return time.perf_counter() - start
+
+
+def adiee(folder: Path, size: Size, name: str) -> None:
+    """Print seconds of a training step of ADIEE's scorer: of two lengths of training, what the longer took in addition."""
+    with tempfile.TemporaryDirectory() as temporary:
+        turns, data = Path(temporary, "turns"), Path(temporary, "data")
+        run("data", "drawn", "--out", turns, "--count", 60, "--seed", 1)
+        run("data", "adiee", turns, "--out", data, "--most", 2, "--seed", 1)
+        rows = []
+        for batch in size.batches:
+            options = ("--base", folder / "model", "--batch-size", batch, "--seed", 1)
+            short, long = (
+                run("train", "adiee", data, "--out", Path(temporary, f"{batch}-{steps}"), "--steps", steps, *options)
+                for steps in (size.training_steps, 3 * size.training_steps)
+            )
+            each = (long - short) / (2 * size.training_steps)
+            rows.append([str(batch), f"{short:.1f}", f"{each:.3f}", f"{batch / each:.2f}"])
+    common.table(["batch", f"s of {size.training_steps} steps", "s a step", "edits/s"], rows)
+
+
+def metrics(folder: Path, size: Size, name: str) -> None:
+    """Print images a second of CLIP in the shape of ViT-B/32, by batch."""
+    count = 64 if name == "tiny" else 2000
+    for batch in (*size.batches, *([128] if name == "7b" else [])):
+        options = ["--images", count, "--side", size.side, "--batch", batch, "--rounds", 2]
+        command = [sys.executable, "bench/scorer.py", *map(str, options)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        print(f"```text\n{done.stdout.strip()}\n```\n")
+
+
+def ray(folder: Path, size: Size, name: str) -> None:
+    """Print rows a second of CLIP by Ray's actors, one a GPU where there are GPUs."""
+    import pyarrow
+    import scorer
+    from pyarrow import parquet
+
+    count = 64 if name == "tiny" else 4000
+    with tempfile.TemporaryDirectory() as temporary:
+        clip, data = scorer.build(Path(temporary, "clip")), Path(temporary, "data")
+        data.mkdir()
+        files = common.photographs(Path(temporary), count, size.side)
+        columns = {
+            "uid": [file.stem for file in files],
+            "image": [file.read_bytes() for file in files],
+            "prompt": [f"a hillside at dusk, number {number}" for number in range(count)],
+        }
+        parquet.write_table(pyarrow.table(columns), data / "part-0.parquet", row_group_size=max(count // 8, 1))
+        options = ("--judge", "clip_score", "--scorer", clip, "--rows-per-shard", max(count // 8, 1))
+        local = run("score", data, "--out", Path(temporary, "local"), *options)
+        actors = run("score", data, "--out", Path(temporary, "ray"), *options, "--ray")
+    rows = [[what, f"{s:.1f}", f"{count / s:.1f}"] for what, s in (("this process", local), ("Ray's actors", actors))]
+    common.table(["by", "s, with start", "rows/s"], rows)
+
+
+STEPS = {step.__name__: step for step in (weights, server, engine, transformers, adiee, metrics, ray)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("step", choices=STEPS)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--size", choices=SIZES, default="7b")
+    given = parser.parse_args()
+    STEPS[given.step](given.folder.absolute(), SIZES[given.size], given.size)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""The day on a GPU, to its end on a CPU with a tiny model: its first hour elsewhere is measurement and not repair."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+VLLM_PYTHON = os.environ.get("VIEVAL_VLLM_PYTHON", "")
+
+
+def day(folder, *steps):
+    environment = {"SIZE": "tiny", "OUT": str(folder), "PYTHON": sys.executable, "VLLM_PYTHON": VLLM_PYTHON}
+    command = [ROOT / "bench" / "gpu_day.sh", *steps]
+    return subprocess.run(
+        command, env={**os.environ, **environment}, cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.vllm
+def test_every_step_is_measured_once(tmp_path):
+    if not Path(VLLM_PYTHON).is_file():
+        pytest.skip("no environment with vLLM (VIEVAL_VLLM_PYTHON); `make test-vllm` makes one")
+    done = day(tmp_path)
+    assert done.returncode == 0, done.stdout
+    page = (tmp_path / "gpu_day.md").read_text()
+    steps = ["weights", "server", "engine", "transformers", "adiee", "metrics", "ray"]
+    assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == steps
+    assert "Not measured" not in page
+    assert page.count("| cigeval |") == 2
+    assert day(tmp_path).stdout.splitlines() == ["== " + str(tmp_path / "gpu_day.md")]
+
+
+@pytest.mark.slow
+def test_a_step_that_fails_is_named_with_what_runs_it_again(tmp_path):
+    done = day(tmp_path, "transformers")
+    assert done.returncode == 1
+    assert "== transformers failed with exit code 1" in done.stdout
+    assert "run it again: bench/gpu_day.sh transformers" in done.stdout
+    assert "Not measured." in (tmp_path / "gpu_day.md").read_text()

@@ -1,0 +1,83 @@
+"""Agreement of two judges on which of two images is better: what both say is right more often than what one says."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import fmean
+from typing import TypeAlias
+
+import numpy as np
+
+from vieval_plugin.meta_evaluation.findings import preferred
+from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
+from vieval_plugin.meta_evaluation.vote_answers import NEVER_JUDGED, paired, subjects_of
+from vieval_plugin.meta_evaluation.win_rates import judge_codes
+from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.votes import FIRST, NONE, SECOND, TIE, TwoJudges, two_judges
+
+_PairAnswers: TypeAlias = dict[tuple[str, ...], tuple[int, int, str]]
+"""The judge's code for each pair of images, that of people, and the cluster, by part, uid and the two images."""
+
+
+def agreement_of_two(runs: Sequence[Run], options: StatisticsOptions) -> TwoJudges | None:
+    """Agreement of two judges of one benchmark, and how often the first is right where they agree and elsewhere.
+
+    Pairs are those of contests, and of outputs of two image models for one prompt.
+
+    Args:
+        runs: the judges'.
+        options: the failure policy, the seed.
+
+    Returns:
+        Shares in [0, 1] of the pairs that both were asked about; None unless there are two judges with such pairs.
+    """
+    if len(runs) != 2:
+        return None
+    first, second = (_pair_answers(run, options) for run in runs)
+    common = [key for key in first if key in second]
+    if not common:
+        return None
+    own, human, groups = zip(*(first[key] for key in common), strict=True)
+    right = [
+        float(code == vote) if vote in (FIRST, SECOND) else math.nan for code, vote in zip(own, human, strict=True)
+    ]
+    codes = (np.where(np.array(answers) == NONE, np.nan, answers) for answers in (own, [second[k][0] for k in common]))
+    return two_judges(*codes, right, groups, options.seed)
+
+
+def _pair_answers(run: Run, options: StatisticsOptions) -> _PairAnswers:
+    answers: _PairAnswers = {}
+    for part, judged in run.records.items():
+        observed = [o for o in apply_contest_policy(map(observe, judged), options) if o.status not in NEVER_JUDGED]
+        pairs = paired([o for o in observed if o.contest])
+        if pairs.observations:
+            codes = judge_codes(pairs, preferred(subjects_of(observed, run.aspects))[0])
+            uids = [pairs.observations[number].uid for number in pairs.contest]
+            for uid, images, *answer in zip(uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True):
+                answers[(part, uid, *map(str, images))] = _answer(part, *answer)
+        aspect = preferred(run.aspects)[0] if run.aspects else ""
+        by_prompt: dict[str, list[Observation]] = defaultdict(list)
+        for o in observed:
+            if not o.contest:
+                by_prompt[o.uid].append(o)
+        for uid, samples in by_prompt.items():
+            for two in combinations(sorted(samples, key=lambda o: (o.image_model, o.draw)), 2):
+                scores = [o.scores.get(aspect, math.nan) for o in two]
+                ratings = [fmean(o.ratings[aspect]) if o.ratings.get(aspect) else math.nan for o in two]
+                key = (part, uid, *(f"{o.image_model}/{o.draw}" for o in two))
+                answers[key] = _answer(part, _code(*scores), _code(*ratings), two[0].group)
+    return answers
+
+
+def _code(first: float, second: float) -> int:
+    if math.isnan(first + second):
+        return NONE
+    return TIE if first == second else FIRST if first > second else SECOND
+
+
+def _answer(part: str, code: int, vote: int, group: str) -> tuple[int, int, str]:
+    return int(code), int(vote), f"{part}/{group}"
