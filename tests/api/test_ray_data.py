@@ -111,6 +111,6 @@ def test_a_killed_job_goes_on_from_its_checkpoints(tmp_path):
         kill_all(job)
         kept = rows_kept(out, server)
         server.reset_stats()
-        again = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+        again = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=400)
         assert again.returncode == 0, again.stderr[-3000:]
         check(out, server, kept, 320)

@@ -125,8 +125,12 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(vieval, j
         ):
             judge([{"kind": "tie", "images": {"output": image, "source": image}, "texts": {"instruction": "x"}}])
     printed = vieval("report", tmp_path / "out", *calibration, "--out", tmp_path / "report").out
-    assert "PQ_calibrated: calibrated with 100 ratings: typical error 0." in printed
+    assert "PQ_calibrated is what people would say: calibrated with 100 ratings: typical error 0." in printed
     assert "PQ_calibrated" in (tmp_path / "report" / "numbers.csv").read_text()
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "typical error 0." in page
+    assert "<dt>PQ</dt>" in page.replace(' title="perceptual quality"', "")
+    assert ">people would say PQ</dt>" in page
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,7 @@ def _run(options: argparse.Namespace) -> int:
         benchmark_registry.benchmark(folder)
     results = load_results(options.results, options.label, options.partial)
     if options.calibration:
-        calibration = read_calibration(options.calibration)
-        results = with_calibrated_scores(results, calibration)
-        say(f"{calibration.name}: {calibration.sentence()}")
+        results = with_calibrated_scores(results, read_calibration(options.calibration))
     written = write_report(
         results, options.out, statistics, options.expect, options.order, options.training_record, ratings
     )

@@ -88,7 +88,7 @@ def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:
 
 
 def with_calibrated_scores(results: Results, calibration: Calibration) -> Results:
-    """The same results, in which each verdict on an image has the calibrated score.
+    """The same results, in which each verdict on an image has the calibrated score, and a note on how good it is.
 
     Raises:
         VievalError: a verdict is another judge's, or on a task type without labels.
@@ -105,4 +105,5 @@ def with_calibrated_scores(results: Results, calibration: Calibration) -> Result
         by_part = {part: [tuple(map(add, records)) for records in samples] for part, samples in run.records.items()}
         return replace(run, records=by_part)
 
-    return replace(results, runs=tuple(map(added, results.runs)))
+    note = f"{calibration.name} is what people would say: {calibration.sentence()}"
+    return replace(results, runs=tuple(map(added, results.runs)), notes=(*results.notes, note))
