@@ -17,18 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common import (
-    Cost,
-    conditions,
-    costs,
-    fake_server,
-    in_own_process,
-    judged,
-    photographs,
-    samples,
-    served,
-    table,
-)
+from common import Cost, conditions, costs, fake_server, in_own_process, judged, photographs, samples, served, table
 
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Message, Program, Sample, Status, Text, Verdict

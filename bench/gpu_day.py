@@ -50,7 +50,12 @@ class Size:
 SIZES = {
     "7b": Size((8, 32, 128), 4, 512, (1, 8, 32), 20, {"dtype": "bfloat16", "max_model_len": 8192}),
     "tiny": Size(
-        (2, 4), 2, 128, (1, 4), 10, {"dtype": "float32", "max_model_len": 8192, "max_num_seqs": 4, "enforce_eager": True}
+        (2, 4),
+        2,
+        128,
+        (1, 4),
+        10,
+        {"dtype": "float32", "max_model_len": 8192, "max_num_seqs": 4, "enforce_eager": True},
     ),
 }
 
@@ -233,7 +238,9 @@ def client_rate(
         raise SystemExit(f"vLLM's benchmark ended with exit code {done.returncode}:\n{done.stdout[-3000:]}")
     result = json.loads((temporary / "client.json").read_text())
     if result["completed"] < len(asks):
-        raise SystemExit(f"{judge}: vLLM's client completed {result['completed']} of {len(asks)}\n{done.stdout[-3000:]}")
+        raise SystemExit(
+            f"{judge}: vLLM's client completed {result['completed']} of {len(asks)}\n{done.stdout[-3000:]}"
+        )
     return float(result["request_throughput"])
 
 

@@ -20,11 +20,7 @@ from vieval_plugin.stats.bootstrap import cluster_counts, expanded_interval, int
 from vieval_plugin.stats.comparison import PERMUTATIONS, MeanDifference, paired_comparison
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.prediction_powered import (
-    common_weight,
-    prediction_powered_difference,
-    prediction_powered_mean,
-)
+from vieval_plugin.stats.prediction_powered import common_weight, prediction_powered_difference, prediction_powered_mean
 
 Law = Callable[[np.random.Generator, int], Floats]
 PROMPTS = (6, 8, 10, 14, 20, 40, 100)

@@ -128,10 +128,7 @@ def rated_samples(seed: int, levels: Sequence[float]) -> dict[str, dict[Cell, Ra
         judged = images(rng, info.instructions, len(info.image_models))
         by_judge = {str(number): scores(rng, judged, weight_of(level)) for number, level in enumerate(levels)}
         complete = by_judge[str(incomplete_judge(levels))]
-        for scenario, difficulty in (
-            (AT_RANDOM, rng.random(complete.shape)),
-            (HARDEST, np.abs(judged.shared_error)),
-        ):
+        for scenario, difficulty in ((AT_RANDOM, rng.random(complete.shape)), (HARDEST, np.abs(judged.shared_error))):
             by_judge[scenario] = np.where(difficulty > np.quantile(difficulty, 1 - MISSING_SHARE), np.nan, complete)
         cells = [Cell(part, str(uid), model) for uid in range(info.instructions) for model in info.image_models]
         for judge, of_judge in by_judge.items():

@@ -25,13 +25,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.results import replay
 from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
-from vieval_plugin.stats.correlation import (
-    Floats,
-    correlation,
-    fisher_mean,
-    fisher_mean_over,
-    resampled_correlations,
-)
+from vieval_plugin.stats.correlation import Floats, correlation, fisher_mean, fisher_mean_over, resampled_correlations
 
 SIZES = (3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30, 40)
 NEARLY_ONE = 0.9999

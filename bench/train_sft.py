@@ -114,14 +114,7 @@ def texts(learnt: Path) -> set[str]:
 def judged(out: Path, model: Path) -> None:
     if out.exists():
         return
-    asked = [
-        "--model",
-        "vieval_transformers",
-        "--model_args",
-        f"model={model},device=cpu",
-        "--batch_size",
-        "16",
-    ]
+    asked = ["--model", "vieval_transformers", "--model_args", f"model={model},device=cpu", "--batch_size", "16"]
     asked += ["--tasks", "vieval_demo_t2i_eval_tig", "--output_path", str(out), "--log_samples"]
     asked += ["--gen_kwargs", f"max_new_tokens={LONGEST}"]
     run("lmms-eval", *asked, options=options(out.parent))

@@ -11,9 +11,7 @@ from vieval_plugin.judges.protocol import Ask, Reply
 T = TypeVar("T")
 
 
-def gather(
-    programs: Sequence[Generator[list[Ask], list[Reply], T]],
-) -> Generator[list[Ask], list[Reply], list[T]]:
+def gather(programs: Sequence[Generator[list[Ask], list[Reply], T]]) -> Generator[list[Ask], list[Reply], list[T]]:
     """Advance sub-programs in step: all their asks in one list, to each its own replies. Their results, in order.
 
     For use with `yield from` in a judge program.

@@ -40,10 +40,7 @@ ASKED = {
     "mie": ({"edit": ["source", "output"], "restraint": ["source", "output"]}, ["source", "output"]),
     "cig": ({"control": ["control", "output"], "prompt": ["output"]}, ["control", "output"]),
     "sdig": ({"subject": ["subject", "output"], "prompt": ["output"]}, ["subject", "output"]),
-    "sdie": (
-        {"subject": ["subject", "output"], "background": ["source", "output"]},
-        ["source", "subject", "output"],
-    ),
+    "sdie": ({"subject": ["subject", "output"], "background": ["source", "output"]}, ["source", "subject", "output"]),
     "mcic": (
         {"concept_1": ["concept_1", "output"], "concept_2": ["concept_2", "output"], "prompt": ["output"]},
         ["concept_1", "concept_2", "output"],

@@ -60,9 +60,7 @@ class Played(Generic[T]):
 
 
 def play(
-    program: Generator[list[Any], list[Any], T],
-    *rounds: Sequence[Any],
-    answer: Callable[[Any], Any] | None = None,
+    program: Generator[list[Any], list[Any], T], *rounds: Sequence[Any], answer: Callable[[Any], Any] | None = None
 ) -> Played[T]:
     """Run a program to its end. With replies by round it must ask that many rounds, and that many asks in each."""
     asked: list[list[Any]] = []

@@ -48,13 +48,7 @@ JPEG = b"\xff\xd8\xff"
 """What files of the format begin with."""
 # Named rather than all that Pillow knows: some of its other readers start programs (EPS) or are hardly ever exercised.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-_MAGIC = {
-    b"\x89PNG\r\n\x1a\n": "PNG",
-    JPEG: "JPEG",
-    b"GIF8": "GIF",
-    b"II*\0": "TIFF",
-    b"MM\0*": "TIFF",
-}
+_MAGIC = {b"\x89PNG\r\n\x1a\n": "PNG", JPEG: "JPEG", b"GIF8": "GIF", b"II*\0": "TIFF", b"MM\0*": "TIFF"}
 _BRANDS = {
     b"avif": "AVIF",
     b"avis": "AVIF",

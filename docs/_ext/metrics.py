@@ -182,12 +182,7 @@ FAMILIES = (
         "Mean seconds and tokens an image took, over the images of which they are known.",
         "0 or more",
     ),
-    Family(
-        "Statuses",
-        r"status_\w+_share",
-        "Share of samples by [status](results.md#statuses).",
-        "from 0 to 1",
-    ),
+    Family("Statuses", r"status_\w+_share", "Share of samples by [status](results.md#statuses).", "from 0 to 1"),
     Family(
         "Exact scores",
         r"exact_share",

@@ -11,29 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from vieval_plugin.judges.adiee.question import (
-    ANSWERS,
-    DOTS,
-    Form,
-    Images,
-    answer_text,
-    form_of,
-    pictures,
-    question,
-)
+from vieval_plugin.judges.adiee.question import ANSWERS, DOTS, Form, Images, answer_text, form_of, pictures, question
 from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
 from vieval_plugin.judges.parsing import parse_number, without_thinking
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Image,
-    Judge,
-    Likelihood,
-    Path,
-    Program,
-    Sample,
-    Status,
-    Verdict,
-)
+from vieval_plugin.judges.protocol import Chat, Image, Judge, Likelihood, Path, Program, Sample, Status, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.tools import failed

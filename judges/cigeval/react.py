@@ -109,12 +109,7 @@ def _converse(sub_question: SubQuestion, sample: Sample, setup: Setup) -> Genera
 
 
 def _act(
-    did: Action,
-    path: Path,
-    sub_question: SubQuestion,
-    sample: Sample,
-    setup: Setup,
-    talk: _Conversation,
+    did: Action, path: Path, sub_question: SubQuestion, sample: Sample, setup: Setup, talk: _Conversation
 ) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     """Outcome of the tool, or why it could not be used."""
     tool = next((tool for tool in setup.tools if tool.name == did.tool), None)

@@ -88,7 +88,4 @@ def summarise(
 
 
 def _closing(key: str, step: Stage) -> tuple[Turn, ...]:
-    return (
-        Turn("explanation", key, step, schemas.EXPLANATION),
-        Turn("score", f"{key}_score", step, schemas.SCORE),
-    )
+    return (Turn("explanation", key, step, schemas.EXPLANATION), Turn("score", f"{key}_score", step, schemas.SCORE))

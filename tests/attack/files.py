@@ -148,11 +148,7 @@ def hostile_samples(folder: Path, seed: int) -> tuple[Path, list[HostileLine], l
     for place, (what, data) in enumerate(written.items()):
         (folder / f"h{place}.png").write_bytes(data)
         # a cut behind the last pixel, rows that nobody needs, a checksum that few look at: a matter of taste
-        harmless = what in (
-            "png cut before its end chunk",
-            "png that unpacks to 300 MB",
-            "png with a broken checksum",
-        )
+        harmless = what in ("png cut before its end chunk", "png that unpacks to 300 MB", "png with a broken checksum")
         lines.append((what, f"h{place}.png", (*_BROKEN, "ok") if harmless else _BROKEN))
     places = {
         "a folder": "a folder.png",

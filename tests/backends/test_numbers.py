@@ -102,12 +102,7 @@ async def test_numbers_of_tokens_that_are_none_are_not_counted():
 def in_a_batch(reply, store):
     usage = Usage()
     [answered] = answer_in_batches(
-        [(0, ASK)],
-        key=lambda *_: "k",
-        generate=lambda batch: [reply],
-        store=store,
-        model="m",
-        usage=usage,
+        [(0, ASK)], key=lambda *_: "k", generate=lambda batch: [reply], store=store, model="m", usage=usage
     )
     return answered
 

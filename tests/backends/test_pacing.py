@@ -269,9 +269,7 @@ async def test_a_path_that_a_server_does_not_have_is_no_denial_of_all():
 
 
 @pytest.mark.parametrize(
-    "content",
-    [5, True, {"text": "x"}, [["x"]], [{"text": {"a": 1}}], [{"type": "text", "text": None}]],
-    ids=str,
+    "content", [5, True, {"text": "x"}, [["x"]], [{"text": {"a": 1}}], [{"type": "text", "text": None}]], ids=str
 )
 async def test_content_that_is_no_text_ends_nothing(content, short_backoff):
     answer = lambda body: saying({"content": content if text_of(body) == "odd" else "y"})  # noqa: E731

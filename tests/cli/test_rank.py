@@ -142,10 +142,7 @@ def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(t
     shown = rank(capsys, first, verdicts(tmp_path / "b.jsonl", failing))
     assert rows_under(shown, "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm over 1 pair")[1][
         -5:
-    ] == [
-        *("30", "of", "40"),
-        *("refusal", "10"),
-    ]
+    ] == [*("30", "of", "40"), *("refusal", "10")]
     assert "in all rows: PQ = 0.500, images = 40" in shown
     assert shown.startswith("viescore 0shot (judge-7b) rates good's images better than poor's.\n")
     assert ", p < .001), on the 30 prompts that both have." in shown

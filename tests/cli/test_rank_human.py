@@ -134,7 +134,7 @@ def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_
     shown = rank(capsys, *given(60), "--tables", out, "--html", tmp_path / "rank.html")
     [header] = [n for n, line in enumerate(shown) if line.startswith("better - worse")]
     assert [line.split("  ")[0] for line in shown[header + 1 : header + 4]] == [
-        *("mine - theirs", "mine - third", "theirs - third"),
+        *("mine - theirs", "mine - third", "theirs - third")
     ]
     assert "rated prompts = 60" in shown[header - 1]
     headings = [line for line in (out / "rank.md").read_text().splitlines() if line.startswith("### ")]

@@ -394,10 +394,7 @@ def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_genera
 
 
 def test_a_model_that_only_judges_or_only_makes_images_is_refused_where_it_will_not_do(folder, tmp_path):
-    for arguments, task in (
-        (("--model", "vieval_measure"), SSIM),
-        (images(folder), "vieval_demo_ssim_tie"),
-    ):
+    for arguments, task in ((("--model", "vieval_measure"), SSIM), (images(folder), "vieval_demo_ssim_tie")):
         line = refusal(run, tmp_path, arguments, task)
         assert "judges only" in line or "makes images, and judges none" in line
 

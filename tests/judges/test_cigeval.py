@@ -119,11 +119,7 @@ def test_grounding_looks_for_what_the_released_code_looks_for_and_shows_it_highl
     roles = ASKED[task][0][name]
     for role in roles:
         asked = game.asked(f"{name}/grounding {role}")
-        assert asked.arguments == {
-            "image": picture(role),
-            "phrases": (PHRASES[task, name],),
-            "detector": "a detector",
-        }
+        assert asked.arguments == {"image": picture(role), "phrases": (PHRASES[task, name],), "detector": "a detector"}
         highlight = game.asked(f"{name}/highlight {role}")
         assert highlight.arguments == {"image": picture(role), "boxes": (BOX,)}
     assert shown(game, f"{name}/rating") == [f"{name}/highlight {role}" for role in roles]

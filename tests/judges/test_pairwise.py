@@ -287,10 +287,7 @@ def test_bounds_are_all_that_is_possible_and_no_more():
 def test_what_is_known_to_an_interval_only_is_said_so():
     unlisted = Probabilities((0.6, 0.0, 0.0, 0.0), (0.6, 0.01, 0.1, 0.1))
     verdict = play(build(mode="expected")(contest()), [unlisted, unlisted]).verdict
-    assert dict(verdict.bounds) == {
-        "forward": pytest.approx((0.4, 0.61)),
-        "reverse": pytest.approx((-0.61, -0.4)),
-    }
+    assert dict(verdict.bounds) == {"forward": pytest.approx((0.4, 0.61)), "reverse": pytest.approx((-0.61, -0.4))}
     assert verdict.choice.preferences["reverse"] == pytest.approx(-0.505)
     assert verdict.trace[1].bounds == pytest.approx((0.4, 0.61))
     assert preference_of((0.0, 0.0), "reverse") == (0.0, 0.0)

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vieval_plugin.judges.parsing import (
-    REFUSAL_INSIDE,
-    is_lead_in,
-    parse_number,
-    parse_scores,
-    reply_schema,
-)
+from vieval_plugin.judges.parsing import REFUSAL_INSIDE, is_lead_in, parse_number, parse_scores, reply_schema
 from vieval_plugin.judges.protocol import Status
 
 TABLE = Path(__file__).with_name("answers_and_traps.jsonl")

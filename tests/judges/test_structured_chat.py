@@ -72,10 +72,7 @@ def test_an_unreadable_reply_is_asked_again_and_then_repaired():
 def test_the_reminder_shows_the_whole_conversation_the_answer_and_the_reason():
     [[first], [again]], _ = played(asks("SC"), [BAD], [GOOD])
     assert again.messages[:-2] == first.messages
-    assert again.messages[-2:] == (
-        Message("assistant", (BAD.text,)),
-        Message("user", ("Wrong: no JSON object found",)),
-    )
+    assert again.messages[-2:] == (Message("assistant", (BAD.text,)), Message("user", ("Wrong: no JSON object found",)))
     assert (again.schema, again.max_tokens, again.backbone) == (first.schema, first.max_tokens, first.backbone)
 
 
@@ -148,12 +145,7 @@ def test_only_what_could_not_be_read_is_asked_again(reply, status):
 def test_only_the_unreadable_of_several_are_asked_again():
     chats, scored = played(asks("a", "b", "c", "d"), [GOOD, BAD, Failure(Status.API_ERROR, "x"), BAD], [BAD, GOOD])
     assert [label_of(chat) for chat in chats[1]] == ["b", "d"]
-    assert [one.final.status for one in scored] == [
-        Status.OK,
-        Status.PARSE_FAILURE,
-        Status.API_ERROR,
-        Status.REPAIRED,
-    ]
+    assert [one.final.status for one in scored] == [Status.OK, Status.PARSE_FAILURE, Status.API_ERROR, Status.REPAIRED]
 
 
 def test_a_reminder_whose_call_fails_is_a_failed_call():

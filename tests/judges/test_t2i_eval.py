@@ -127,11 +127,7 @@ def test_an_explanation_and_a_score_are_the_next_turns_of_the_answers_conversati
     explanation = next(chat for chat in waves[2] if label_of(chat) == "relationship/1/explanation")
     score = next(chat for chat in waves[3] if label_of(chat) == "relationship/1/score")
     assert explanation.messages[:1] == answer.messages
-    assert [m.role for m in explanation.messages] == [
-        "user",
-        "assistant",
-        "user",
-    ]
+    assert [m.role for m in explanation.messages] == ["user", "assistant", "user"]
     assert explanation.messages[1].parts == ('{"answer": "relationship/1/answer is worth 7"}',)
     assert "- entities involved: cat, mat\n- value: on" in str(explanation.messages[2].parts[0])
     assert score.messages[:3] == explanation.messages

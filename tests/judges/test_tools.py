@@ -183,11 +183,7 @@ def test_boxes_come_largest_first():
 def test_overlapping_boxes_are_merged_until_none_overlap():
     # the third overlaps the first only once that has grown around the second
     chain = [Box(0, 0, 10, 10), Box(9, 0, 30, 4), Box(25, 3, 28, 20), Box(50, 50, 60, 60), Box(60, 50, 70, 60)]
-    assert sorted(merged(chain), key=lambda b: b.left) == [
-        Box(0, 0, 30, 20),
-        Box(50, 50, 60, 60),
-        Box(60, 50, 70, 60),
-    ]
+    assert sorted(merged(chain), key=lambda b: b.left) == [Box(0, 0, 30, 20), Box(50, 50, 60, 60), Box(60, 50, 70, 60)]
     frame_and_content = [Box(0, 0, 100, 100), Box(40, 40, 50, 50)]
     assert merged(frame_and_content) == [Box(0, 0, 100, 100)]
 

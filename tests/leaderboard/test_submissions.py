@@ -141,11 +141,7 @@ ENTRY, STATISTICS = ("entries", 0), ("statistics",)
         (ENTRY, {"setting": "1shot"}, "is '1shot' on the card and"),
         (ENTRY, {"pack_hash": "0"}, "is '0' on the card and"),
         ((*ENTRY, "number"), {"value": 0.9}, "ImagenHub: its agreement is 0.900"),
-        (
-            STATISTICS,
-            {"draws": 10**9},
-            "the card's statistics are none that vieval card has (10,000 draws at most)",
-        ),
+        (STATISTICS, {"draws": 10**9}, "the card's statistics are none that vieval card has (10,000 draws at most)"),
         ((), {"entries": []}, "a card of none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)"),
     ],
 )

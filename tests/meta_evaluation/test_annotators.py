@@ -16,11 +16,7 @@ from vieval_plugin import config
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics, statistics
-from vieval_plugin.meta_evaluation.annotator_agreement import (
-    AnnotatedRows,
-    among_annotators,
-    correlations,
-)
+from vieval_plugin.meta_evaluation.annotator_agreement import AnnotatedRows, among_annotators, correlations
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy

@@ -7,15 +7,7 @@ import sys
 import pytest
 
 from tests.refusals import refusal
-from tests.stored_tables import (
-    CAPTIONS,
-    IMAGE,
-    as_arrow,
-    columns_of,
-    parquet,
-    picture,
-    pyarrow,
-)
+from tests.stored_tables import CAPTIONS, IMAGE, as_arrow, columns_of, parquet, picture, pyarrow
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.samples import read_samples

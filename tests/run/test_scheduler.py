@@ -251,9 +251,7 @@ def test_tokens_of_all_rounds_add_up_and_failures_cost_none():
 
 @settings(max_examples=60)
 @given(
-    st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=8),
-    st.integers(1, 5),
-    st.randoms(use_true_random=False),
+    st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=8), st.integers(1, 5), st.randoms(use_true_random=False)
 )
 def test_both_schedulers_give_the_same_outcomes(shapes, live, random):
     def programs():

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vieval_plugin.stats.prediction_powered import (
-    common_weight,
-    prediction_powered_difference,
-    prediction_powered_mean,
-)
+from vieval_plugin.stats.prediction_powered import common_weight, prediction_powered_difference, prediction_powered_mean
 
 ITEMS = np.arange(30)
 TRUTH = 0.5 + 0.4 * np.sin(ITEMS * 1.7)

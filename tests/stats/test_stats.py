@@ -130,10 +130,7 @@ FOUR_OBSERVERS = [  # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliabi
 # What alpha was computed once with the package krippendorff 0.9.0 (GPL-3, so it is not installed with VIEval), as
 # krippendorff.alpha(reliability_data=numpy.array(data), level_of_measurement=level) for the levels in the order of LEVELS.
 OF_THE_PACKAGE = {
-    "published": (
-        FOUR_OBSERVERS,
-        (0.743421052631579, 0.8153875037548814, 0.8491071428571428, 0.7974027747116121),
-    ),
+    "published": (FOUR_OBSERVERS, (0.743421052631579, 0.8153875037548814, 0.8491071428571428, 0.7974027747116121)),
     "scores with gaps": (  # the first three items lack one score, the fourth has one only, the last none
         [
             [NAN, NAN, NAN, 0.14, 0.599, 0.565, 0.495, 0.952, 0.845, NAN],

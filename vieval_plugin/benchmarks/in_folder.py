@@ -24,14 +24,7 @@ from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.prompts.packs import read_mapping
 from vieval_plugin.prompts.schema import parsed
-from vieval_plugin.readers.columns import (
-    ColumnMap,
-    columns_by_field,
-    fields_of,
-    located,
-    require_columns,
-    sample_row,
-)
+from vieval_plugin.readers.columns import ColumnMap, columns_by_field, fields_of, located, require_columns, sample_row
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.rows import ASPECT, Row, absent_file, read_lines

@@ -223,12 +223,7 @@ def calls_text(calls: int, answers: int) -> str:
 
 
 async def calls_of(
-    entries: Sequence[PlannedEntry],
-    repeats: int,
-    audited: int,
-    session: Session,
-    options: Config,
-    seed: int,
+    entries: Sequence[PlannedEntry], repeats: int, audited: int, session: Session, options: Config, seed: int
 ) -> list[PlannedCalls]:
     """Count the calls of a card before anything is asked.
 

@@ -41,10 +41,7 @@ EXAMPLE_BACKBONE = "--model NAME --base-url http://127.0.0.1:8000/v1"
 """A backbone in examples."""
 
 _EXAMPLES = (
-    (
-        "score an image without a server, by a toy judge",
-        'vieval score cat.png --prompt "a cat" --judge vieval_small',
-    ),
+    ("score an image without a server, by a toy judge", 'vieval score cat.png --prompt "a cat" --judge vieval_small'),
     (
         "find out whose images are better",
         f"vieval rank mine theirs --prompts prompts.csv --judge pairwise {EXAMPLE_BACKBONE}",

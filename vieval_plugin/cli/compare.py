@@ -39,9 +39,7 @@ def add(commands: Commands) -> None:
         help="resamples of the bootstrap and of the test, at most 100000 (default: statistics.draws of the options)",
     )
     parser.add_argument(
-        "--seed",
-        type=_number_between(0),
-        help="seed of everything random (default: statistics.seed of the options)",
+        "--seed", type=_number_between(0), help="seed of everything random (default: statistics.seed of the options)"
     )
     parser.set_defaults(run=_run)
 

@@ -34,10 +34,7 @@ def add(commands: Commands) -> None:
         "It answers Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and ms-swift call judges in their own "
         f"process. See {docs_url('tutorials/reward.md')}",
         ("try it without a server, by a toy judge", "vieval serve --reward toy=vieval_small"),
-        (
-            "a weighted sum of two judges",
-            f"vieval serve --reward r=0.7*viescore:SC+0.3*sharpness {EXAMPLE_BACKBONE}",
-        ),
+        ("a weighted sum of two judges", f"vieval serve --reward r=0.7*viescore:SC+0.3*sharpness {EXAMPLE_BACKBONE}"),
     )
     parser.add_argument(
         "--reward",

@@ -104,11 +104,7 @@ forbid_unknown(Scorer)
 
 
 class JudgesBase(Section):
-    reminders: int = Field(
-        1,
-        ge=0,
-        description="how often a reply that cannot be read is asked again, with the error",
-    )
+    reminders: int = Field(1, ge=0, description="how often a reply that cannot be read is asked again, with the error")
     aspects: tuple[str, ...] = Field(
         (), description="ask only about these aspects, as [SC], of judges that ask about each by itself (default: all)"
     )

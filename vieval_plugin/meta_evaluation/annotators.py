@@ -82,12 +82,7 @@ class WithAnnotators(Annotated):
         )
 
     def rows(
-        self,
-        observations: Sequence[Observation],
-        rating: Rating,
-        benchmark: str,
-        part: str,
-        options: StatisticsOptions,
+        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
     ) -> AnnotatedRows:
         """The samples beside all annotators' ratings."""
         return AnnotatedRows.from_observations(observations, rating, self, options)

@@ -59,12 +59,7 @@ class OfGenerators:
         )
 
     def rows(
-        self,
-        observations: Sequence[Observation],
-        rating: Rating,
-        benchmark: str,
-        part: str,
-        options: StatisticsOptions,
+        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
     ) -> GeneratorRows:
         """The images in a fixed order."""
         return GeneratorRows.from_images(observations, (*rating.aspects, *rating.dimensions), options)

@@ -97,12 +97,7 @@ class ByImageModel:
         )
 
     def rows(
-        self,
-        observations: Sequence[Observation],
-        rating: Rating,
-        benchmark: str,
-        part: str,
-        options: StatisticsOptions,
+        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
     ) -> ImageModelRows:
         """The samples on the aspects that the judge is compared on."""
         return image_model_rows(
@@ -160,11 +155,7 @@ class ByImageModel:
                     yield Number(run.label, accuracy, part, aspect, statistic)
 
     def _ranked(
-        self,
-        parts: Sequence[str],
-        runs: Sequence[Run],
-        numbers: Sequence[Number],
-        options: StatisticsOptions,
+        self, parts: Sequence[str], runs: Sequence[Run], numbers: Sequence[Number], options: StatisticsOptions
     ) -> tuple[RankedStatistic, ...]:
         """One an aspect that any judge rates, the default first: what half of the judges rate or more, O before SC."""
         overall = [n for n in numbers if (n.part, n.statistic, n.role) == (ALL, FISHER, "judge")]

@@ -83,12 +83,7 @@ class WithLabels:
         return replace(column, name=name, compute=compute, primary=column is self.columns[0], aspect=aspect)
 
     def rows(
-        self,
-        observations: Sequence[Observation],
-        rating: Rating,
-        benchmark: str,
-        part: str,
-        options: StatisticsOptions,
+        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
     ) -> RowsByAspect:
         """The rows of each aspect that the judge is compared on."""
         aspects = self._judged_aspects(rating)

@@ -108,12 +108,7 @@ class Report(Protocol):
         ...
 
     def rows(
-        self,
-        observations: Sequence[Observation],
-        rating: Rating,
-        benchmark: str,
-        part: str,
-        options: StatisticsOptions,
+        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
     ) -> StatisticRows:
         """Rows that the statistics are computed from: a part's observations, failed verdicts imputed."""
         ...

@@ -88,10 +88,7 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
 
     return tuple(
         Statistic(
-            f"{subject}_{what}",
-            partial(compute, share),
-            primary=what == f"accuracy_{tie_handlings[0]}",
-            aspect=subject,
+            f"{subject}_{what}", partial(compute, share), primary=what == f"accuracy_{tie_handlings[0]}", aspect=subject
         )
         for what, share in (accuracies(scheme) | of_subject | all_pairs_right_shares(scheme)).items()
     )

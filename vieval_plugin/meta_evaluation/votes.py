@@ -83,12 +83,7 @@ class ByVotes:
         return (*(s for subject in _subjects(rating) for s in vote_statistics(subject, self.scheme)), SCORED)
 
     def rows(
-        self,
-        observations: Sequence[Observation],
-        rating: Rating,
-        benchmark: str,
-        part: str,
-        options: StatisticsOptions,
+        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
     ) -> VoteRows:
         """The pairs of the part's contests with the judge's answers to them."""
         bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
@@ -155,11 +150,7 @@ class ByVotes:
 
 
 def _compared_on_part(
-    part: str,
-    aspect: str,
-    tie_handling: VoteScheme,
-    entrants: Sequence[Entrant],
-    fixed_answers: Sequence[Entrant],
+    part: str, aspect: str, tie_handling: VoteScheme, entrants: Sequence[Entrant], fixed_answers: Sequence[Entrant]
 ) -> ComparedStatistic:
     points = {entrant.label: _points(part, entrant, tie_handling) for entrant in entrants}
     constants = [_points(part, fixed, tie_handling) for fixed in fixed_answers]

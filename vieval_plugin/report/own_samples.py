@@ -36,12 +36,7 @@ class OfOwnSamples:
         return _GENERATORS.statistics(rating)
 
     def rows(
-        self,
-        observations: Sequence[Observation],
-        rating: Rating,
-        benchmark: str,
-        part: str,
-        options: StatisticsOptions,
+        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
     ) -> GeneratorRows:
         """Rows of `OfGenerators`."""
         return _GENERATORS.rows(observations, rating, benchmark, part, options)

@@ -14,15 +14,7 @@ from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.runs import Results
 from vieval_plugin.run.calibration import Calibration, TypicalErrors
-from vieval_plugin.stats.calibration import (
-    LEAST_LABELS,
-    Improvement,
-    Labels,
-    fits,
-    held_out,
-    improvement,
-    tied_share,
-)
+from vieval_plugin.stats.calibration import LEAST_LABELS, Improvement, Labels, fits, held_out, improvement, tied_share
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.wording import plural

@@ -143,13 +143,7 @@ def _folded(identity: SampleId) -> SampleId:
 
 
 def replayed(
-    recording: Recording,
-    judged: SampleId | Judged,
-    repeat: int,
-    judge: str,
-    setting: str,
-    name: str,
-    options: Config,
+    recording: Recording, judged: SampleId | Judged, repeat: int, judge: str, setting: str, name: str, options: Config
 ) -> tuple[Verdict, Provenance]:
     """A recorded verdict as the answer of a run, under the `name` that tables call the judge by (its own, if empty)."""
     verdict, recorded = recording.verdict(judged, repeat)

@@ -49,11 +49,7 @@ class Router:
     """
 
     def __init__(
-        self,
-        usage: Usage,
-        store: Store | None = None,
-        bar: bool = False,
-        scorers: Scorers | None = None,
+        self, usage: Usage, store: Store | None = None, bar: bool = False, scorers: Scorers | None = None
     ) -> None:
         self._stored_tools = {ocr.NAME: TextReader(run)}
         self._batcher = Batcher(usage, store, bar, scorers.find if scorers else None, self._stored_tools)

@@ -240,8 +240,7 @@ class Server:
         while True:
             now = time.monotonic()
             address = min(
-                self._addresses,
-                key=lambda a: (max(a.resting_until, now), a.doubtful(now), a is last, a.in_flight),
+                self._addresses, key=lambda a: (max(a.resting_until, now), a.doubtful(now), a is last, a.in_flight)
             )
             if address.resting_until <= now:
                 return address

@@ -198,9 +198,7 @@ class _Queue:
     # alone), measured (in neither). One task works as long as asks wait, a batch at a time.
 
     def __init__(
-        self,
-        keep: Callable[[Instrument, Sequence[PreparedMeasure], Iterable[Reply]], list[Reply]],
-        worker: Executor,
+        self, keep: Callable[[Instrument, Sequence[PreparedMeasure], Iterable[Reply]], list[Reply]], worker: Executor
     ) -> None:
         self._keep, self._worker = keep, worker
         self._waiting: list[tuple[Instrument, PreparedMeasure]] = []

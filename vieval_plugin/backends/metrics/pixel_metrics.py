@@ -66,13 +66,7 @@ def ssim(images: Mapping[str, Pixels]) -> float:
     """
     image, reference = pair(images)
     similarity = _skimage("metrics").structural_similarity(
-        image,
-        reference,
-        channel_axis=2,
-        data_range=255,
-        gaussian_weights=True,
-        sigma=1.5,
-        use_sample_covariance=False,
+        image, reference, channel_axis=2, data_range=255, gaussian_weights=True, sigma=1.5, use_sample_covariance=False
     )
     return float(similarity)
 

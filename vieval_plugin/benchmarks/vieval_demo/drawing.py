@@ -82,10 +82,7 @@ _PARTS_BY_THING: dict[str, tuple[Part, ...]] = {
         ("polygon", "brown", (4, 72, 96, 72, 80, 95, 20, 95)),
     ),
     # what follows is in no picture of vieval_demo, but in drawn sequences and in the training of vieval_small
-    "tree": (
-        ("rectangle", "brown", (42, 60, 58, 98)),
-        ("ellipse", "main", (14, 4, 86, 68)),
-    ),
+    "tree": (("rectangle", "brown", (42, 60, 58, 98)), ("ellipse", "main", (14, 4, 86, 68))),
     "mushroom": (
         ("rectangle", "white", (38, 50, 62, 96)),
         ("polygon", "main", (6, 54, 22, 20, 50, 6, 78, 20, 94, 54)),

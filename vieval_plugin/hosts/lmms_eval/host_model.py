@@ -101,8 +101,7 @@ class _HostBackend:
         """Chats by the host's `generate_until`, then likelihoods by its `loglikelihood`; replies in the asks' order."""
         chats, likelihoods = chats_and_likelihoods(batch)
         texts = self._run(
-            [ask for _, _, ask in chats],
-            lambda: self._texts([(number, ask) for _, number, ask in chats]),
+            [ask for _, _, ask in chats], lambda: self._texts([(number, ask) for _, number, ask in chats])
         )
         asks = [ask for _, _, ask in likelihoods]
         likelihood_replies = self._run(asks, lambda: probabilities(self.model, asks))

@@ -76,12 +76,7 @@ class RankingSection:
     groups: tuple[tuple[str, tuple[PromptTile, ...]], ...]
 
 
-def write_page(
-    report: RankReport,
-    path: Path,
-    options: StatisticsOptions,
-    gate: Gate | None = None,
-) -> None:
+def write_page(report: RankReport, path: Path, options: StatisticsOptions, gate: Gate | None = None) -> None:
     """Write the page as one file that loads nothing.
 
     Args:

@@ -25,14 +25,7 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import InputFile, in_threads, input_files, input_places, root_of, table_of
 from vieval_plugin.run.shards.passes import PassQueue, passes_over
-from vieval_plugin.run.shards.plan import (
-    ROWS_PER_SHARD,
-    Plan,
-    extended,
-    new_plan,
-    require_same_run,
-    to_json,
-)
+from vieval_plugin.run.shards.plan import ROWS_PER_SHARD, Plan, extended, new_plan, require_same_run, to_json
 from vieval_plugin.run.shards.rows import rows_of_shards, with_fetched
 from vieval_plugin.run.shards.schema import schema_of
 from vieval_plugin.run.shards.under_way import forget_deaths

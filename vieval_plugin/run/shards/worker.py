@@ -35,13 +35,7 @@ from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.read_ahead import ReadAhead
 from vieval_plugin.run.shards.rows import ShardRow, output_digest, rows_of_shards, with_fetched
 from vieval_plugin.run.shards.schema import Tally, encoded, shard_metadata, verdict_row
-from vieval_plugin.run.shards.under_way import (
-    DEATHS,
-    RowsUnderWay,
-    forget_deaths,
-    is_open,
-    suspect_and_fatal_rows,
-)
+from vieval_plugin.run.shards.under_way import DEATHS, RowsUnderWay, forget_deaths, is_open, suspect_and_fatal_rows
 from vieval_plugin.text.wording import plural
 
 MOST_OPEN = 3
