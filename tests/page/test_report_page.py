@@ -125,3 +125,42 @@ def test_the_page_of_a_ranking_is_quiet_and_readable(browser, tmp_path, scheme):
     for width in (360, 1440):
         browser.require_quiet_and_readable(tmp_path / "rank.html", width, scheme)
     assert browser.evaluate("document.title.includes('mine <img')")
+
+
+def test_pictures_open_as_large_as_the_window_and_cards_come_a_few_at_a_time(browser, page):
+    browser.open(page, width=1440, height=900)
+    visible = "[...document.querySelectorAll('.card')].filter(card => !card.hidden).length"
+    assert browser.evaluate(visible) == 6
+    browser.click("button.more")
+    assert browser.evaluate(visible) == 12
+    browser.evaluate("document.querySelector('button.zoom').focus()")
+    browser.press("Enter")
+    shown = "document.querySelector('#viewer .large use').getAttribute('href')"
+    first = browser.evaluate(shown)
+    assert browser.evaluate("document.querySelector('#viewer .large svg').getBoundingClientRect().height") > 600
+    assert browser.evaluate("document.querySelector('#viewer .words').innerText").strip()
+    assert browser.violations() == []
+    browser.press("ArrowRight")
+    assert browser.evaluate(shown) != first
+    browser.press("ArrowLeft")
+    assert browser.evaluate(shown) == first
+    browser.press("Escape")
+    assert not browser.evaluate("document.querySelector('#viewer').open")
+    assert browser.evaluate("document.activeElement.classList.contains('zoom')")
+
+
+def test_prompts_are_searched_and_ordered_by_score(browser, page):
+    browser.open(page, width=1440, height=900)
+    scores = (
+        "[...document.querySelectorAll('.card')].filter(card => !card.hidden).map(card => Number(card.dataset.score))"
+    )
+    for order, reverse in (("best", True), ("worst", False)):
+        browser.evaluate(
+            f"(() => {{ const one = document.querySelector('select[data-order]'); one.value = '{order}';"
+            "one.dispatchEvent(new Event('change', {bubbles: true})); })()"
+        )
+        values = browser.evaluate(scores)
+        assert values == sorted(values, reverse=reverse)
+    browser.evaluate("document.querySelector('input[data-search]').focus()")
+    browser.type("no prompt has these words")
+    assert browser.evaluate("document.querySelector('#count').textContent").startswith("0 of ")

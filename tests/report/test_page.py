@@ -172,13 +172,13 @@ def drawn(folder, colour, size=(300, 200)):
 
 
 def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
-    image = drawn(tmp_path, "red")
+    image = drawn(tmp_path, "red", (900, 600))
     (tmp_path / "copy.png").write_bytes(image.source.read_bytes())
     thumbnails = Thumbnails()
     first, again = (thumbnail(path, thumbnails) for path in (image, Image(tmp_path / "copy.png")))
     assert first is again
     assert thumbnails.rendered == [first]
-    assert (first.width, first.height) == (SIDE, 128)
+    assert (first.width, first.height) == (SIDE, 373)
     assert first.address.startswith("data:image/webp;base64,UklGR")
     (tmp_path / "broken.png").write_bytes(image.source.read_bytes()[:60])
     assert thumbnail(Image(tmp_path / "broken.png"), thumbnails) == "cannot be read"
@@ -188,8 +188,10 @@ def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
 def test_a_page_does_not_grow_beyond_its_size(tmp_path):
     thumbnails = Thumbnails(most_bytes=1)
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
+    assert thumbnails.left_out == 0
     assert thumbnail(drawn(tmp_path, "blue"), thumbnails) == "left out, for the page's size"
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
+    assert thumbnails.left_out == 1
 
 
 class Held:

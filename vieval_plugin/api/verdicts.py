@@ -15,7 +15,7 @@ from vieval_plugin import images
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Verdict
-from vieval_plugin.media.thumbnails import Thumbnails
+from vieval_plugin.media.thumbnails import SMALL_SIDE, Thumbnails
 from vieval_plugin.text.html_page import template
 
 ROWS_IN_HTML = 50
@@ -118,7 +118,7 @@ class Verdicts(Sequence[Verdict]):
 
     def _repr_html_(self) -> str:
         """A table with pictures, without scripts; whatever others wrote in it is shown as text, dollars too."""
-        pictures = Thumbnails()
+        pictures = Thumbnails(side=SMALL_SIDE)
         page = template(Path(__file__).with_name("verdicts.html.jinja"))
         return page.render(
             verdicts=self,

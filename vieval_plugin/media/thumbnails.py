@@ -1,4 +1,4 @@
-"""Small pictures of a page: WebP of at most 192 pixels a side, each once, however many cards show it."""
+"""Pictures of a page: WebP of at most 560 pixels a side, each once, however many cards show it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from PIL.Image import Image
 
-SIDE = 192
-MOST_BYTES = 5_400_000
-"""Bytes of all pictures of a page together, before base64 makes 4 bytes of 3: so that the page stays below 8 MB."""
+SIDE, SMALL_SIDE = 560, 192
+MOST_BYTES = 8_000_000
+"""Bytes of all pictures of a page together, before base64 makes 4 bytes of 3: so that the page stays below 12 MB."""
 
 _QUALITY = 72
 
@@ -40,16 +40,21 @@ class Thumbnail:
 
 
 class Thumbnails:
-    """The pictures made so far, by the digest of the image's file."""
+    """The pictures made so far, by the digest of the image's file; the last fifth of a page's bytes is for small ones."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._bytes_left = most_bytes
+    def __init__(self, most_bytes: int = MOST_BYTES, side: int = SIDE) -> None:
+        self._bytes_left, self._side, self._bytes_for_small = most_bytes, side, most_bytes // 5
         self._thumbnails: dict[str, Thumbnail | str] = {}
 
     @property
     def rendered(self) -> list[Thumbnail]:
         """Thumbnails rendered so far, in the order of their numbers."""
         return [thumbnail for thumbnail in self._thumbnails.values() if isinstance(thumbnail, Thumbnail)]
+
+    @property
+    def left_out(self) -> int:
+        """Number of images without a picture, for the page's size."""
+        return len(self._thumbnails) - len(self.rendered)
 
     def thumbnail(self, digest: str, decode: Callable[[], Image]) -> Thumbnail | str:
         """The picture of the image with this digest, decoded where it is new; in words, why there is none."""
@@ -59,6 +64,7 @@ class Thumbnails:
 
     def _make(self, decode: Callable[[], Image]) -> Thumbnail:
         small = decode()
-        file = encoded(small, SIDE, "WEBP", quality=_QUALITY, method=4, icc_profile=b"", exif=b"")
+        side = self._side if self._bytes_left > self._bytes_for_small else SMALL_SIDE
+        file = encoded(small, side, "WEBP", quality=_QUALITY, method=4, icc_profile=b"", exif=b"")
         self._bytes_left -= len(file)
         return Thumbnail(len(self.rendered), *small.size, f"data:image/webp;base64,{base64.b64encode(file).decode()}")

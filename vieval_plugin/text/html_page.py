@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
+from itertools import chain, zip_longest
 from pathlib import Path
 
-from jinja2 import Environment, Template
+from jinja2 import Environment, FileSystemLoader, Template
 from markupsafe import Markup
 
+from vieval_plugin.errors import docs_url
 from vieval_plugin.text.escaping import html
 
 
 def template(path: Path) -> Template:
     """A template of a page: Markup of ours is shown as it is, all else is made harmless."""
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_escaped)
-    return environment.from_string(path.read_text(encoding="utf-8"))
+    environment = Environment(
+        loader=FileSystemLoader(path.parent), autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_escaped
+    )
+    environment.filters["linked"] = linked
+    return environment.get_template(path.name)
+
+
+def linked(text: str) -> Markup:
+    """A sentence of ours as HTML: commands in backticks as code, and an address of the documentation as a link.
+
+    >>> linked(f"run `vieval rank`; see {docs_url('guides/comparing.md')}")
+    Markup('run <code>vieval rank</code>; see <a href="https://github.com/vieval/vieval/blob/main/docs/guides/comparing.md">the guide</a>')
+    """
+    pages = re.escape(docs_url(""))
+    parts = re.split(rf"`([^`]*)`|({pages}[\w./#-]+)", text)
+    words = [html(part or "") for part in parts]
+    marked = [Markup("<code>{}</code>").format(code) if code else code for code in words[1::3]]
+    links = [Markup('<a href="{}">the guide</a>').format(url) if url else url for url in words[2::3]]
+    return Markup("").join(chain(*zip_longest(words[::3], marked, links, fillvalue=Markup(""))))
 
 
 def style_sheet(path: Path) -> str:

@@ -44,6 +44,10 @@ STYLE = _FOLDER / "page.css"
 """The style sheet of pages with charts and tables, beside the design that all pages share."""
 
 
+PICTURES_SCRIPT = "pictures.js"
+"""Script of pages with cards: some at first, one prompt at a time, pictures as large as the window."""
+
+
 @dataclass(frozen=True, eq=False)
 class PageSection:
     """A benchmark with the runs on it and what was found in them."""
@@ -139,7 +143,8 @@ def page(
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
     most_rows = MOST_LISTED // max((len(item.judgements) for item in unpictured), default=1)
     filters = _Filters(tiles)
-    style, script = style_sheet(STYLE), (_FOLDER / "page.js").read_text(encoding="utf-8")
+    style = style_sheet(STYLE)
+    script = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in (PICTURES_SCRIPT, "page.js"))
     order_text = _order_text(runs)
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(sections),
@@ -167,6 +172,7 @@ def page(
         labels=_labels,
         heat=_heat,
         tiles=tiles,
+        paired=any(len(tile.pictures) > 1 for tile in tiles),
         filters=filters.choices(),
         indices=filters.indices,
         judges_of=filters.judges_of,
@@ -174,8 +180,10 @@ def page(
         disagreement_by_judge=filters.disagreement_by_judge,
         prompt=filters.prompt,
         unpictured=[_row(item) for item in unpictured[:most_rows]],
-        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text),
+        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text)
+        | left_out_text(thumbnails),
         glossary=GLOSSARY,
+        mentions=lambda text, words: any(word.strip() in text for word in words.split(",")),
         thumbnails=thumbnails.rendered,
         version=__version__,
     )
@@ -256,7 +264,7 @@ def _order_text(runs: Sequence[Run]) -> str:
 
 def _gallery_texts(
     items: int, tiles: int, unpictured: int, row_count: int, sampled: int, seed: int, order_text: str
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     if unpictured:
         text = (
             f"{tiles} of {items} samples and contests are shown, {order_text}: failures of each judge are among them, and "
@@ -266,6 +274,12 @@ def _gallery_texts(
         text = f"All {items} samples and contests, {order_text}."
     cut = f"Of these the first {row_count} are listed." if unpictured > row_count else ""
     return {"summary": text, "unpictured": unpictured, "cut": cut}
+
+
+def left_out_text(thumbnails: Thumbnails) -> dict[str, str]:
+    """Sentence on pictures that would have made the page too large, where there are any."""
+    n = thumbnails.left_out
+    return {"left_out": f"{n} pictures are left out, so that the page stays below 12 MB." if n else ""}
 
 
 def _row(item: GalleryItem) -> _Row:

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
@@ -20,7 +18,6 @@ from vieval_plugin.judges.contests import FIRST, SECOND, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
-from vieval_plugin.meta_evaluation.candidates import best_first
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
@@ -29,7 +26,7 @@ from vieval_plugin.report.answer import lines_of
 from vieval_plugin.report.gate import Gate
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.disagreement import answer
-from vieval_plugin.report.page.strip import MOST_PICTURES, StripPicture, ends, strip
+from vieval_plugin.report.page.page import PICTURES_SCRIPT, STYLE, left_out_text
 from vieval_plugin.report.page.tiles import Samples
 from vieval_plugin.report.ranking import RankReport, answers, cautions, protocol, tables_of
 from vieval_plugin.report.words import ASPECTS
@@ -50,7 +47,7 @@ class JudgedPicture:
     thumbnail: Thumbnail | str
     judgement: str = ""
     score: float = math.nan
-    id: SampleId | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +62,18 @@ class PromptTile:
     outputs: tuple[JudgedPicture, ...]
     note: str = ""
     card: str = ""
+
+    @property
+    def extremes(self) -> tuple[float, ...]:
+        """Lowest and highest score of its outputs, none of fewer than two scores."""
+        scores = [picture.score for picture in self.outputs if not math.isnan(picture.score)]
+        return (min(scores), max(scores)) if len(scores) > 1 else ()
+
+    @property
+    def spread(self) -> float:
+        """Highest less lowest score."""
+        low, high = self.extremes or (0.0, 0.0)
+        return high - low
 
 
 @dataclass(frozen=True)
@@ -91,14 +100,14 @@ def write_page(report: RankReport, path: Path, options: StatisticsOptions, gate:
     sections = [place(number, r, runs[r.key]) for number, r in enumerate(report.main, start=1)]
     decision = [gate.answer] if gate else []
     title, *sentences = lines_of([*decision, *answers(report)]) or ["There is nothing to rank here."]
-    style = style_sheet(_FOLDER / "page.css")
+    style, script = style_sheet(STYLE), (_FOLDER / PICTURES_SCRIPT).read_text(encoding="utf-8")
     text = template(_FOLDER / "ranking.html.jinja").render(
-        policy=policy(style, ""),
+        policy=policy(style, script),
         style=Markup(style),
+        script=Markup(script),
         subject=_subject(report),
         title=title,
         sentences=sentences,
-        strip=_strip(report, sections),
         sections=sections,
         tables=tables_of(report),
         cautions=cautions(report),
@@ -106,6 +115,7 @@ def write_page(report: RankReport, path: Path, options: StatisticsOptions, gate:
         protocol=protocol(options),
         thumbnails=thumbnails.rendered,
         version=__version__,
+        **left_out_text(thumbnails),
     )
     write_whole(path, [text], "--html")
 
@@ -118,39 +128,6 @@ def _subject(report: RankReport) -> str:
     judges = list(dict.fromkeys(str(r.judge) for r in report.main))
     names_text = ", ".join(judges) if len(judges) < 4 else f"{len(judges)} judges"
     return f"{', '.join(names)}, judged by {names_text}{', corrected by ratings' if report.corrected_answers else ''}"
-
-
-def _strip(report: RankReport, sections: Sequence[RankingSection]) -> Markup:
-    """The best and the worst of each generator in the first ranking, or of contests one of each group of prompts."""
-    if not sections:
-        return Markup("")
-    ranking, groups = report.main[0], sections[0].groups
-    if ranking.statistic == WIN_RATE:
-        titles = [(title.split(":")[0], tiles[0]) for title, tiles in groups]
-        return strip(
-            f"What {ranking.judge} prefers",
-            [StripPicture(t.card, _thumbnails(t.outputs[:2]), title, ()) for title, t in titles],
-        )
-    scored: dict[str, list[tuple[tuple[Any, ...], str, JudgedPicture]]] = defaultdict(list)
-    for tile in (tile for _, tiles in groups for tile in tiles):
-        for picture in tile.outputs:
-            if picture.id is not None and not math.isnan(picture.score):
-                sort_key = best_first(picture.score, picture.id)
-                scored[picture.id.image_model or YOUR_IMAGES].append((sort_key, tile.card, picture))
-    order = {standing.system.label: n for n, standing in enumerate(ranking.comparison.standings)}
-    by_generator = sorted(scored.items(), key=lambda pair: order.get(pair[0], len(order)))
-    per_end = max(1, MOST_PICTURES // (2 * max(len(by_generator), 1)))
-    shown_pictures = [
-        StripPicture(card, _thumbnails([picture]), generator, (f"{end}: {ranking.aspect} {picture.score:.2f}",))
-        for generator, entries in by_generator
-        for end, (_, card, picture) in ends(sorted(entries, key=itemgetter(0)), per_end)
-    ]
-    alone = " alone" if ranking.statistic == CORRECTED else ""
-    return strip(f"The best and the worst of each generator, by {ranking.judge}{alone}", shown_pictures)
-
-
-def _thumbnails(pictures: Sequence[JudgedPicture]) -> tuple[Thumbnail, ...]:
-    return tuple(picture.thumbnail for picture in pictures if isinstance(picture.thumbnail, Thumbnail))
 
 
 def _section(
@@ -179,7 +156,7 @@ def _section(
                 for key in keys
             ),
         )
-        for title, keys in _grouped(leads, order[0], bool(challenger)).items()
+        for title, keys in _grouped(leads, order[0]).items()
         if keys
     )
     score = f"{measured} ({ASPECTS[measured]})" if measured in ASPECTS else measured
@@ -189,19 +166,20 @@ def _section(
     return RankingSection(title, forest(estimates, {}, (0.0, 1.0), f"Intervals: {title}", worse), groups)
 
 
-def _grouped(
-    leads: Mapping[tuple[str, str], float], first: str, behind_first: bool
-) -> dict[str, list[tuple[str, str]]]:
-    """Prompts where the first generator is ahead, behind, level, and those without a comparison."""
+def _grouped(leads: Mapping[tuple[str, str], float], first: str) -> dict[str, list[tuple[str, str]]]:
+    """Prompts where the first generator is behind, ahead, level, and those without a comparison."""
     ordered = sorted((key for key in leads if not math.isnan(leads[key])), key=lambda key: -leads[key])
     half = MOST_PROMPTS // 2
     wins, losses = [key for key in ordered if leads[key] > 0], [key for key in ordered[::-1] if leads[key] < 0]
     level = [key for key in ordered if leads[key] == 0]
     uncompared = [key for key, lead in leads.items() if math.isnan(lead)]
-    groups = {"ahead": wins, "behind": losses, "level with another": level}
-    groups = {"behind": losses, **groups} if behind_first else groups
-    titles = {f"{first} {group}: {_count_text(len(keys), half)}": keys[:half] for group, keys in groups.items()}
-    return {**titles, f"without a comparison: {_count_text(len(uncompared), half)}": uncompared[:half]}
+    groups = {
+        f"Where {first} loses": losses,
+        f"Where {first} wins": wins,
+        f"Where {first} is level with another": level,
+        "Without a comparison": uncompared,
+    }
+    return {f"{title}: {_count_text(len(keys), half)}": keys[:half] for title, keys in groups.items()}
 
 
 def _count_text(number: int, limit: int) -> str:
@@ -271,7 +249,7 @@ def _tile(
                 _picture(sample, thumbnails),
                 _scores_text(by_id[sample.id], ranking),
                 by_id[sample.id].verdict.scores.get(ranking.aspect, math.nan),
-                sample.id,
+                by_id[sample.id].verdict.rationale or "",
             )
             for sample in outputs
         ),

@@ -85,6 +85,12 @@ class GalleryTile:
         return tuple(dict.fromkeys(verdict.status for verdict in self.verdicts))
 
     @property
+    def score(self) -> str:
+        """O of the first judge, or its first score; empty where it has none."""
+        scores = dict(self.verdicts[0].scores) if self.verdicts else {}
+        return f"{scores.get('O', next(iter(scores.values()))):.4f}" if scores else ""
+
+    @property
     def outputs(self) -> tuple[Thumbnail, ...]:
         """Pictures of what image models made, without those that are gone."""
         return tuple(p.thumbnail for p in self.pictures if p.is_output and isinstance(p.thumbnail, Thumbnail))
