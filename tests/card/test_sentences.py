@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from vieval_plugin.card import placement
+from vieval_plugin.card import making
 from vieval_plugin.card.card import (
     VERSION,
     AnswerHabits,
@@ -216,14 +216,14 @@ def test_any_numbers_make_a_card(seed):
 def test_by_task_type_the_test_against_a_constant_is_adjusted(monkeypatch):
     """Three types with p .03 each are none above it, and one with p .01 is."""
     p_values = iter([0.03, 0.03, 0.03, 0.01, 0.03, 0.03])
-    monkeypatch.setattr(placement, "above_constant_p", lambda *_: {"mine": next(p_values)})
-    monkeypatch.setattr(placement, "among", lambda compared, labels: compared)
+    monkeypatch.setattr(making, "above_constant_p", lambda *_: {"mine": next(p_values)})
+    monkeypatch.setattr(making, "among", lambda compared, labels: compared)
     board = SimpleNamespace(breakdowns={"kind": {key: {} for key in TYPES}}, numbers=(), comparison=None)
-    monkeypatch.setattr(placement, "leaderboard", lambda *_, **options: board)
+    monkeypatch.setattr(making, "leaderboard", lambda *_, **options: board)
     statistic = SimpleNamespace(has=lambda _: True, judge=None, of_part=lambda part, options: part)
     findings = SimpleNamespace(ranked=[statistic], numbers=[SimpleNamespace(system="mine")])
     report = SimpleNamespace(findings=lambda *_: findings)
     benchmark = SimpleNamespace(name="b", synthetic=False, parts={}, report=report)
     run = Run("mine", "b", "viescore", ("O",), {part: [] for part in TYPES})
-    useless = [placement.placement_of(benchmark, run, [], StatisticsOptions()).useless for _ in range(2)]
+    useless = [making.placement_of(benchmark, run, [], StatisticsOptions()).useless for _ in range(2)]
     assert useless == [TYPES, TYPES[1:]]

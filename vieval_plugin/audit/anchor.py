@@ -89,10 +89,8 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     longest = max(map(len, queues), default=0)
     in_turn = [queue[index] for index in range(longest) for queue in queues if index < len(queue)]
     judged = _samples(lookup, in_turn[:n])
-    if len(judged) < LEAST_ITEMS:
-        raise VievalError(
-            f"{len(judged)} samples with an answer; an anchor of fewer than {LEAST_ITEMS} would tell nothing"
-        )
+    if (count := len(judged)) < LEAST_ITEMS:
+        raise VievalError(f"{count} samples with an answer; an anchor of fewer than {LEAST_ITEMS} would tell nothing")
     return judged
 
 
@@ -109,26 +107,19 @@ def with_copies(judged: Sequence[Judged], folder: Path) -> list[Judged]:
     def sample_copy(sample: Sample) -> Sample:
         return replace(sample, images={role: copy_of(image) for role, image in sample.images.items()})
 
-    return [
-        replace(item, candidates=tuple(map(sample_copy, item.candidates)))
-        if isinstance(item, Contest)
-        else sample_copy(item)
-        for item in judged
-    ]
+    def item_copy(item: Judged) -> Judged:
+        if isinstance(item, Contest):
+            return replace(item, candidates=tuple(map(sample_copy, item.candidates)))
+        return sample_copy(item)
+
+    return list(map(item_copy, judged))
 
 
 def runs_of_anchor(
     provenance: Provenance, repeats: Sequence[Sequence[Verdict]]
 ) -> list[tuple[Sequence[Verdict], Provenance]]:
     """The repeats as runs of one file, each with its number as label."""
-    return [
-        (verdicts, replace(provenance, label=repeat_label(number))) for number, verdicts in enumerate(repeats, start=1)
-    ]
-
-
-def repeat_label(number: int) -> str:
-    """The label of a repeat's run, by its number from 1."""
-    return f"{REPEAT}{number}"
+    return [(verdicts, replace(provenance, label=f"{REPEAT}{n}")) for n, verdicts in enumerate(repeats, start=1)]
 
 
 def read_anchor(lookup: Lookup, name: str) -> Anchor:
@@ -172,12 +163,9 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
         return DriftReport((), 0, len(fresh), ())
     scores = np.array([[score_of(verdict) for verdict in verdicts] for _, verdicts in rows])
     usable = [[verdict.status.usable for verdict in verdicts] for _, verdicts in rows]
-    return DriftReport(
-        drift_tests(_codes([verdicts for _, verdicts in rows]), scores, usable, seed),
-        len(rows),
-        len(fresh),
-        tuple(_means(rows)),
-    )
+    numbers: dict[object, int] = {}  # of each different answer
+    codes = [[numbers.setdefault(answer_of(verdict), len(numbers)) for verdict in verdicts] for _, verdicts in rows]
+    return DriftReport(drift_tests(codes, scores, usable, seed), len(rows), len(fresh), tuple(_means(rows)))
 
 
 def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
@@ -190,11 +178,12 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
             f"{LEAST_ITEMS} and half of them are needed."
         )
         return [first]
-    drifted = [test for test in report.tests if test.adjusted <= LEVEL]
-    texts = [
-        f"{test.name} {test.latest:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}" for test in drifted
+    drifted = [
+        f"{test.name} {test.latest:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}"
+        for test in report.tests
+        if test.adjusted <= LEVEL
     ]
-    first = f"Drift: {judge} is not the judge of the anchor ({'; '.join(texts)})."
+    first = f"Drift: {judge} is not the judge of the anchor ({'; '.join(drifted)})."
     if not drifted:
         answers = report.tests[0]
         first = (
@@ -202,30 +191,18 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
             f"themselves in {answers.repeats:.1%}."
         )
     notes = [] if model == anchor.provenance.backbone else [f"The anchor was made with {anchor.provenance.backbone}."]
-    header = ("", "new", "repeats", "n", "p", "p (Holm)", "can be found")
-    table = [header, *(_test_row(test) for test in report.tests if test.n)]
+    if left_out := report.total - report.n:
+        notes.append(
+            f"{left_out} of {report.total} samples had no answer from the server or no image, and are left out."
+        )
+    table = [("", "new", "repeats", "n", "p", "p (Holm)", "can be found")]
+    for test in (test for test in report.tests if test.n):
+        values = (f"{test.latest:.3f}", f"{test.repeats:.3f}", str(test.n), p_text(test.p), p_text(test.adjusted))
+        table.append((test.name, *values, f"{test.smallest:.3f}"))
     of_kinds = [("kind", "aspect", "n", "new", "repeats")]
     of_kinds += [(kind, aspect, str(n), f"{now:.3f}", f"{then:.3f}") for kind, aspect, n, now, then in report.means]
-    left_out = report.total - report.n
-    return [
-        first,
-        *notes,
-        *(
-            [f"{left_out} of {report.total} samples had no answer from the server or no image, and are left out."]
-            if left_out
-            else []
-        ),
-        "",
-        *text_table(table),
-        "",
-        f"A difference below the last column would be missed more than once in five times with these {report.n} samples.",
-        *(["", *text_table(of_kinds)] if report.means else []),
-    ]
-
-
-def _test_row(test: DriftTest) -> tuple[str, ...]:
-    values = (f"{test.latest:.3f}", f"{test.repeats:.3f}", str(test.n), p_text(test.p), p_text(test.adjusted))
-    return (test.name, *values, f"{test.smallest:.3f}")
+    power = f"A difference below the last column would be missed more than once in five times with these {report.n} samples."
+    return [first, *notes, "", *text_table(table), "", power, *(["", *text_table(of_kinds)] if report.means else [])]
 
 
 def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
@@ -245,12 +222,6 @@ def score_of(verdict: Verdict) -> float:
     if verdict.choice is not None:
         return of_aspect([verdict], PREFERENCE)[0]
     return math.fsum(verdict.scores.values()) / len(verdict.scores) if verdict.scores else math.nan
-
-
-def _codes(rows: Sequence[Sequence[Verdict]]) -> list[list[int]]:
-    """A number for each different answer."""
-    numbers: dict[object, int] = {}
-    return [[numbers.setdefault(answer_of(verdict), len(numbers)) for verdict in verdicts] for verdicts in rows]
 
 
 def answer_of(verdict: Verdict) -> object:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from statistics import fmean
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, Verdict
-from vieval_plugin.run.prepare import PreparedJudge, setting_of
+from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import QuestionCounts, Session
@@ -42,6 +43,13 @@ class AuditPlan:
     to_ask: int
     stored: int
     at_least: bool
+
+    def text(self, seed: int, store: bool) -> str:
+        """The plan for a terminal; `store` says whether answers are stored."""
+        stored = f"; {self.stored} more are answered by the store" if store else ""
+        calls = f"{'at least ' if self.at_least else ''}{self.to_ask} calls{stored}"
+        asked = calls if self.to_ask or self.stored else "no call of a model"
+        return f"{self.samples} unchanged and {self.modified} changed (seed {seed}), {asked}"
 
 
 @dataclass(frozen=True)
@@ -101,9 +109,7 @@ async def audit(
             samples = [sample for sample in _versions(change, judged, partners) if sample is not None]
             modified += len(samples)
             await session.count(samples, prepared, counts)
-        exact = prepared.spec.calls(
-            options.judges.options_of(prepared.spec), setting_of(prepared.provenance)
-        ).isdecimal()
+        exact = prepared.calls.isdecimal()
         # what is answered once is stored, and not asked again
         calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
         on_plan(AuditPlan(len(judged), modified, calls, len(counts.stored), not exact))
@@ -159,11 +165,9 @@ def _audit(
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
-            scores_before_change, expected = scores[aspect][rows], change.expects(aspect)
-            values = of_aspect(after, aspect)
-            effects.append(
-                effect(change.name, aspect, expected, scores_before_change, values, theirs, statistics, seed)
-            )
+            before_and_after = scores[aspect][rows], of_aspect(after, aspect)
+            row = effect(change.name, aspect, change.expects(aspect), *before_and_after, theirs, statistics, seed)
+            effects.append(row)
     comparable = [row for row in effects if row.n or row.failed or row.change == ORDER]
     left_out: dict[str, list[str]] = defaultdict(list)
     for row in effects:
@@ -194,7 +198,8 @@ def _inconsistent(verdicts: Sequence[Verdict], groups: Sequence[str], resamples:
 def of_aspect(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
     """The score of each verdict on an aspect, NaN where there is none; `PREFERENCE` is the mean over both orders."""
     if aspect == PREFERENCE:
-        return [_mean(list(preferences(verdict).values())) for verdict in verdicts]
+        by_order = [list(preferences(verdict).values()) for verdict in verdicts]
+        return [fmean(values) if values else math.nan for values in by_order]
     return [verdict.scores.get(aspect, math.nan) for verdict in verdicts]
 
 
@@ -212,6 +217,3 @@ def preferences(verdict: Verdict) -> Mapping[str, float]:
     voted = {order: points.get(vote, 0.5) for order, vote in verdict.choice.votes.items()}
     return voted or {order: (value + 1) / 2 for order, value in verdict.choice.preferences.items()}
 
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan

@@ -70,9 +70,15 @@ class Effect:
         return "as expected" if settled else "undecided"
 
     @property
-    def flagged(self) -> bool:
-        """True where scores did what they ought not to."""
-        return self.finding.startswith("FLAGGED")
+    def values(self) -> dict[str, str | float]:
+        """All that is known of it, by name, as files have it; NaN where a number is undefined."""
+        difference = self.difference
+        return {
+            **{name: getattr(self, name) for name in ("change", "aspect", "expected", "n", "failed")},
+            **{"before": self.mean_before, "after": self.mean_after, "difference": difference.value},
+            **{"low": difference.low, "high": difference.high, "p": self.p, "adjusted": self.adjusted},
+            "finding": self.finding,
+        }
 
 
 def effect(
@@ -107,20 +113,10 @@ def effect(
     paired_groups = list(compress(groups, is_paired))
     if not paired_groups:
         return Effect(change, aspect, expected, 0, failed, math.nan, math.nan, Estimate(math.nan), math.nan)
-    comparison = paired_comparison(
-        MeanDifference(first[is_paired], second[is_paired], paired_groups), options.draws, seed
-    )
-    return Effect(
-        change,
-        aspect,
-        expected,
-        int(is_paired.sum()),
-        failed,
-        comparison.second,
-        comparison.first,
-        comparison.difference,
-        comparison.p,
-    )
+    statistic = MeanDifference(first[is_paired], second[is_paired], paired_groups)
+    test = paired_comparison(statistic, options.draws, seed)
+    counts = len(paired_groups), failed
+    return Effect(change, aspect, expected, *counts, test.second, test.first, test.difference, test.p)
 
 
 def adjusted(effects: Sequence[Effect]) -> list[Effect]:

@@ -12,7 +12,7 @@ import numpy as np
 from vieval_plugin.audit.anchor import answer_of, score_of
 from vieval_plugin.card.card import CardNumber, number_of
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, TIE
-from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed, computed_mean
+from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
 from vieval_plugin.records import Record
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -71,24 +71,18 @@ def agreement_of_repeats(
     by_id: dict[Hashable, list[Record]] = defaultdict(list)
     for record in records:
         by_id[record.id].append(record)
-    agreements, spread = (
-        [(repeats[0].group or repeats[0].id.uid, measure(repeats)) for repeats in by_id.values() if len(repeats) > 1]
-        for measure in (_agreement, _spread)
-    )
+    rows: list[tuple[str, float, float]] = []
+    for repeats in (repeats for repeats in by_id.values() if len(repeats) > 1):
+        pairs = list(combinations((record.verdict for record in repeats), 2))
+        same = sum(answer_of(first) == answer_of(second) for first, second in pairs) / len(pairs)
+        apart = float(np.mean([abs(score_of(first) - score_of(second)) for first, second in pairs]))
+        rows.append((repeats[0].group or repeats[0].id.uid, same, apart))
     bootstrap = Bootstrap.for_part(f"{benchmark}/repeats", options)
-    return _number(agreements, bootstrap), _number([row for row in spread if not math.isnan(row[1])], bootstrap)
 
+    def mean_of(column: int) -> CardNumber:
+        values = [(row[column], row[0]) for row in rows if not math.isnan(row[column])]
+        return number_of(
+            bootstrap.estimate(computed_mean([v for v, _ in values], [g for _, g in values], "no repeats"))
+        )
 
-def _agreement(repeats: Sequence[Record]) -> float:
-    pairs = list(combinations((answer_of(record.verdict) for record in repeats), 2))
-    return sum(first == second for first, second in pairs) / len(pairs)
-
-
-def _spread(repeats: Sequence[Record]) -> float:
-    scores = [score_of(record.verdict) for record in repeats]
-    return float(np.mean([abs(first - second) for first, second in combinations(scores, 2)]))
-
-
-def _number(rows: Sequence[tuple[str, float]], bootstrap: Bootstrap) -> CardNumber:
-    computed: Computed = computed_mean([value for _, value in rows], [group for group, _ in rows], "no repeats")
-    return number_of(bootstrap.estimate(computed))
+    return mean_of(1), mean_of(2)

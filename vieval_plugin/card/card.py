@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.report.words import short_number
 from vieval_plugin.stats.estimate import Estimate
 
@@ -46,6 +47,11 @@ class CardNumber:
         return Estimate(value, low, high, n=self.n)
 
     @property
+    def rests_on(self) -> str:
+        """What an average over less than everything rests on, in words."""
+        return f"on {self.note}" if self.note and self.value is not None else ""
+
+    @property
     def short(self) -> str:
         """The number with its interval as readers see it; why there is none where there is none."""
         return str(self) if self.value is None else short_number(self.estimate)
@@ -74,6 +80,11 @@ class Difference:
         if self.p is None or self.p > LEVEL or not self.number.value:
             return ""
         return "better" if self.number.value > 0 else "worse"
+
+    @property
+    def significance(self) -> str:
+        """The adjusted p after a comma, without which an interval that leaves out 0 would seem to contradict the outcome."""
+        return "" if self.p is None else f", {p_sentence(self.p)}"
 
 
 @dataclass(frozen=True)

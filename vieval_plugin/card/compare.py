@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from vieval_plugin.card.card import Card, CardEntry, Difference, number_of
-from vieval_plugin.card.placement import placement_of
+from vieval_plugin.card.card import number_of
+from vieval_plugin.card.making import placement_of
 from vieval_plugin.card.read import read_card, runs_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.tables import p_text
@@ -34,10 +34,16 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     names = [label or card.model for label, card in zip(labels or [""] * len(cards), cards, strict=True)]
     if len(set(names)) < len(names):
         raise VievalError(f"two cards are of {names[0]}; tell them apart with --label, once for each")
-    first, *further = cards
-    for path, card in zip(paths[1:], further, strict=True):
-        _require_same_samples(paths[0], first, path, card)
-    common = set.intersection(*({_key(entry) for entry in card.entries} for card in cards))
+    entries = [{(entry.benchmark, entry.judge): entry for entry in card.entries} for card in cards]
+    for path, card, further in zip(paths[1:], cards[1:], entries[1:], strict=True):
+        for key, entry in further.items():
+            first = entries[0].get(key, entry)
+            if first.sample_digest != entry.sample_digest:
+                raise VievalError(
+                    f"{paths[0]} is of {first.samples} {first.unit} of {first.benchmark} (seed {cards[0].seed}) and {path} of other "
+                    f"{entry.samples} (seed {card.seed}); make both with the same --samples and --seed"
+                )
+    common = set.intersection(*map(set, entries))
     if not common:
         raise VievalError(
             f"{paths[0]} and {paths[1]} have no benchmark in common that the same judge judged; make the cards alike"
@@ -59,28 +65,9 @@ def lines(results: Results, options: StatisticsOptions) -> list[str]:
             placement = placement_of(benchmark, first, rivals, options)
             if placement and placement.published:
                 [rival] = placement.published
-                number = number_of(placement.board.number_of(first.label).estimate)
-                difference, p, n = _difference_cells(rival.difference)
-                rows.append((f"{benchmark.name} {first.judge}", str(number), str(rival.number), difference, n, p))
+                number, ahead = number_of(placement.board.number_of(first.label).estimate), rival.difference
+                cells = ("not compared", "", "")
+                if ahead and ahead.p is not None:
+                    cells = (str(ahead.number), str(ahead.number.n), p_text(ahead.p))
+                rows.append((f"{benchmark.name} {first.judge}", str(number), str(rival.number), *cells))
     return [*text_table([header, *rows]), ""] if rows else []
-
-
-def _difference_cells(difference: Difference | None) -> tuple[str, str, str]:
-    if difference is None or difference.p is None:
-        return "not compared", "", ""
-    return str(difference.number), p_text(difference.p), str(difference.number.n)
-
-
-def _key(entry: CardEntry) -> tuple[str, str]:
-    return entry.benchmark, entry.judge
-
-
-def _require_same_samples(first_path: Path, first: Card, path: Path, second: Card) -> None:
-    first_entries = {_key(entry): entry for entry in first.entries}
-    for entry in second.entries:
-        first_entry = first_entries.get(_key(entry))
-        if first_entry and first_entry.sample_digest != entry.sample_digest:
-            raise VievalError(
-                f"{first_path} is of {first_entry.samples} {first_entry.unit} of {first_entry.benchmark} (seed {first.seed}) and {path} of other "
-                f"{entry.samples} (seed {second.seed}); make both with the same --samples and --seed"
-            )

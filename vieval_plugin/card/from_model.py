@@ -10,18 +10,11 @@ from pathlib import Path
 from vieval_plugin.audit.audit import audit
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.card import plan as planning
 from vieval_plugin.card.card import Card, CardAudit, SelfAgreement
 from vieval_plugin.card.judging import JudgedFile, Judging, judge_entry, judge_repeats
 from vieval_plugin.card.making import Material, audit_of, card_of, entry_of, repeats_of, without_place
-from vieval_plugin.card.plan import (
-    PlannedCalls,
-    PlannedEntry,
-    audited_samples,
-    calls_of,
-    calls_text,
-    first_of_each_judge,
-    planned,
-)
+from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, first_of_each_judge
 from vieval_plugin.errors import VievalError
 from vieval_plugin.published.judges import present, require_published
 from vieval_plugin.results.runs import results_of
@@ -62,7 +55,7 @@ class CardPlan:
     def lines(self) -> list[str]:
         """The plan in lines for a terminal."""
         calls, answers = sum(row.calls for row in self.calls), sum(row.answers for row in self.calls)
-        return [*(row.line for row in self.calls), f"in all {calls_text(calls, answers)}"]
+        return [*(row.line for row in self.calls), f"in all {planning.calls_text(calls, answers)}"]
 
 
 async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
@@ -75,7 +68,9 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     entries, unprepared = list[PlannedEntry](), list[str]()
     for name in request.benchmarks:
         benchmark = benchmark_registry.benchmark(name)
-        more, lines = planned(benchmark, request.judges, judging.options, request.samples, request.statistics.seed)
+        more, lines = planning.planned(
+            benchmark, request.judges, judging.options, request.samples, request.statistics.seed
+        )
         entries, unprepared = [*entries, *more], [*unprepared, *lines]
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
@@ -91,7 +86,7 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         unprepared += [] if placed else [without_place(benchmark.name, benchmark.title or benchmark.name)]
     async with Session(judging.options, judging.backbone, judging.progress) as session:
         sizes = (request.repeats, request.audited)
-        calls = await calls_of(entries, *sizes, session, judging.options, request.statistics.seed)
+        calls = await planning.calls_of(entries, *sizes, session, judging.options, request.statistics.seed)
     return CardPlan(tuple(entries), tuple(calls), tuple(unprepared))
 
 
@@ -124,12 +119,8 @@ def make_card(
     entries = []
     for entry, file in zip(plan.entries, judged, strict=True):
         [run] = results_of(file.records).runs
-        material = Material(
-            replace(run, label=request.model),
-            (file.path, run_file(file.path)),
-            entry.available,
-            file.usage.seconds or None,
-        )
+        files = file.path, run_file(file.path)
+        material = Material(replace(run, label=request.model), files, entry.available, file.usage.seconds or None)
         entries.append(entry_of(material, request.published, request.folder, request.statistics))
     return card_of(request.model, "vieval card", entries, repeats, audits, left_out, request.statistics)
 
@@ -146,13 +137,11 @@ def _repeats(
 
 def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step: Callable[[str], None]) -> CardAudit:
     prepared, seed = entry.prepared, request.statistics.seed
-    samples = audited_samples(entry, request.audited, seed)
+    samples = planning.audited_samples(entry, request.audited, seed)
     on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
-    work = audit(
-        samples, prepared, judging.options, judging.backbone, seed, judging.progress, lambda plan: None, judging.bar
-    )
     answered_before = _answer_count(judging.progress.usage)
-    result = asyncio.run(work)
+    run_options = judging.options, judging.backbone, seed, judging.progress
+    result = asyncio.run(audit(samples, prepared, *run_options, lambda plan: None, judging.bar))
     calls = _answer_count(judging.progress.usage) - answered_before
     return audit_of(result, entry.benchmark.name, len(samples), calls)
 

@@ -50,7 +50,14 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
     loaded = load_results(list(files))
     if loaded.unreadable:
         raise VievalError(loaded.unreadable[0])
-    return ModelResults(tuple(files), tuple(_runs_of_model(loaded.runs, model)))
+    models = list(dict.fromkeys(run.model for run in loaded.runs))
+    if model is None and len(models) > 1:
+        raise VievalError(
+            f"results of {len(models)} models ({', '.join(models)}); say with --model which the card is of"
+        )
+    if model is not None and model not in models:
+        raise VievalError(f"no results of {model}; they are of {', '.join(models)}")
+    return ModelResults(tuple(files), tuple(run for run in loaded.runs if model in (None, run.model)))
 
 
 def card_from_results(
@@ -81,9 +88,8 @@ def card_from_results(
         ids = {(record.id, record.provenance) for record in records}
         of_run = [copy for copy, in_copy in copies.items() if in_copy & ids]
         run_files = [file for copy in of_run if (file := run_file(copy)).exists()]
-        on_step(
-            f"{run.benchmark} by {run.judge}: the numbers, beside the published judges; this takes up to a minute or two"
-        )
+        step = "the numbers, beside the published judges; this takes up to a minute or two"
+        on_step(f"{run.benchmark} by {run.judge}: {step}")
         try:
             material = Material(replace(run, label=results.model), (*of_run, *run_files))
             entries.append(entry_of(material, published, folder, options))
@@ -92,17 +98,6 @@ def card_from_results(
     if not entries:
         raise VievalError("; ".join(left_out[1:]))
     return card_of(results.model, "results", entries, [], [], left_out, options)
-
-
-def _runs_of_model(runs: Sequence[Run], model: str | None) -> list[Run]:
-    models = list(dict.fromkeys(run.model for run in runs))
-    if model is None and len(models) > 1:
-        raise VievalError(
-            f"results of {len(models)} models ({', '.join(models)}); say with --model which the card is of"
-        )
-    if model is not None and model not in models:
-        raise VievalError(f"no results of {model}; they are of {', '.join(models)}")
-    return [run for run in runs if model in (None, run.model)]
 
 
 def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:

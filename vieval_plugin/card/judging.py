@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
-from vieval_plugin.audit.anchor import REPEATS, repeat_label
+from vieval_plugin.audit.anchor import REPEATS, runs_of_anchor
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.card.plan import PlannedEntry, draw_sample
 from vieval_plugin.config import Backbone, Config
@@ -54,47 +55,38 @@ async def judge_entry(entry: PlannedEntry, folder: Path, judging: Judging) -> Ju
         VievalError: the run cannot go on, or what is there is of another run.
     """
     provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
-    return await _judge_into(folder / VERDICTS / f"{entry.stem}.jsonl", entry, entry.source, [provenance], judging)
+    return await _judge_into(folder / VERDICTS / f"{entry.stem}.jsonl", entry, [provenance], judging)
 
 
 async def judge_repeats(entry: PlannedEntry, n: int, seed: int, folder: Path, judging: Judging) -> JudgedFile:
     """Judge n samples of an entry three times past the store, as the repeats of an anchor."""
     provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
-    past_store = judging.options.model_copy(
-        update={"store": judging.options.store.model_copy(update={"use": False, "refresh": False})}
-    )
+    store = judging.options.store.model_copy(update={"use": False, "refresh": False})
+    past_store = judging.options.model_copy(update={"store": store})
     entry = replace(entry, judged=tuple(draw_sample(entry.judged, n, seed)))
-    runs = [replace(provenance, label=repeat_label(number)) for number in range(1, REPEATS + 1)]
+    runs = [run for _, run in runs_of_anchor(provenance, [[]] * REPEATS)]
     path = folder / ANCHORS / f"{entry.stem}.jsonl"
-    return await _judge_into(path, entry, entry.source, runs, replace(judging, options=past_store))
+    return await _judge_into(path, entry, runs, replace(judging, options=past_store))
 
 
 async def _judge_into(
-    path: Path, entry: PlannedEntry, source: SampleSource, provenances: Sequence[Provenance], judging: Judging
+    path: Path, entry: PlannedEntry, provenances: Sequence[Provenance], judging: Judging
 ) -> JudgedFile:
+    source = entry.source
     runs = {run_hash(provenance): provenance for provenance in provenances}
     if path.exists() and not partial_file(path).exists():
         usage = _require_same_run(path, source, runs)
-        records = _records(path)
+        records = tuple(chain.from_iterable(rows_of(path)))
         if not any(record.verdict.status is Status.API_ERROR for record in records):
             return JudgedFile(path, records, usage)
     with VerdictLog(partial_file(path), inputs := inputs_of(source), runs) as log:
         for provenance in provenances:
-            await score_into(
-                log,
-                source,
-                entry.prepared,
-                provenance,
-                path.parent,
-                judging.options,
-                judging.backbone,
-                judging.progress,
-                judging.bar,
-            )
+            of_run = source, entry.prepared, provenance, path.parent
+            await score_into(log, *of_run, judging.options, judging.backbone, judging.progress, judging.bar)
         write_scored(path, log, inputs, runs)
         usage = sum(map(log.usage, runs), Usage())
         log.complete = True
-    return JudgedFile(path, _records(path), usage)
+    return JudgedFile(path, tuple(chain.from_iterable(rows_of(path))), usage)
 
 
 def _require_same_run(path: Path, source: SampleSource, runs: dict[str, Provenance]) -> Usage:
@@ -109,7 +101,3 @@ def _require_same_run(path: Path, source: SampleSource, runs: dict[str, Provenan
     if difference:
         raise VievalError(f"{path}: judged {difference}; give the command that made it, or choose another --out")
     return usage
-
-
-def _records(path: Path) -> tuple[Record, ...]:
-    return tuple(record for records in rows_of(path) for record in records)

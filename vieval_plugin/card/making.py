@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -20,25 +21,30 @@ from vieval_plugin.card.card import (
     Card,
     CardAudit,
     CardEntry,
+    CardNumber,
+    Difference,
     EntryCost,
+    PublishedPlace,
     SelfAgreement,
     number_of,
 )
-from vieval_plugin.card.placement import placement_of, published_runs
 from vieval_plugin.card.sentences import sentence
 from vieval_plugin.errors import VievalError
+from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, above_constant_p, among, compare_systems
 from vieval_plugin.meta_evaluation.costs import cost_of
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
+from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.one_answer import one_answer
-from vieval_plugin.meta_evaluation.statistics import Rating, Summary, combine, summary_of
+from vieval_plugin.meta_evaluation.statistics import Rating, combine, summary_of
 from vieval_plugin.published.files import NAME as PUBLISHED
-from vieval_plugin.published.judges import published_judges
+from vieval_plugin.published.judges import parts_present, present, published_judges, run_of
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.answer import position_to
-from vieval_plugin.report.own_samples import benchmarks_with_runs
+from vieval_plugin.report.own_samples import against, benchmarks_with_runs
 from vieval_plugin.run.verdict_lines import identity_of
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.versions import versions_of
 
 _PACKAGES = ("numpy", "scipy", "pillow", "lmms-eval")
@@ -77,7 +83,11 @@ def entry_of(material: Material, published: Path, folder: Path, options: Statist
     if placement is None:
         raise VievalError(f"{benchmark.name}: {run.label} has no number there: people rated or voted on none of it")
     board, own = placement.board, placement.board.number_of(run.label)
-    summary = combine(_summaries(benchmark, run, options))
+    of_parts = (
+        summary_of(benchmark.report, [observe(r) for r in rows], Rating.from_run(run), benchmark.name, part, options)
+        for part, rows in run.records.items()
+    )
+    summary = combine(list(of_parts))
     source = records[0].provenance
     cost = cost_of(records)
     ids = sorted(str(record.id) for record in records)
@@ -116,11 +126,89 @@ def entry_of(material: Material, published: Path, folder: Path, options: Statist
     )
 
 
-def _summaries(benchmark: Benchmark, run: Run, options: StatisticsOptions) -> list[Summary]:
-    return [
-        summary_of(benchmark.report, [observe(r) for r in rows], Rating.from_run(run), benchmark.name, part, options)
-        for part, rows in run.records.items()
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """A judge among published judges: the leaderboard of all, and each of these beside it.
+
+    `useless` are the parts on which no test, adjusted over them, shows it to be better than the same answer for everything.
+    """
+
+    board: Leaderboard
+    published: tuple[PublishedPlace, ...]
+    breakdown: str
+    numbers_by_value: Mapping[str, CardNumber]
+    useless: tuple[str, ...]
+
+
+def published_runs(run: Run, root: Path) -> list[Run]:
+    """The verdicts of published judges on the samples of a run; judges without any of them are left out.
+
+    Args:
+        run: whose ratings and votes count.
+        root: the folder of published verdicts.
+    """
+    judges = (j for j in present(run.benchmark, root) if run.records.keys() & {*parts_present(j, root)})
+    return [run_of(judge, root, (first for rows in run.records.values() for first, *_ in rows)) for judge in judges]
+
+
+def placement_of(
+    benchmark: Benchmark, run: Run, published: Sequence[Run], options: StatisticsOptions
+) -> Placement | None:
+    """Compare a judge with published ones on the first statistic of a benchmark that it has; None where it has none.
+
+    Args:
+        benchmark: theirs.
+        run: the judge's run, of one label.
+        published: runs on the same samples, labels all different.
+        options: what failed verdicts are, number of resamples, the seed.
+    """
+    runs, own = [run, *published], run.label
+    findings = benchmark.report.findings(benchmark.name, tuple(benchmark.parts), runs, options)
+    has_own = (s for s in findings.ranked if any(s.has(n) and n.system == own for n in findings.numbers))
+    statistic = next(has_own, None)
+    if statistic is None or statistic.judge is not None:
+        return None
+    board = leaderboard(statistic, findings, benchmark.name, runs, options, against=against(benchmark), family_of=own)
+    breakdown, by_value = next(iter(board.breakdowns.items()), ("", {}))
+    parts = [part for part in run.records if part in by_value and statistic.of_part]
+    of_parts = {part: statistic.of_part(part, options) for part in parts if statistic.of_part}
+
+    def numbers_of(system: str) -> dict[str, CardNumber]:
+        return {value: number_of(estimates[system]) for value, estimates in by_value.items() if system in estimates}
+
+    def differences_of(rival: str) -> dict[str, Difference]:
+        """The lead over another, by part; p is adjusted over these parts."""
+        differences: dict[str, Difference] = {}
+        for part, compared in of_parts.items() if len(parts) > 1 else ():
+            comparison = compare_systems(among(compared, [own, rival]), benchmark.name, options)
+            if difference := _difference(comparison, own, rival):
+                differences[part] = difference
+        adjusted = holm([ahead.p for ahead in differences.values() if ahead.p is not None]).tolist()
+        return {part: replace(ahead, p=p) for (part, ahead), p in zip(differences.items(), adjusted, strict=True)}
+
+    places = [
+        PublishedPlace(
+            *(number.system, number_of(number.estimate), number.ranks, number.unranked),
+            *(_difference(board.comparison, own, number.system), numbers_of(number.system)),
+            differences_of(number.system),
+        )
+        for number in board.numbers
+        if number.system != own
     ]
+    places.sort(key=lambda judge: (judge.number.value is None, -(judge.number.value or 0)))
+    alone = (above_constant_p(among(compared, [own]), benchmark.name, options) for compared in of_parts.values())
+    adjusted = holm([p.get(own, math.nan) for p in alone])
+    useless = tuple(part for part, p in zip(of_parts, adjusted, strict=True) if not p <= LEVEL)
+    return Placement(board, tuple(places), breakdown, numbers_of(own), useless)
+
+
+def _difference(comparison: Comparison, label: str, rival: str) -> Difference | None:
+    """The first judge less the other on what both scored; p is adjusted over the first's pairs."""
+    pair = comparison.pair_of(label, rival)
+    if pair is None:
+        return None
+    result = pair.result if pair.first == label else pair.result.turned
+    return Difference(replace(number_of(result.difference), n=pair.n), pair.adjusted)
 
 
 def _ceiling(board: Leaderboard, own: Number) -> str:
@@ -147,11 +235,8 @@ def repeats_of(
 
 def audit_of(result: Audit, benchmark: str, samples: int, calls: int) -> CardAudit:
     """An audit as a card keeps it."""
-    rows = tuple(
-        AuditRow(effect.change, effect.aspect, replace(number_of(effect.difference), n=effect.n), effect.finding)
-        for effect in result.effects
-    )
-    return CardAudit(result.judge, benchmark, samples, rows, calls)
+    rows = [AuditRow(e.change, e.aspect, replace(number_of(e.difference), n=e.n), e.finding) for e in result.effects]
+    return CardAudit(result.judge, benchmark, samples, tuple(rows), calls)
 
 
 def card_of(

@@ -7,7 +7,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -59,12 +59,10 @@ class PlannedEntry:
     @property
     def source(self) -> SampleSource:
         """Its samples as what is to be judged."""
-        fingerprints = [
-            text for judged in self.judged for text in (target_json(judged), fingerprint(judged), image_stamps(judged))
-        ]
+        texts = [text for j in self.judged for text in (target_json(j), fingerprint(j), image_stamps(j))]
         rows = [SampleRow(judged, str(judged.id)) for judged in self.judged]
         name = f"a sample of {self.benchmark.name}"
-        return SampleSource(name, lambda: iter(rows), fingerprint_of([], *fingerprints), total=len(rows))
+        return SampleSource(name, lambda: iter(rows), fingerprint_of([], *texts), total=len(rows))
 
 
 def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
@@ -125,15 +123,16 @@ def planned(
     loaded, lines = _loaded(benchmark, options)
     contests = any(isinstance(judged, Contest) for judged in loaded)
     fit = [judge for judge in judges if (judge.spec.rates == "contest") == contests]
-    with_parts = [(judge, _parts(benchmark.name, judge)) for judge in fit or (judges if contests else ())]
-    entries = []
-    for judge, parts in with_parts:
+    entries, has_tasks = [], False
+    for judge in fit or (judges if contests else ()):
+        parts = {task.part for task in tasks() if (task.benchmark, task.judge) == (benchmark.name, judge.spec.name)}
+        has_tasks = has_tasks or bool(parts)
         askable = to_ask([judged for judged in loaded if judged.id.part in parts and _is_labelled(judged)], judge)
         if askable:
             sampled = draw_sample(askable, n or (CONTESTS if contests else SAMPLES), seed)
             entries.append(PlannedEntry(benchmark, judge, tuple(sampled), len(askable)))
             _require_cells(entries[-1], askable)
-    if any(parts for _, parts in with_parts) and not entries and not lines:
+    if has_tasks and not entries and not lines:
         lines = [f"the images of {benchmark.name} are not there; run: vieval prepare {benchmark.name}"]
     return entries, lines
 
@@ -152,25 +151,16 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
             unprepared.append(part)
         else:
             without_images |= {part: missing} if missing else {}
-    run = f"run: vieval prepare {benchmark.name}"
-    lines = [f"{_parts_text(benchmark, unprepared)} is not prepared; {run}"] if unprepared else []
-    if without_images:
-        missing = [line for lines_of_part in without_images.values() for line in lines_of_part]
+    states = [(unprepared, "is not prepared")] if unprepared else []
+    if missing := list(chain.from_iterable(without_images.values())):
         first = next((line for line in missing if " image" in line), missing[0]).partition("; ")[0]
         more = f", and more in {plural(len(missing) - 1, 'place')}" if len(missing) > 1 else ""
-        parts = _parts_text(benchmark, list(without_images))
-        lines.append(f"{parts} has ratings and lacks images: {first}{more}; {run}")
+        states.append((list(without_images), f"has ratings and lacks images: {first}{more}"))
+    lines = []
+    for parts, state in states:
+        subject = benchmark.name if len(parts) == len(benchmark.parts) else f"{benchmark.name} ({', '.join(parts)})"
+        lines.append(f"{subject} {state}; run: vieval prepare {benchmark.name}")
     return loaded, lines
-
-
-def _parts_text(benchmark: Benchmark, parts: Sequence[str]) -> str:
-    """A benchmark with the parts that are meant, where these are not all."""
-    return benchmark.name if len(parts) == len(benchmark.parts) else f"{benchmark.name} ({', '.join(parts)})"
-
-
-def _parts(benchmark: str, judge: PreparedJudge) -> set[str]:
-    """The parts of a benchmark that a judge has a task of."""
-    return {task.part for task in tasks() if (task.benchmark, task.judge) == (benchmark, judge.spec.name)}
 
 
 def _is_labelled(judged: Judged) -> bool:
@@ -235,41 +225,38 @@ async def calls_of(
         options: those in force.
         seed: of the samples that are judged again and changed.
     """
-    count = partial(_call_counts, session, options.store.use)
     lines = []
+
+    async def add(entry: PlannedEntry, judged: Sequence[Judged], subject: str, text: str = "", times: int = 0) -> None:
+        """A row on some samples; `times` is how often each is asked past the store, 0 where answers are stored."""
+        counts = QuestionCounts()
+        await session.count(judged, entry.prepared, counts)
+        # what is answered once is stored, and not asked again
+        calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
+        answers = (times or 1) * (counts.to_ask.total() + counts.stored.total())
+        qualifiers = ("at most", "about") if times > REPEATS else ("", "at least")
+        qualifier = qualifiers[not entry.prepared.calls.isdecimal()]
+        name = f"{subject}, {len(judged)} {entry.unit}{text}"
+        lines.append(PlannedCalls(name, answers if times else calls, answers, qualifier))
+
     for entry in entries:
-        name = f"{entry.benchmark.name} by {entry.prepared.spec.name}, {len(entry.judged)} {entry.unit}"
-        lines.append(PlannedCalls(name, *await count(entry.judged, entry.prepared), _qualifier(entry)))
+        await add(entry, entry.judged, f"{entry.benchmark.name} by {entry.prepared.spec.name}")
     sessions = sum(row.calls > 0 for row in lines)
-    for entry in first_of_each_judge(entries) if repeats else ():
-        again = draw_sample(entry.judged, repeats, seed)
-        answers = REPEATS * (await count(again, entry.prepared))[1]
-        name = f"{entry.prepared.spec.name}, {len(again)} {entry.unit} three times"
-        lines.append(PlannedCalls(name, answers, answers, _qualifier(entry)))
+    first = first_of_each_judge(entries)
+    for entry in first if repeats else ():
+        await add(entry, draw_sample(entry.judged, repeats, seed), entry.prepared.spec.name, " three times", REPEATS)
         sessions += REPEATS
-    for entry in first_of_each_judge(entries) if audited else ():
+    for entry in first if audited else ():
         try:
             samples = audited_samples(entry, audited, seed)
         except VievalError:  # the card says so
             continue
         # as they are too: these are in the store, unless it is not used or answers of before do not count
-        answers = (len(changes()) + 1) * (await count(samples, entry.prepared))[1]
-        name = f"{entry.prepared.spec.name}, {len(samples)} {entry.unit} changed"
-        lines.append(PlannedCalls(name, answers, answers, _qualifier(entry, modified=True)))
+        await add(entry, samples, entry.prepared.spec.name, " changed", len(changes()) + 1)
         sessions += 1
     if any(row.calls for row in lines):
         lines.append(PlannedCalls("asking the server whether it enforces JSON schemas", sessions, 0, "at most"))
     return lines
-
-
-async def _call_counts(
-    session: Session, stores: bool, judged: Sequence[Judged], prepared: PreparedJudge
-) -> tuple[int, int]:
-    """The calls and answers of some samples; what is answered once is stored, and not asked again."""
-    counts = QuestionCounts()
-    await session.count(judged, prepared, counts)
-    calls = len(counts.to_ask) if stores else counts.to_ask.total()
-    return calls, counts.to_ask.total() + counts.stored.total()
 
 
 def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
@@ -291,12 +278,6 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
 def first_of_each_judge(entries: Sequence[PlannedEntry]) -> list[PlannedEntry]:
     """The first entry of each judge, of which some samples are judged again and changed."""
     return list({entry.prepared.spec.name: entry for entry in reversed(entries)}.values())[::-1]
-
-
-def _qualifier(entry: PlannedEntry, modified: bool = False) -> str:
-    if entry.prepared.calls.isdecimal():
-        return "at most" if modified else ""
-    return "about" if modified else "at least"
 
 
 def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:

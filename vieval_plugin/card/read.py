@@ -43,18 +43,15 @@ def read_card(path: Path) -> Card:
         raise VievalError(f"{file}: the card cannot be read ({error}); `vieval card` writes one") from None
     if not isinstance(document, dict) or "card" not in document:
         raise VievalError(f"{file}: no card of a model; `vieval card` writes one")
-    if document["card"] != VERSION:
-        raise VievalError(
-            f"{file}: a card of version {document['card']}, and this VIEval reads version {VERSION}; make it again with "
-            "this one: vieval card"
-        )
+    if (version := document["card"]) != VERSION:
+        other = f"a card of version {version}, and this VIEval reads version {VERSION}"
+        raise VievalError(f"{file}: {other}; make it again with this one: vieval card")
     try:
         card = _CARD.validate_python(document)
     except ValidationError as error:
         first = error.errors()[0]
-        raise VievalError(
-            f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}; restore the card, or make it again"
-        ) from None
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise VievalError(f"{file}: {problem}; restore the card, or make it again") from None
     if not _is_sound(card, document):
         raise VievalError(f"{file}: holds what no card does; restore the card, or make it again")
     return card
@@ -94,9 +91,8 @@ def runs_of(card: Card, path: Path, label: str) -> list[Run]:
 def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
     for name in entry.files:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise VievalError(
-                f"{folder}: the card names a file outside of its folder ({name[:80]}); make the card again"
-            )
+            outside = f"names a file outside of its folder ({name[:80]})"
+            raise VievalError(f"{folder}: the card {outside}; make the card again")
     files = {folder / name: sha256 for name, sha256 in entry.files.items()}
     for file, sha256 in files.items():
         try:
@@ -104,8 +100,7 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
         except OSError:
             raise VievalError(f"{file}: not there, and the card is of its verdicts; keep it beside the card") from None
         if hashlib.sha256(body).hexdigest() != sha256:
-            raise VievalError(
-                f"{file}: not the verdicts that the card was made from; restore it, or make the card again"
-            )
+            other = "not the verdicts that the card was made from"
+            raise VievalError(f"{file}: {other}; restore it, or make the card again")
     run_files = {run_file(file) for file in files}
     return load_results([file for file in files if file not in run_files]).runs

@@ -10,7 +10,7 @@ from vieval_plugin import __version__
 from vieval_plugin.card.card import CARD_HTML, CARD_MD, Card, CardEntry
 from vieval_plugin.card.read import json_text
 from vieval_plugin.card.sentences import differences_sentence, evidence, limits, title
-from vieval_plugin.card.tables import answers_table, audit_tables, origin_table, place_table, spent_table, words_table
+from vieval_plugin.card.tables import place_table, tables_of_all, words_table
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.page.charts import forest
@@ -53,7 +53,7 @@ def markdown_text(card: Card) -> str:
         parts.append(f"\n## {escaping.markdown(_heading(entry))}\n")
         parts += map(markdown, _tables(card, entry))
     parts.append("\n## The judge itself\n")
-    parts += map(markdown, _tables_of_all(card))
+    parts += map(markdown, tables_of_all(card))
     parts += [f"Note: {escaping.markdown(line)}\n" for line in card.left_out]
     return "\n".join([*parts, f"{PROTOCOL}\n"])
 
@@ -71,7 +71,7 @@ def page(card: Card) -> str:
         answers=further,
         limits=limits(card),
         sections=[(_heading(entry), _chart(card, entry), _tables(card, entry)) for entry in card.entries],
-        tables=_tables_of_all(card),
+        tables=tables_of_all(card),
         left_out=card.left_out,
         protocol=PROTOCOL,
         version=__version__,
@@ -84,10 +84,6 @@ def _heading(entry: CardEntry) -> str:
 
 def _tables(card: Card, entry: CardEntry) -> list[Table]:
     return [table for table in (place_table(card, entry), words_table(card, entry)) if table]
-
-
-def _tables_of_all(card: Card) -> list[Table]:
-    return [answers_table(card), *audit_tables(card), spent_table(card), origin_table(card)]
 
 
 def _chart(card: Card, entry: CardEntry) -> Markup:

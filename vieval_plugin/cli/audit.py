@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 _SYNTHETIC = {"sample": "vieval_demo", "contest": "vieval_demo_contests"}
 _FILES = ("audit.csv", "audit.json")
+_COLUMNS = (
+    *("change", "aspect", "n", "failed", "before", "after", "difference", "ci_low", "ci_high", "p", "p_holm"),
+    *("ought_to_be", "finding"),
+)
+_VALUES = {"ci_low": "low", "ci_high": "high", "p_holm": "adjusted", "ought_to_be": "expected"}
+"""Names that effects have for columns that are called otherwise."""
 
 
 def add(commands: Commands) -> None:
@@ -49,7 +55,6 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.audit.audit import audit
     from vieval_plugin.audit.material import random_judgeable_samples
-    from vieval_plugin.audit.tables import lines, plan_lines, protocol
     from vieval_plugin.errors import VievalError
     from vieval_plugin.labelling.sources import read_to_label
     from vieval_plugin.media.files import require_writable
@@ -63,45 +68,100 @@ def _run(options: argparse.Namespace) -> int:
     current = options_in_force(options)
     backbone = named_backbone(options, current)
     seed, resamples = current.statistics.seed, current.statistics.draws
-    judges = [
-        prepare(name, options.setting, current, backbone) for name in dict.fromkeys(options.judge or [DEFAULT_JUDGE])
-    ]
+    names = dict.fromkeys(options.judge or [DEFAULT_JUDGE])
+    judges = [prepare(name, options.setting, current, backbone) for name in names]
     if options.out:
         require_writable(options.out / _FILES[-1])
     audited = []
     for judge in judges:
-        labelled = read_to_label(
-            [options.samples or _SYNTHETIC[judge.spec.rates]], options.kind, columns=parse_columns(options.columns)
-        )
-        audited.append(random_judgeable_samples([sample.judged for sample in labelled], judge, options.limit, seed))
+        sources, columns = [options.samples or _SYNTHETIC[judge.spec.rates]], parse_columns(options.columns)
+        judged = [sample.judged for sample in read_to_label(sources, options.kind, columns=columns)]
+        audited.append(random_judgeable_samples(judged, judge, options.limit, seed))
     progress = Progress()
     audits: list[Audit] = []
     try:
         for judge, judged in zip(judges, audited, strict=True):
 
             def show_plan(plan: AuditPlan, name: str = judge.spec.name) -> None:
-                say(*plan_lines(name, plan, seed, current.store.use), file=sys.stderr)
+                say(f"audit of {name}: {plan.text(seed, current.store.use)}", file=sys.stderr)
 
             audits.append(asyncio.run(audit(judged, judge, current, backbone, seed, progress, show_plan)))
     finally:
         say(*progress.lines(), file=sys.stderr)
     for result in audits:
-        say(*lines(result))
-    say(protocol(resamples, seed))
+        say(*_lines(result))
+    say(_protocol(resamples, seed))
     if options.out:
         _write(audits, options.out, resamples, seed)
     return 1 if progress.failed_calls else 0
 
 
+def _lines(result: Audit) -> list[str]:
+    """Lines for a terminal: what was flagged first, then the table."""
+    from vieval_plugin.audit.audit import ORDER
+    from vieval_plugin.meta_evaluation.tables import p_text, with_interval
+    from vieval_plugin.text.tables import text_table
+    from vieval_plugin.text.wording import decimals
+
+    answers, rows = [], []
+    for effect in result.effects:
+        difference, means = effect.difference, (effect.mean_before, effect.mean_after)
+        flag, _, verb = effect.finding.partition(": ")
+        text = f"{effect.change}: {effect.aspect} {verb} ({difference.value:+.2f})"
+        if effect.change == ORDER:
+            position = "first" if difference.value > 0 else "second"
+            text = f"{ORDER}: what is shown {position} is preferred, by {abs(difference.value):.2f}"
+        answers += [f"{result.judge}: flagged: {text}"] if flag == "FLAGGED" else []
+        counts = (effect.change, effect.aspect, str(effect.n), str(effect.failed))
+        numbers = (*(decimals(mean, ".3f", "-") for mean in means), with_interval(difference, digits=3))
+        rows.append((*counts, *numbers, p_text(effect.adjusted), effect.expected, effect.finding))
+    header = (*_COLUMNS[:6], "difference [95%]", "p (Holm)", "ought to be", "finding")
+    table = text_table([header, *rows], "--out FOLDER has them")
+    lines = [*(answers or [f"{result.judge}: nothing flagged"]), "", *table, ""]
+    if result.left_out:
+        lines.append(f"left out, as they apply to no sample with a score: {', '.join(result.left_out)}")
+    if result.inconsistent:
+        share = with_interval(result.inconsistent)
+        lines.append(f"order: {share} of the contests have different answers in the two orders")
+    elif any(effect.change == ORDER for effect in result.effects):
+        lines.append("order: no contest has answers in two orders, so nothing is known of it")
+    return [*lines, *([f"no score even unchanged: {result.unscored}"] if result.unscored else []), ""]
+
+
+def _protocol(resamples: int, seed: int) -> str:
+    from vieval_plugin.audit.effects import LEAST_EFFECT
+    from vieval_plugin.meta_evaluation.comparison import LEVEL
+
+    return (
+        f"Differences are changed less unchanged, of samples that have both scores. Intervals: 95%, of differences those of the "
+        f"test, of shares {resamples} bootstrap draws of groups. p: paired permutation test, {resamples} draws, adjusted by Holm over the judge's rows. What ought to be the "
+        f"same, or not higher, is flagged where adjusted p <= {LEVEL} and the difference is above {LEAST_EFFECT}; what ought to be lower, "
+        f"where its interval rules out a fall of {LEAST_EFFECT}. Seed {seed}."
+    )
+
+
 def _write(audits: list[Audit], folder: Path, resamples: int, seed: int) -> None:
     import json
 
-    from vieval_plugin.audit.tables import document, table
+    from vieval_plugin.audit.effects import LEAST_EFFECT
     from vieval_plugin.media.files import write_whole
-    from vieval_plugin.report.rendering import csv_text
-    from vieval_plugin.text.escaping import say
+    from vieval_plugin.meta_evaluation.comparison import LEVEL
+    from vieval_plugin.text.escaping import csv_text, say
+    from vieval_plugin.text.wording import decimals, nan_to_none
 
-    texts = (csv_text(table(audits)), json.dumps(document(audits, resamples, seed), indent=1, allow_nan=False))
-    for name, text in zip(_FILES, texts, strict=True):
+    rows, judges = [("judge", *_COLUMNS)], []
+    for result in audits:
+        effects = [effect.values for effect in result.effects]
+        for row in effects:
+            cells = (row[_VALUES.get(name, name)] for name in _COLUMNS)
+            texts = (decimals(cell, ".6g", "undefined") if isinstance(cell, float) else str(cell) for cell in cells)
+            rows.append((result.judge, *texts))
+        share = result.inconsistent
+        inconsistent = {"share": share.value, "low": share.low, "high": share.high} if share else None
+        cells = [{k: nan_to_none(v) if isinstance(v, float) else v for k, v in row.items()} for row in effects]
+        judge = {"judge": result.judge, "unscored": result.unscored}
+        judges.append({**judge, "inconsistent": inconsistent, "effects": cells})
+    document = {"seed": seed, "draws": resamples, "least": LEAST_EFFECT, "level": LEVEL, "judges": judges}
+    for name, text in zip(_FILES, (csv_text(rows), json.dumps(document, indent=1, allow_nan=False)), strict=True):
         write_whole(folder / name, [text])
         say(f"wrote {folder / name}")

@@ -13,7 +13,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.published.files import NAME, PublishedFile, descriptions, files_below
-from vieval_plugin.records import Run, rated_record
+from vieval_plugin.records import Record, Run, rated_record
 from vieval_plugin.results import logs
 from vieval_plugin.results.replay import Recording, replayed
 from vieval_plugin.results.runs import results_of
@@ -41,8 +41,6 @@ class PublishedJudge:
     version: str = ""
     #: Day of publication.
     date: str = ""
-    #: True for a metric of pixels or features, and for answers at random.
-    baseline: bool = False
 
     def files(self, part: str) -> tuple[PublishedFile, ...]:
         """The files of one part, as the authors call it, in the list of what was published."""
@@ -122,12 +120,13 @@ def require_published(judge: PublishedJudge, root: Path) -> None:
             raise VievalError(f"{path}: {difference}; remove it and run `vieval prepare {NAME}`")
 
 
-def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged]) -> Run:
+def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged | Record]) -> Run:
     """The verdicts of a published judge on samples or contests, as a run that statistics take beside others.
 
     Args:
         judge, root: as for `verdicts_of`.
-        judged: a benchmark's, all of it or a sample; of parts whose logs are not there nothing is in the run.
+        judged: a benchmark's samples, or records of them, whose ratings and votes count; of parts whose logs are not there
+            nothing is in the run.
 
     Raises:
         VievalError: as `verdicts_of`, and where the judge has verdicts on none of these.
@@ -138,7 +137,11 @@ def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged]) -> Run:
         if f"{sample.id.benchmark}/{sample.id.part}" in recording.covered:
             judge_and_model = (judge.judge, judge.setting, judge.backbone)
             verdict, provenance = replayed(recording, sample.id, 0, *judge_and_model, Config())
-            records.append(rated_record(sample, verdict, replace(provenance, label=judge.title)))
+            provenance = replace(provenance, label=judge.title)
+            if isinstance(sample, Record):
+                records.append(replace(sample, verdict=verdict, provenance=provenance))
+            else:
+                records.append(rated_record(sample, verdict, provenance))
     if not records:
         raise VievalError(f"{root}: {judge.title} has no verdicts on these samples of {judge.benchmark}")
     [run] = results_of(records).runs
@@ -150,8 +153,6 @@ def _described(benchmark: str, section: str) -> tuple[PublishedJudge, ...]:
     judges = []
     for name, entry in described.get(section, {}).items():
         fields = {"judge": described["judge"], "folder": described["folder"], **entry}
-        folder = f"{described['place']}/{fields.pop('folder').replace('{name}', name)}"
-        judges.append(
-            PublishedJudge(name, benchmark=benchmark, baseline=section == "baselines", **{**fields, "folder": folder})
-        )
+        fields["folder"] = f"{described['place']}/{fields['folder'].replace('{name}', name)}"
+        judges.append(PublishedJudge(name, benchmark=benchmark, **fields))
     return tuple(judges)
