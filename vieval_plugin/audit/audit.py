@@ -216,4 +216,3 @@ def preferences(verdict: Verdict) -> Mapping[str, float]:
     points = {FIRST: 1.0, SECOND: 0.0}
     voted = {order: points.get(vote, 0.5) for order, vote in verdict.choice.votes.items()}
     return voted or {order: (value + 1) / 2 for order, value in verdict.choice.preferences.items()}
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, compress
 
 import numpy as np
 
@@ -71,18 +71,17 @@ def agreement_of_repeats(
     by_id: dict[Hashable, list[Record]] = defaultdict(list)
     for record in records:
         by_id[record.id].append(record)
-    rows: list[tuple[str, float, float]] = []
+    groups, agreements, distances = list[str](), list[float](), list[float]()
     for repeats in (repeats for repeats in by_id.values() if len(repeats) > 1):
         pairs = list(combinations((record.verdict for record in repeats), 2))
-        same = sum(answer_of(first) == answer_of(second) for first, second in pairs) / len(pairs)
-        apart = float(np.mean([abs(score_of(first) - score_of(second)) for first, second in pairs]))
-        rows.append((repeats[0].group or repeats[0].id.uid, same, apart))
+        groups.append(repeats[0].group or repeats[0].id.uid)
+        agreements.append(sum(answer_of(first) == answer_of(second) for first, second in pairs) / len(pairs))
+        distances.append(float(np.mean([abs(score_of(first) - score_of(second)) for first, second in pairs])))
     bootstrap = Bootstrap.for_part(f"{benchmark}/repeats", options)
 
-    def mean_of(column: int) -> CardNumber:
-        values = [(row[column], row[0]) for row in rows if not math.isnan(row[column])]
-        return number_of(
-            bootstrap.estimate(computed_mean([v for v, _ in values], [g for _, g in values], "no repeats"))
-        )
+    def mean_of(values: Sequence[float]) -> CardNumber:
+        known = [not math.isnan(value) for value in values]
+        of_known = list(compress(values, known)), list(compress(groups, known))
+        return number_of(bootstrap.estimate(computed_mean(*of_known, "no repeats")))
 
-    return mean_of(1), mean_of(2)
+    return mean_of(agreements), mean_of(distances)

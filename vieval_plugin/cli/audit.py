@@ -103,7 +103,7 @@ def _lines(result: Audit) -> list[str]:
     from vieval_plugin.text.tables import text_table
     from vieval_plugin.text.wording import decimals
 
-    answers, rows = [], []
+    answers, rows = list[str](), list[tuple[str, ...]]()
     for effect in result.effects:
         difference, means = effect.difference, (effect.mean_before, effect.mean_after)
         flag, _, verb = effect.finding.partition(": ")
@@ -149,7 +149,7 @@ def _write(audits: list[Audit], folder: Path, resamples: int, seed: int) -> None
     from vieval_plugin.text.escaping import csv_text, say
     from vieval_plugin.text.wording import decimals, nan_to_none
 
-    rows, judges = [("judge", *_COLUMNS)], []
+    rows, judges = list[tuple[str, ...]]([("judge", *_COLUMNS)]), []
     for result in audits:
         effects = [effect.values for effect in result.effects]
         for row in effects:
@@ -158,9 +158,9 @@ def _write(audits: list[Audit], folder: Path, resamples: int, seed: int) -> None
             rows.append((result.judge, *texts))
         share = result.inconsistent
         inconsistent = {"share": share.value, "low": share.low, "high": share.high} if share else None
-        cells = [{k: nan_to_none(v) if isinstance(v, float) else v for k, v in row.items()} for row in effects]
+        values = [{k: nan_to_none(v) if isinstance(v, float) else v for k, v in row.items()} for row in effects]
         judge = {"judge": result.judge, "unscored": result.unscored}
-        judges.append({**judge, "inconsistent": inconsistent, "effects": cells})
+        judges.append({**judge, "inconsistent": inconsistent, "effects": values})
     document = {"seed": seed, "draws": resamples, "least": LEAST_EFFECT, "level": LEVEL, "judges": judges}
     for name, text in zip(_FILES, (csv_text(rows), json.dumps(document, indent=1, allow_nan=False)), strict=True):
         write_whole(folder / name, [text])
