@@ -106,12 +106,12 @@ def test_other_sizes_and_modes_have_scores_and_a_warning(mode, size, capsys):
     [verdict] = verdicts([Sample(SampleId("own", "tie", "mine", "1"), images, {"instruction": "add a hat"})])
     assert verdict.status is Status.OK
     assert all(0 <= score <= 1 for score in verdict.scores.values())
-    assert capsys.readouterr().err.count("trained on its own drawings only") == 1
+    assert capsys.readouterr().err.count("trained on synthetic drawings only") == 1
 
 
 def test_drawings_of_the_demo_bring_no_warning(capsys):
     verdicts(benchmark_registry.benchmark("vieval_demo").load(Path(), "cig")[:1])
-    assert "its own drawings only" not in capsys.readouterr().err
+    assert "synthetic drawings only" not in capsys.readouterr().err
 
 
 def trained_scores(networks):

@@ -149,7 +149,7 @@ def test_vieval_small_judges_without_a_server_and_says_what_it_knows(folder, tmp
     task = SSIM.replace("ssim", "vieval_small")
     found = records(run(tmp_path, images(folder), task))
     assert {str(record.verdict.status) for record in found} == {"ok"}
-    assert "vieval_small was trained on its own drawings only" in capsys.readouterr().err
+    assert "vieval_small was trained on synthetic drawings only" in capsys.readouterr().err
     # other samples in a batch may move the fifth decimal
     scored = {
         uid: pytest.approx(scores, abs=2e-5) for uid, scores in by_vieval_score(found, "vieval_small", tmp_path).items()

@@ -139,9 +139,9 @@ class CardEntry:
     - `ranks` is the range of ranks among the `ranked` judges, of which this is one, `unranked` why there is none;
     - `published` are the published judges on the same samples, the best first;
     - `references` are baselines and the human ceiling, `ceiling` where the judge is to the latter, `above_constant` says
-      that a test shows it to be above an answer that never looks;
+      that a test shows it to be above the same answer for every image;
     - `words` has the number by task type or part, whichever `heading` says, `useless` those of them where no test,
-      adjusted over them by Holm, shows it to be above an answer that never looks;
+      adjusted over them by Holm, shows it to be above the same answer for every image;
     - `files` maps the files of verdicts, relative to the card, to their SHA-256.
     """
 

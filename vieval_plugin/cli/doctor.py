@@ -212,7 +212,7 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
         needs = f"{', '.join(missing)}; {install_advice('text')}" if missing else ""
         return Ability("score the text in images with {}", needs)
     if spec.training_benchmarks:
-        return Ability("try everything without a server with {}, a toy that knows its own drawings only")
+        return Ability("try everything without a server with {}, a toy that was trained on synthetic drawings only")
     if spec.scored:
         missing = [name for name in _SCORER_PACKAGES if importlib.util.find_spec(name) is None]
         needs = f"{', '.join(missing)}; {install_advice('scorers')}" if missing else ""

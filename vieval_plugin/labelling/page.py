@@ -18,7 +18,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.labelling.choice import swapped
-from vieval_plugin.labelling.questions import RATINGS, TASKS, PageQuestion, vote
+from vieval_plugin.labelling.questions import QUESTIONS, RATINGS, TASKS, PageQuestion, vote
 from vieval_plugin.labelling.sources import ToLabel
 from vieval_plugin.media.thumbnails import encoded
 from vieval_plugin.records import fingerprint
@@ -131,7 +131,8 @@ def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
     if not all(sides):
         raise VievalError(f"{labelled.where}: no output image; leave it out, or have the image made")
     texts = tuple((name.replace("_", " "), text) for name, text in samples[0].texts.items())
-    return LabelCard(TASKS.get(judged.kind, ""), texts, conditions, tuple(reversed(sides) if swap else sides))
+    task = (TASKS if isinstance(judged, Contest) else QUESTIONS).get(judged.kind, "")
+    return LabelCard(task, texts, conditions, tuple(reversed(sides) if swap else sides))
 
 
 def _pictures(sample: Sample, embedded: _Embedded, are_outputs: bool) -> tuple[LabelPicture, ...]:

@@ -86,3 +86,14 @@ TASKS = {
     "mcic": "The output was made from the text, and should combine the given concepts.",
 }
 """Task of an image model, by kind of sample."""
+
+QUESTIONS = {
+    "tig": "Does the image show everything that the prompt asks for?",
+    "tie": "Is the image edited as the instruction says, and unchanged elsewhere?",
+    "mie": "Is the image edited within the region as the instruction says, and unchanged elsewhere?",
+    "cig": "Does the image show everything that the prompt asks for, and follow the control image?",
+    "sdig": "Does the image show everything that the prompt asks for, with the given subject?",
+    "sdie": "Is the given subject put into the image, and the rest unchanged?",
+    "mcic": "Does the image combine the given concepts as the prompt asks?",
+}
+"""The first question about a sample, by kind."""

@@ -75,7 +75,7 @@ OWN_SAMPLES = Benchmark(
     source="the user",
     licence="the user's",
     trainable=True,
-    note="Your own samples. A judge's mean is not people's: `vieval rank --human` corrects it by some ratings.",
+    note="Your own samples. A judge can disagree with people: `vieval rank --human` corrects its mean by some ratings.",
 )
 
 

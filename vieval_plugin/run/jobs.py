@@ -108,7 +108,7 @@ def warn_of_untrained_images(jobs: Iterable[Job]) -> None:
     unlike = {judge for judge, trained_on, benchmark in origins if trained_on and not benchmark.startswith(trained_on)}
     for judge in sorted(unlike):
         say(
-            f"vieval: {judge} was trained on its own drawings only: what it says of any other image, drawn or not, means nothing",
+            f"vieval: {judge} was trained on synthetic drawings only; its scores for your images are meaningless",
             file=sys.stderr,
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, Template
 from markupsafe import Markup
 
-from vieval_plugin.errors import docs_url
+from vieval_plugin.errors import PROJECT
 from vieval_plugin.text.escaping import html
 
 
@@ -27,11 +27,11 @@ def template(path: Path) -> Template:
 def linked(text: str) -> Markup:
     """A sentence of ours as HTML: commands in backticks as code, and an address of the documentation as a link.
 
-    >>> linked(f"run `vieval rank`; see {docs_url('guides/comparing.md')}")
-    Markup('run <code>vieval rank</code>; see <a href="https://github.com/vieval/vieval/blob/main/docs/guides/comparing.md">the guide</a>')
+    >>> linked("run `vieval rank`; a < b")
+    Markup('run <code>vieval rank</code>; a &lt; b')
     """
-    pages = re.escape(docs_url(""))
-    parts = re.split(rf"`([^`]*)`|({pages}[\w./#-]+)", text)
+    pages = re.escape(PROJECT)
+    parts = re.split(rf"`([^`]*)`|({pages}/[\w./#-]+)", text)
     words = [html(part or "") for part in parts]
     marked = [Markup("<code>{}</code>").format(code) if code else code for code in words[1::3]]
     links = [Markup('<a href="{}">the guide</a>').format(url) if url else url for url in words[2::3]]

@@ -26,7 +26,7 @@ GLOSSARY = (
     ),
     (
         "95% interval",
-        "In square brackets: where the number would be expected with other samples of the same sort, from drawing groups of samples anew (bootstrap).",
+        "In square brackets: 95 of 100 such intervals, from resampling groups of samples (bootstrap), contain the true number.",
     ),
     (
         "rank",
@@ -47,7 +47,7 @@ GLOSSARY = (
     ),
     (
         "best constant",
-        "The answer that never looks and does best, such as the same score for all images or always the first. What is not above it is no judge.",
+        "The best you can do with the same answer for every image, such as one score for all or always the first. What is not above it is no judge.",
     ),
     (
         "disagreement",
