@@ -7,6 +7,7 @@ BIN := $(ENV)/bin
 VLLM_ENV := .venv-vllm
 KIT_ENV := .venv-vlmevalkit
 SWIFT_ENV := .venv-ms-swift
+LOWEST_ENV := .venv-lowest
 VLLM_PORT ?= 8765
 VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 # what the demo judges: tasks, or groups of them in task_configs/tasks.yaml
@@ -22,7 +23,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast test-page test-vllm test-vlmevalkit test-ms-swift test-attack test-wheel test-core licences train-adiee-demo train-small lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast test-page test-vllm test-vlmevalkit test-ms-swift test-attack test-wheel test-core test-lowest licences train-adiee-demo train-small lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -122,6 +123,17 @@ test-fast: $(ENV)/ready
 # the same without PyTorch and harnesses, on any Python that VIEval runs on
 test-core: $(ENV)/core
 	$(BIN)/python -m pytest -rs $(PARALLEL) $(QUICK)
+
+# the same with the lowest versions that setup.cfg allows, resolved by uv: those of tests are the newest
+LOWEST := http tables filter hub metrics video text
+test-lowest: setup.cfg
+	$(PYTHON) -m venv $(LOWEST_ENV)
+	$(LOWEST_ENV)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOWEST_ENV)/bin/uv pip compile --quiet setup.cfg --resolution lowest-direct --no-annotate --no-header \
+	  $(addprefix --extra ,$(LOWEST)) --python $(LOWEST_ENV)/bin/python --output-file $(LOWEST_ENV)/lowest.txt
+	$(LOWEST_ENV)/bin/uv pip install --quiet --python $(LOWEST_ENV)/bin/python --constraint $(LOWEST_ENV)/lowest.txt \
+	  --editable ".[http,tables,filter,hub,metrics,video,text,test]"
+	$(LOWEST_ENV)/bin/python -m pytest -rs $(PARALLEL) $(QUICK)
 
 # Debian's chromium and node where they are not installed yet (that needs root), and two packages of npm
 $(ENV)/page/ready: tests/page/package.json
@@ -224,4 +236,4 @@ tasks: $(ENV)/ready
 	$(BIN)/python docs/make_judge_table.py
 
 clean:
-	rm -rf $(ENV) $(VLLM_ENV) $(KIT_ENV) $(SWIFT_ENV) build *.egg-info out report
+	rm -rf $(ENV) $(VLLM_ENV) $(KIT_ENV) $(SWIFT_ENV) $(LOWEST_ENV) build *.egg-info out report

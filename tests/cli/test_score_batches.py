@@ -16,6 +16,7 @@ import pytest
 
 from tests import tiny_model
 from tests.batch_server import BatchServer
+from tests.extras import needs
 from tests.fake_server import FakeServer, named
 from tests.pictures import encoded
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
@@ -198,7 +199,11 @@ def test_a_batch_that_is_refused_or_cancelled_ends_the_run_and_the_same_command_
 @pytest.mark.parametrize(
     ("judge", "line"),
     [
-        ("cigeval", "cigeval looks at images with tools between its questions, each of which would be a batch"),
+        pytest.param(
+            "cigeval",
+            "cigeval looks at images with tools between its questions, each of which would be a batch",
+            marks=needs("torch", "transformers"),
+        ),
         ("vqascore", "fake gives no log-probabilities, which this judge asks for"),
     ],
 )
