@@ -33,7 +33,7 @@ def test_a_table_is_chosen_and_alone_is_seen(browser, page):
     assert browser.evaluate(f"{views}.filter(view => !view.hidden).length") == 1
     assert browser.visible("#b1 form")
     assert not browser.visible("#b1 .view summary")
-    browser.evaluate("document.querySelector('#b1 select').focus()")
-    browser.press("S")
+    browser.evaluate("document.querySelector('#b1 input[value=SC]').focus()")
+    browser.press(" ")
     assert browser.evaluate(f"{views}.filter(view => !view.hidden).map(view => view.dataset.choice)") == ["SC drop all"]
     assert browser.evaluate("[...document.querySelectorAll('#b2 .view')].filter(view => !view.hidden).length") == 1

@@ -107,6 +107,6 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(declared: Benchmark
     entry = entry_of(Material(runs[0], []), tmp_path, tmp_path, OPTIONS)
     assert (entry.statistic, f"{entry.number.value:.6g}") == ("right side", number["value"])
     assert "right side" in markdown_text(card_of("good", "a test", [entry], [], [], [], OPTIONS))
-    views, _ = views_of(declared, "Declared", runs, (), OPTIONS)
+    views, *_ = views_of(declared, "Declared", runs, (), OPTIONS)
     assert views[0].title == "right side"
     assert f"{views[0].rows[0].value:.6g}" == number["value"]

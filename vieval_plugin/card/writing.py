@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from heapq import nlargest
 from pathlib import Path
 
 from markupsafe import Markup
 
 from vieval_plugin import __version__
 from vieval_plugin.card.card import CARD_HTML, CARD_MD, Card, CardEntry
-from vieval_plugin.card.read import json_text
-from vieval_plugin.card.sentences import differences_sentence, evidence, limits, title
+from vieval_plugin.card.read import json_text, runs_of
+from vieval_plugin.card.scale import ScaleRow, scale
+from vieval_plugin.card.sentences import differences_sentence, evidence, fooled, limits, title
 from vieval_plugin.card.tables import place_table, tables_of_all, words_table
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.report.page.charts import forest
+from vieval_plugin.records import Run
+from vieval_plugin.report.page.disagreement import items_of
 from vieval_plugin.report.page.page import STYLE
+from vieval_plugin.report.page.tiles import Samples, tile_of
 from vieval_plugin.report.rendering import markdown
+from vieval_plugin.report.words import task_type
 from vieval_plugin.results.host_samples import CARD_JSON
 from vieval_plugin.text import escaping
 from vieval_plugin.text.html_page import policy, style_sheet, template
@@ -28,12 +35,15 @@ PROTOCOL = (
 )
 _CLOSEST = 2
 """The best published judges of a benchmark, beside which the first screen stands the card's by task type."""
+_WORST = 6
+"""Samples on which the judge erred most that the page shows."""
 _TEMPLATE = Path(__file__).with_name("card.html.jinja")
 
 
 def write_card(card: Card, folder: Path) -> None:
-    """Write a card to a folder; `card.json` comes last, so that where it is all is there."""
-    texts = {CARD_MD: markdown_text(card), CARD_HTML: page(card), CARD_JSON: json_text(card)}
+    """Write a card to a folder with its verdicts; `card.json` comes last, so that where it is all is there."""
+    runs = runs_of(card, folder, card.model)
+    texts = {CARD_MD: markdown_text(card), CARD_HTML: page(card, runs), CARD_JSON: json_text(card)}
     for name, text in texts.items():
         write_whole(folder / name, [text])
 
@@ -58,21 +68,31 @@ def markdown_text(card: Card) -> str:
     return "\n".join([*parts, f"{PROTOCOL}\n"])
 
 
-def page(card: Card) -> str:
-    """The text of `card.html`: one file that loads nothing."""
+def page(card: Card, runs: Sequence[Run] = ()) -> str:
+    """The text of `card.html`: one file that loads nothing.
+
+    Args:
+        card: in full.
+        runs: the verdicts that it is of, from which come the samples on which the judge erred most.
+    """
     style = style_sheet(STYLE)
     first, *further = answers(card)
+    items = [item for run in runs for item in items_of([run]) if item.judgements[0].disagreement > 0]
+    samples, thumbnails = Samples(), Thumbnails()
+    worst = nlargest(_WORST, items, key=lambda item: item.judgements[0].disagreement)
     return template(_TEMPLATE).render(
         policy=policy(style, ""),
         style=Markup(style),
-        model=card.model,
-        date=card.date,
+        card=card,
         title=first,
         answers=further,
         limits=limits(card),
-        sections=[(_heading(entry), _chart(card, entry), _tables(card, entry)) for entry in card.entries],
+        fooled=fooled,
+        task_type=task_type,
+        sections=[(_heading(entry), entry, _chart(card, entry), _tables(card, entry)) for entry in card.entries],
+        worst=[tile_of(item, samples, thumbnails) for item in worst],
+        thumbnails=thumbnails.rendered,
         tables=tables_of_all(card),
-        left_out=card.left_out,
         protocol=PROTOCOL,
         version=__version__,
     )
@@ -87,10 +107,15 @@ def _tables(card: Card, entry: CardEntry) -> list[Table]:
 
 
 def _chart(card: Card, entry: CardEntry) -> Markup:
-    """The card's judge and published ones with their intervals, the best first, beside baselines and the ceiling."""
-    judges = [(f"{card.model} (this card)", entry.number), *((judge.label, judge.number) for judge in entry.published)]
-    judges.sort(key=lambda judge: -(judge[1].value if judge[1].value is not None else -2))
-    estimates = {label: number.estimate for label, number in judges}
+    """The card's judge on the scale from guessing to people, then its task types or parts; published judges are ticks."""
+    others = {judge.label: judge.number.value for judge in entry.published if judge.number.value is not None}
+    rows = [ScaleRow(card.model, entry.number.estimate, "own", others=others)]
+    for area, number in entry.words.items():
+        ticks = {judge.label: judge.words[area] for judge in entry.published if area in judge.words}
+        others = {label: tick.value for label, tick in ticks.items() if tick.value is not None}
+        low = "not shown to be better than the same answer for everything" if area in entry.useless else ""
+        rows.append(
+            ScaleRow(task_type(area), number.estimate, "", low if number.value is not None else number.short, others)
+        )
     references = {label: number.estimate for label, number in entry.references.items()}
-    unranked = [judge.label for judge in entry.published if judge.ranks is None]
-    return forest(estimates, references, (-1.0, 1.0), f"Intervals: {entry.statistic}", unranked=unranked)
+    return scale(f"{card.model} and published judges: {entry.statistic}", rows, references)

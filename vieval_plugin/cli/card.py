@@ -152,17 +152,11 @@ def _judged(
     model = provenance_of(judges[0], current, backbone).backbone
     folder = options.out or _folder_of(model)
     judging = Judging(current, backbone, Progress())
-    request = CardRequest(
-        *(
-            model,
-            tuple(dict.fromkeys(options.benchmark or BENCHMARKS)),
-            judges,
-            options.samples,
-            options.repeats,
-            options.audit,
-        ),
-        *(published, folder, statistics),
+    benchmarks, sizes = (
+        dict.fromkeys(options.benchmark or BENCHMARKS),
+        (options.samples, options.repeats, options.audit),
     )
+    request = CardRequest(model, tuple(benchmarks), judges, *sizes, published, folder, statistics)
     plan = asyncio.run(plan_card(request, judging))
     say(f"card of {model} (seed {statistics.seed})", *plan.lines, *(f"note: {line}" for line in plan.unprepared))
     require_budget(plan.calls, options.budget)

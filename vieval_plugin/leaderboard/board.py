@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from vieval_plugin.card.card import CardNumber
+from vieval_plugin.stats.estimate import Estimate
 
 ALL_PARTS = "all"
 JUDGE, BASELINE, REFERENCE = "judge", "baseline", "reference"
@@ -15,7 +18,9 @@ JUDGE, BASELINE, REFERENCE = "judge", "baseline", "reference"
 class BoardRow:
     """A row of a table: a number with its 95% interval and range of ranks, each None or empty where there is none.
 
-    `n` is how many samples the number is of, `notes` are to be read beside it.
+    `n` is how many samples the number is of, `notes` are to be read beside it. In the table that is shown first of an
+    aspect, `by_value` has the number by task type or part, `generators` how often the judge orders two image models as
+    people do (soft pairwise accuracy), and `failures` its verdicts without a score.
     """
 
     label: str
@@ -26,6 +31,14 @@ class BoardRow:
     high: float | None
     n: int
     notes: tuple[str, ...] = ()
+    by_value: Mapping[str, CardNumber] = field(default_factory=dict)
+    generators: CardNumber | None = None
+    failures: str = ""
+
+    @property
+    def estimate(self) -> Estimate:
+        """Its number."""
+        return CardNumber(self.value, self.low, self.high, self.n).estimate
 
 
 @dataclass(frozen=True)

@@ -74,10 +74,9 @@ def check_submission(folder: Path, sources: Sources) -> tuple[Card, list[Checked
 def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
     """The records of an entry's files; VievalError for a file that is gone or another, and for a verdict that is there twice."""
     runs = runs_of(replace(card, entries=(entry,)), folder, card.model)
-    if foreign := [run.benchmark for run in runs if run.benchmark != entry.benchmark]:
-        raise VievalError(
-            f"{entry.title}: verdicts of {', '.join(foreign)} among its files; a card has files of each benchmark alone"
-        )
+    if foreign := ", ".join(run.benchmark for run in runs if run.benchmark != entry.benchmark):
+        files = f"verdicts of {foreign} among its files"
+        raise VievalError(f"{entry.title}: {files}; a card has files of each benchmark alone")
     if len(runs) != 1:
         raise VievalError(f"{entry.title}: its files have verdicts of {len(runs)} runs, and an entry is of one")
     judged = [records for samples in runs[0].records.values() for records in samples]
@@ -99,11 +98,9 @@ def _problems(card: Card, entry: CardEntry, records: Sequence[Record], folder: P
         yield problem
         return
     judge = judge_of(records[0].provenance)
-    if (judge.provenance.pack, judge.provenance.pack_hash) != (entry.pack, entry.pack_hash):
-        yield (
-            f"{entry.title}: judged with pack {entry.pack} ({entry.pack_hash}), and here it is {judge.provenance.pack} "
-            f"({judge.provenance.pack_hash})"
-        )
+    if ((here := judge.provenance).pack, here.pack_hash) != (entry.pack, entry.pack_hash):
+        judged_with = f"judged with pack {entry.pack} ({entry.pack_hash})"
+        yield f"{entry.title}: {judged_with}, and here it is {here.pack} ({here.pack_hash})"
         return
     for record in records:
         yield from _problems_of(record, by_id[record.id], judge)
@@ -129,10 +126,12 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
 def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterator[str]:
     """The problems of a verdict: what people said, its images and texts, its scores and its reasons."""
     verdict = record.verdict
-    people = (record.votes, record.candidates) if isinstance(judged, Contest) else record.ratings
-    if people != (
-        (judged.votes, tuple(c.id for c in judged.candidates)) if isinstance(judged, Contest) else judged.ratings
-    ):
+    if isinstance(judged, Contest):
+        candidates = tuple(candidate.id for candidate in judged.candidates)
+        same = (record.votes, record.candidates) == (judged.votes, candidates)
+    else:
+        same = record.ratings == judged.ratings
+    if not same:
         yield f"{record.id}: what people said of it is not what the benchmark has"
     if record.sample is not None and (difference := next(_changed_from(record.sample, judged), "")):
         yield f"{record.id}: judged with other {difference} than the benchmark's"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from contextlib import suppress
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
@@ -13,9 +13,9 @@ from vieval_plugin.leaderboard.board import Board, BoardJudge
 from vieval_plugin.leaderboard.printed import compare_printed
 from vieval_plugin.leaderboard.sources import Sources, judged_of
 from vieval_plugin.leaderboard.submissions import Submission, run_of_submission
-from vieval_plugin.leaderboard.views import leader_of, views_of
+from vieval_plugin.leaderboard.views import views_of
 from vieval_plugin.published.files import descriptions
-from vieval_plugin.published.judges import PublishedJudge, present, published_baselines, published_judges, run_of
+from vieval_plugin.published.judges import present, published_baselines, published_judges, run_of
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.wording import plural
@@ -59,29 +59,28 @@ def _board(
     on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
-    baselines = _baselines(benchmark, sources.published, judged)
+    baselines = []
+    for baseline in published_baselines(benchmark.name):
+        with suppress(VievalError):  # the published files hold no value of it for what is here
+            baselines.append(run_of(baseline, sources.published, judged))
     described = descriptions()[benchmark.name]
-    views, method = views_of(
-        benchmark,
-        described["title"],
-        [*runs, *(run for run, _ in submitted)],
-        baselines,
-        options,
-        lambda number, total: on_step(f"{benchmark.title}: table {number} of {total}"),
-    )
-    names = (*published_judges(benchmark.name), *published_baselines(benchmark.name))
-    printed = compare_printed(benchmark, [*runs, *baselines], {judge.name: judge.title for judge in names}, options)
-    return Board(
-        benchmark.name,
-        described["title"],
-        tuple(views),
-        (*(_judge(j, j in judges) for j in published_judges(benchmark.name)), *(row for _, row in submitted)),
-        printed,
-        described["printed"],
-        method,
-        leader_of(views[0]),
-        tuple(part for part in benchmark.parts if not any(part in run.records for run in runs)),
-    )
+
+    def on_view(number: int, total: int) -> None:
+        on_step(f"{benchmark.title}: table {number} of {total}")
+
+    ranked = [*runs, *(run for run, _ in submitted)]
+    views, method, leader = views_of(benchmark, described["title"], ranked, baselines, options, on_view)
+    published = published_judges(benchmark.name)
+    names = {judge.name: judge.title for judge in (*published, *published_baselines(benchmark.name))}
+    printed = compare_printed(benchmark, [*runs, *baselines], names, options)
+    rows = [
+        BoardJudge(j.title, j.name, j.setting, j.version, j.date, described["repository"], j not in judges)
+        for j in published
+    ]
+    missing_parts = tuple(part for part in benchmark.parts if not any(part in run.records for run in runs))
+    judge_rows = (*rows, *(row for _, row in submitted))
+    texts = described["printed"], method, leader
+    return Board(benchmark.name, described["title"], tuple(views), judge_rows, printed, *texts, missing_parts)
 
 
 def _submitted(
@@ -95,23 +94,6 @@ def _submitted(
             label = next(name for count in range(1, 9) if (name := " ".join(names[:count])) not in labels or count > 4)
             labels.add(label)
             setting = " ".join(submitted.settings)
-            row = BoardJudge(
-                label, submitted.judge, setting, submission.model, submission.date, "submitted", submitted=True
-            )
+            of_submission = submission.model, submission.date, "submitted"
+            row = BoardJudge(label, submitted.judge, setting, *of_submission, submitted=True)
             yield run_of_submission(submitted, label, judged), row
-
-
-def _baselines(benchmark: Benchmark, published: Path, judged: Sequence[Judged]) -> list[Run]:
-    """The runs of baselines of which there is a value."""
-    runs = []
-    for baseline in published_baselines(benchmark.name):
-        try:
-            runs.append(run_of(baseline, published, judged))
-        except VievalError:  # the published files hold no value of it for what is here
-            continue
-    return runs
-
-
-def _judge(judge: PublishedJudge, is_present: bool) -> BoardJudge:
-    source = descriptions()[judge.benchmark]["repository"]
-    return BoardJudge(judge.title, judge.name, judge.setting, judge.version, judge.date, source, not is_present)

@@ -27,20 +27,21 @@ _STATISTICS = ("spearman", "accuracy_paper")
 @cache
 def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
     """Return the printed numbers of a benchmark, with the names that the authors' repository has for judges."""
-    with (Path(vieval_plugin.published.__file__).parent / "printed.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["benchmark"] == benchmark]
-    return tuple(
-        PrintedNumber(
-            row["judge"],
-            row["table"],
-            row["task"],
-            row["image_model"],
-            row["aspect"],
-            float(row["printed"]),
-            len(row["printed"].partition(".")[2]),
-        )
-        for row in rows
-    )
+    numbers = []
+    for row in (row for row in _published_rows("printed.csv") if row["benchmark"] == benchmark):
+        place, printed = (row["table"], row["task"], row["image_model"], row["aspect"]), row["printed"]
+        numbers.append(PrintedNumber(row["judge"], *place, float(printed), len(printed.partition(".")[2])))
+    return tuple(numbers)
+
+
+def printed_elsewhere() -> list[dict[str, str]]:
+    """Return what was printed of judges on benchmarks without a leaderboard, in the words of its source."""
+    return _published_rows("printed_elsewhere.csv")
+
+
+def _published_rows(name: str) -> list[dict[str, str]]:
+    with (Path(vieval_plugin.published.__file__).parent / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def compare_printed(

@@ -62,17 +62,13 @@ _SUBMISSION = TypeAdapter(Submission)
 
 def submission_of(card: Card, records: Sequence[tuple[CardEntry, Sequence[Record]]]) -> Submission:
     """The submission of a card that was checked, with the records of its entries."""
-    return Submission(VERSION, card.model, card.date, tuple(_run(entry, rows) for entry, rows in records))
-
-
-def _run(entry: CardEntry, records: Sequence[Record]) -> SubmittedRun:
-    source = records[0].provenance
-    verdicts = {
-        str(record.id): ScoredVerdict(record.verdict.status, record.verdict.scores, record.verdict.choice)
-        for record in records
-    }
-    packs = (source.pack, source.pack_hash)
-    return SubmittedRun(entry.benchmark, source.judge, source.settings, source.aspects, *packs, entry.files, verdicts)
+    runs = []
+    for entry, rows in records:
+        by, by_id = rows[0].provenance, {str(row.id): row.verdict for row in rows}
+        verdicts = {name: ScoredVerdict(v.status, v.scores, v.choice) for name, v in by_id.items()}
+        names = by.judge, by.settings, by.aspects, by.pack, by.pack_hash
+        runs.append(SubmittedRun(entry.benchmark, *names, entry.files, verdicts))
+    return Submission(VERSION, card.model, card.date, tuple(runs))
 
 
 def write_submission(submission: Submission, folder: Path) -> Path:
@@ -118,19 +114,10 @@ def run_of_submission(submitted: SubmittedRun, label: str, judged: Sequence[Judg
     """
     by_id = {str(sample.id): sample for sample in judged}
     if foreign := next((name for name in submitted.verdicts if name not in by_id), None):
-        raise VievalError(
-            f"{label}: {foreign} is not among the samples of {submitted.benchmark}; add the submission again"
-        )
-    source = Provenance(
-        submitted.judge,
-        submitted.settings,
-        submitted.aspects,
-        label,
-        submitted.pack,
-        submitted.pack_hash,
-        recorded=True,
-        label=label,
-    )
+        problem = f"{foreign} is not among the samples of {submitted.benchmark}"
+        raise VievalError(f"{label}: {problem}; add the submission again")
+    judge, packs = (submitted.judge, submitted.settings, submitted.aspects), (submitted.pack, submitted.pack_hash)
+    source = Provenance(*judge, label, *packs, recorded=True, label=label)
     records = [
         rated_record(by_id[name], Verdict(verdict.scores, verdict.status, choice=verdict.choice), source)
         for name, verdict in submitted.verdicts.items()

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TypeAlias
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.card.card import number_of
 from vieval_plugin.leaderboard.board import ALL_PARTS, BASELINE, JUDGE, REFERENCE, BoardRow, BoardView
-from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.meta_evaluation.comparison import LEVEL, SystemPair, among, compare_systems
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, Number, RankedStatistic
+from vieval_plugin.meta_evaluation.image_models import SOFT
 from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
 from vieval_plugin.records import Run
 from vieval_plugin.report.answer import answer
-from vieval_plugin.report.tables import marks_of, rank_text
-from vieval_plugin.report.words import reason_words
+from vieval_plugin.report.tables import failures_of, marks_of, rank_text
+from vieval_plugin.report.words import number_word, reason_words, short_decimal, task_type
 from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.options import Policy, StatisticsOptions
-from vieval_plugin.text.wording import nan_to_none
+from vieval_plugin.stats.ranking import holm
+from vieval_plugin.text.wording import enumeration
 
 POLICIES: Mapping[Policy, str] = {
     "drop": "left out",
@@ -25,25 +29,8 @@ POLICIES: Mapping[Policy, str] = {
 }
 _MOST_FINDINGS = 4
 
-
-@dataclass(frozen=True, eq=False)
-class _Choice:
-    """A statistic under a choice, with all that was found and the labels of judges among it."""
-
-    #: Value of each choice by its name.
-    choice: Mapping[str, str]
-    #: Part that it is of, or `all`.
-    part: str
-    #: The statistic.
-    statistic: RankedStatistic
-    #: Where its numbers are.
-    findings: Findings
-    #: The judges that are ranked.
-    judges: Sequence[Run]
-    #: Labels of those that stand beside them.
-    baselines: Sequence[str]
-    #: Options of the statistics.
-    options: StatisticsOptions
+_Choice: TypeAlias = tuple[Mapping[str, str], str, RankedStatistic, Findings, Sequence[Run], StatisticsOptions]
+"""The value of each choice by its name, the part, the statistic, where its numbers are, the ranked judges, the options."""
 
 
 def views_of(
@@ -53,8 +40,8 @@ def views_of(
     baselines: Sequence[Run],
     options: StatisticsOptions,
     on_view: Callable[[int, int], object] = lambda number, total: None,
-) -> tuple[list[BoardView], str]:
-    """Make a table for each choice, the default first, and say how ranks come about.
+) -> tuple[list[BoardView], str, str]:
+    """Make a table for each choice, the default first, and say how ranks come about and who leads.
 
     Args:
         benchmark: whose report has the statistics.
@@ -64,21 +51,29 @@ def views_of(
         options: number of resamples, the seed.
         on_view: is told the number of each table that is made, and how many there will be.
     """
-    views, method = list[BoardView](), ""
+    views, method, leader = list[BoardView](), "", ""
     choices = list(_choices(benchmark, judges, baselines, options))
-    for choice in choices:
-        labels = [run.label for run in choice.judges]
-        numbers = sum(choice.statistic.has(n) and n.system in labels for n in choice.findings.numbers)
+    default = list(choices[0][0].values())[1:] if choices else []
+    for choice, part, statistic, findings, runs, varied in choices:
+        labels = [run.label for run in runs]
+        intervals = sum(statistic.has(n) and n.system in labels for n in findings.numbers) <= MOST_WITH_INTERVALS
+        against = f"annotators on {title}"
         board = leaderboard(
-            *(choice.statistic, choice.findings, benchmark.name, choice.judges, choice.options),
-            intervals=numbers <= MOST_WITH_INTERVALS,
-            against=f"annotators on {title}",
-            systems=labels,
+            *(statistic, findings, benchmark.name, runs, varied), intervals=intervals, against=against, systems=labels
         )
-        method = method or _method(board)
-        views.append(_view(choice, board))
+        lines = answer(board).lines[:_MOST_FINDINGS]
+        if not views:
+            method, leader = _method(board), _leader(board)
+            lines += tuple(_better_elsewhere(statistic, board, varied))
+        details = findings if list(choice.values())[1:] == default else None
+        beside = [n for n in findings.numbers if statistic.has(n) and n.system in [run.label for run in baselines]]
+        further = [_row(n, BASELINE) for n in beside] + [_row(reference, REFERENCE) for reference in board.references]
+        defined = sorted((row for row in further if row.value is not None), key=lambda row: -(row.value or 0.0))
+        rows = (*(_judge_row(board, n, details) for n in board.numbers), *defined)
+        separated = board.comparison.separated
+        views.append(BoardView(choice, board.title, part, board.aspect, lines, rows, separated))
         on_view(len(views), len(choices))
-    return views, method
+    return views, method, leader
 
 
 def _method(board: Leaderboard) -> str:
@@ -91,16 +86,37 @@ def _method(board: Leaderboard) -> str:
     )
 
 
-def leader_of(view: BoardView) -> str:
-    """The leaders of a table, in words that follow the name of the benchmark."""
-    ranked = [row for row in view.rows if row.rank]
-    if not ranked:
+def _leader(board: Leaderboard) -> str:
+    """The leaders, and whether any judge agrees with people as people do, in words that follow the benchmark's name."""
+    first = [n.system for n in board.ranked if n.ranks and n.ranks[0] == 1]
+    if not first:
         return "no judge is ranked"
-    first = [row.label for row in ranked if row.rank.startswith("1")]
-    if ranked[0].rank == "1":
-        return f"{ranked[0].label} is the best published judge"
-    names = " and ".join(first) if len(first) < 3 else f"{', '.join(first[:2])} and {len(first) - 2} others"
-    return f"{names} cannot be told apart at the top"
+    names = enumeration(first) if len(first) < 3 else f"{', '.join(first[:2])} and {len(first) - 2} others"
+    beside = [board.ceiling(n.system) if board.ceiling else None for n in board.defined]
+    if all(ceiling and ceiling.position == "below" for ceiling in beside):
+        count = f"none of the {number_word(len(beside))} judges" if len(beside) > 1 else "the one judge"
+        do = "agrees with people as well as people do" if len(beside) > 1 else "agrees with people less than people do"
+        return f"{count} recomputed here {do}; {names} {'come' if first[1:] else 'comes'} closest"
+    return f"{names} cannot be told apart at the top" if first[1:] else f"{names} is the best published judge"
+
+
+def _better_elsewhere(statistic: RankedStatistic, board: Leaderboard, options: StatisticsOptions) -> Iterator[str]:
+    """A sentence for each part on which another ranked judge is better than the leader; p is adjusted over all of these."""
+    leader, *others = [number.system for number in board.ranked] or [""]
+    pairs: list[tuple[str, SystemPair]] = []
+    for part in board.breakdowns.get(statistic.parts, {}):
+        if statistic.of_part is None:
+            return
+        compared = statistic.of_part(part, options)
+        for other in others:
+            two = compare_systems(among(compared, [leader, other]), board.benchmark, options, intervals=False)
+            pairs += [(part, pair.better_first()) for pair in two.all_pairs]
+    adjusted = holm([pair.result.p for _, pair in pairs])
+    for (part, pair), p in zip(pairs, adjusted, strict=True):
+        if p <= LEVEL and pair.first != leader:
+            own = board.breakdowns[statistic.parts][part]
+            values = " to ".join(short_decimal(own[system].value) for system in (pair.first, leader))
+            yield f"{pair.first} is better than {leader} on {task_type(part)} ({values})."
 
 
 def _choices(
@@ -110,18 +126,20 @@ def _choices(
 
     Of votes a missing answer is wrong under every policy.
     """
-    parts, labels = tuple(benchmark.parts), [run.label for run in baselines]
+    parts = tuple(benchmark.parts)
     findings = benchmark.report.findings(benchmark.name, parts, [*judges, *baselines], options)
     of_ties = [statistic for statistic in findings.ranked if statistic.choice]
     if of_ties:
         for part in (ALL_PARTS, *parts):
             chosen = parts if part == ALL_PARTS else (part,)
-            runs, of_baselines = (
-                [r for run in side if (r := _restricted(run, chosen)).records] for side in (judges, baselines)
-            )
+            restricted = [
+                [replace(run, records={p: run.records[p] for p in chosen if p in run.records}) for run in side]
+                for side in (judges, baselines)
+            ]
+            runs, of_baselines = ([run for run in side if run.records] for side in restricted)
             of_part = benchmark.report.findings(benchmark.name, chosen, [*runs, *of_baselines], options)
             for statistic in (s for s in of_part.ranked if s.choice):
-                yield _Choice({"part": part, **statistic.choice}, part, statistic, of_part, runs, labels, options)
+                yield {"part": part, **statistic.choice}, part, statistic, of_part, runs, options
         return
     settings = {ALL_PARTS: judges}
     for setting in dict.fromkeys(run.setting for run in judges):
@@ -133,36 +151,25 @@ def _choices(
             for setting, of_setting in settings.items():
                 if len(of_setting) > 1 or setting == ALL_PARTS:
                     choice = {"aspect": statistic.aspect, "failures": policy, "setting": setting}
-                    yield _Choice(choice, ALL_PARTS, statistic, found, of_setting, labels, varied)
+                    yield choice, ALL_PARTS, statistic, found, of_setting, varied
 
 
-def _restricted(run: Run, parts: Sequence[str]) -> Run:
-    return replace(run, records={part: run.records[part] for part in parts if part in run.records})
-
-
-def _view(choice: _Choice, board: Leaderboard) -> BoardView:
-    numbers = (n for n in choice.findings.numbers if choice.statistic.has(n) and n.system in choice.baselines)
-    further = [_row(n, BASELINE) for n in numbers] + [_row(reference, REFERENCE) for reference in board.references]
-    defined = [row for row in further if row.value is not None]
-    return BoardView(
-        choice.choice,
-        board.title,
-        choice.part,
-        board.aspect,
-        answer(board).lines[:_MOST_FINDINGS],
-        (*(_judge_row(board, n) for n in board.numbers), *sorted(defined, key=lambda row: -(row.value or 0.0))),
-        board.comparison.separated,
-    )
-
-
-def _judge_row(board: Leaderboard, number: Number) -> BoardRow:
-    unranked = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
-    notes = (unranked, *marks_of(board, number.system), board.costs[number.system].warning)
-    return replace(_row(number, JUDGE), rank=rank_text(number.ranks), notes=tuple(filter(None, notes)))
+def _judge_row(board: Leaderboard, number: Number, details: Findings | None) -> BoardRow:
+    """The row of a judge, with what it opens to where findings have it."""
+    system, unranked = number.system, f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
+    notes = tuple(filter(None, (unranked, *marks_of(board, system), board.costs[system].warning)))
+    row = replace(_row(number, JUDGE), rank=rank_text(number.ranks), notes=notes)
+    if details is None:
+        return row
+    by_value = next(iter(board.breakdowns.values()), {})
+    numbers = {value: number_of(by_system[system]) for value, by_system in by_value.items() if system in by_system}
+    place = (SOFT, system, board.aspect, board.part, "")
+    soft = (n for n in details.numbers if (n.statistic, n.system, n.aspect, n.part, n.breakdown) == place)
+    generators = next((number_of(n.estimate) for n in soft), None)
+    return replace(row, by_value=numbers, generators=generators, failures=failures_of(board.costs[system]))
 
 
 def _row(number: Number, kind: str) -> BoardRow:
-    estimate = number.estimate
-    value, low, high = (nan_to_none(float(end)) for end in (estimate.value, estimate.low, estimate.high))
-    notes = (f"on {estimate.coverage}",) if estimate.defined and str(estimate.coverage) else ()
-    return BoardRow(number.system, kind, "", value, low, high, estimate.n, notes)
+    own = number_of(number.estimate)
+    notes = (own.rests_on,) if own.rests_on else ()
+    return BoardRow(number.system, kind, "", own.value, own.low, own.high, own.n, notes)

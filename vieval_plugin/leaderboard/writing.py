@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,12 +11,13 @@ from pathlib import Path
 from markupsafe import Markup
 
 from vieval_plugin import __version__
+from vieval_plugin.card.scale import ScaleRow, scale
 from vieval_plugin.errors import docs_url
-from vieval_plugin.leaderboard.board import REFERENCE, Board, BoardRow, BoardView, PrintedNumber
+from vieval_plugin.leaderboard.board import BASELINE, REFERENCE, Board, BoardView
+from vieval_plugin.leaderboard.printed import printed_elsewhere
 from vieval_plugin.leaderboard.views import POLICIES
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.published.files import NAME
-from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.words import ASPECTS, short_number, task_type
 from vieval_plugin.stats.estimate import Estimate
@@ -102,19 +102,18 @@ def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
         style=Markup(style),
         script=Markup(script),
         title=title(boards),
-        answers=[finding for board in boards for finding in board.views[0].findings[:1]],
+        answers=[finding for board in boards for finding in board.views[0].findings[1:2]],
         age=_age(boards),
         boards=boards,
         judges={board.benchmark: {judge.label: judge for judge in board.judges} for board in boards},
-        charts={board.benchmark: _chart(board) for board in boards},
+        chart=_chart,
         choices=_choices,
         choice_words=_CHOICES,
-        words=_text,
-        in_words=_in_words,
+        words=lambda value: _TEXTS.get(value, value),
         agreement=_agreement,
-        place=_cell_name,
         task_type=task_type,
-        short=lambda row: short_number(_estimate(row)),
+        short=short_number,
+        elsewhere=printed_elsewhere(),
         how=_how(options),
         adding=docs_url("guides/comparing.md#the-leaderboard"),
         version=__version__,
@@ -128,8 +127,7 @@ def title(boards: Sequence[Board]) -> str:
     >>> title([Board("b", "Mine", (), (), (), "", "", "GPT-4o is the best published judge")])
     'On Mine, GPT-4o is the best published judge.'
     """
-    text = "; ".join(f"on {board.title}, {board.leader}" for board in boards)
-    return f"{text[:1].upper()}{text[1:]}."
+    return " ".join(f"On {board.title}, {board.leader}." for board in boards)
 
 
 def _age(boards: Sequence[Board]) -> str:
@@ -145,19 +143,6 @@ def _choices(board: Board) -> Mapping[str, list[str]]:
     return {name: list(dict.fromkeys(view.choice[name] for view in board.views)) for name in board.views[0].choice}
 
 
-def _text(value: str) -> str:
-    return _TEXTS.get(value, value)
-
-
-def _in_words(view: BoardView) -> str:
-    """The choice that a table is of."""
-    return "; ".join(f"{_CHOICES[name]}: {_text(value)}" for name, value in view.choice.items())
-
-
-def _cell_name(number: PrintedNumber) -> str:
-    return ", ".join(filter(None, (number.aspect, task_type(number.task), number.image_model)))
-
-
 def _agreement(board: Board) -> str:
     """Sentence on how many printed numbers come out."""
     computed = [number for number in board.printed if number.computed is not None]
@@ -169,21 +154,22 @@ def _agreement(board: Board) -> str:
     )
 
 
-def _chart(board: Board) -> Markup:
-    """The judges of the first table with their intervals, beside baselines and the ceiling."""
-    view = board.views[0]
-    judges, references = (
-        {row.label: _estimate(row) for row in view.rows if (row.kind == REFERENCE) == is_reference}
-        for is_reference in (False, True)
-    )
-    unranked = [row.label for row in view.rows if not row.rank]
-    worse = [row.label for row in view.rows if row.rank and not re.match(r"1\b", row.rank)]
-    return forest(judges, references, (-1.0, 1.0), f"{board.title}: {view.title}", worse, unranked)
-
-
-def _estimate(row: BoardRow) -> Estimate:
-    value, low, high = (math.nan if end is None else end for end in (row.value, row.low, row.high))
-    return Estimate(value, low, high)
+def _chart(board: Board, view: BoardView) -> Markup:
+    """The judges of a table, and those whose numbers are printed alone, on the scale from guessing to people."""
+    rows = []
+    for row in (row for row in view.rows if row.kind != REFERENCE):
+        kind = "printed" if row.kind == BASELINE else "unranked" if not row.rank else ""
+        kind = kind or ("" if re.match(r"1\b", row.rank) else "worse")
+        note = "a metric or random answers" if row.kind == BASELINE else (row.notes or ("",))[0]
+        rows.append(ScaleRow(row.label, row.estimate, kind, note if kind in ("printed", "unranked") else ""))
+    for judge in board.judges_without_logs:
+        for number in board.printed_of(view, judge.label):
+            if number.task == view.part:
+                scaled = number.printed / (100 if number.printed > 1 else 1)
+                rows.append(ScaleRow(judge.label, Estimate(scaled), "printed", "printed, not recomputed"))
+    rows.sort(key=lambda row: (not row.estimate.defined, -row.estimate.value))
+    references = {row.label: row.estimate for row in view.rows if row.kind == REFERENCE}
+    return scale(f"{board.title}: {view.title}", rows, references)
 
 
 def _how(options: StatisticsOptions) -> list[str]:
