@@ -25,14 +25,14 @@ WIDTH = 1000
 LEFT = {
     "score": ("report/report.html", 795),
     "lmms_eval": ("report/report.html", 830),
-    "compare": ("rank.html", 745),
+    "compare": ("rank.html", 980),
     "millions": ("report/report.html", 700),
 }
 """By tutorial the page that its commands leave, and how many pixels of it are shown."""
 SERVER = "http://127.0.0.1:8200/"
 DROP = """(() => {
 const bytes = Uint8Array.from(atob('%s'), (sign) => sign.charCodeAt(0)), given = new DataTransfer()
-given.items.add(new File([bytes], 'good.png', {type: 'image/png'}))
+given.items.add(new File([bytes], 'poster.png', {type: 'image/png'}))
 const field = document.querySelector('#output')
 field.files = given.files
 field.dispatchEvent(new Event('change'))
@@ -51,21 +51,30 @@ def main(names: list[str]) -> None:
                 page, height = LEFT[name]
                 picture = screenshot(Path(folder) / page, (WIDTH, height))
             else:
-                picture = _of_server(Path(folder) / "good.png")
+                picture = _of_server(Path(folder) / "demo" / "old" / "p03.png")
         if picture:
             write_picture(picture, DOCS / "images" / f"{name}.webp")
 
 
 def _of_server(image: Path) -> Image.Image:
     """The page of the reward server with a verdict on an image."""
-    server = subprocess.Popen([str(Path(sys.executable).with_name("vieval")), "serve", "--reward", "toy=vieval_small"])
+    server = subprocess.Popen(
+        [
+            str(Path(sys.executable).with_name("vieval")),
+            "serve",
+            "--reward",
+            "text=text_rendering",
+            "--on-failure",
+            "neutral",
+        ]
+    )
     browser = runpy.run_path(str(DOCS.parent / "tests" / "page" / "browser.py"))["Browser"]()
     try:
         _wait(lambda: urllib.request.urlopen(SERVER + "health").status == 200)
         browser.open(SERVER, WIDTH, 1000)
         browser.evaluate(DROP % base64.b64encode(image.read_bytes()).decode())
         browser.click("#prompt")
-        browser.type("three red balloons in the sky")
+        browser.type('a poster with a cat and the title "LOST CAT"')
         browser.click("#judge")
         _wait(lambda: browser.visible("#verdict"))
         with tempfile.TemporaryDirectory() as folder:

@@ -76,7 +76,7 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
     assert halves.right_elsewhere.value == pytest.approx(right[~alike & rated].mean())
     [sentence] = agreement_notes(runs, StatisticsOptions())
     assert re.fullmatch(
-        r"(.+) and .+ agree on 55% \(95% interval 52 to 59%\) of 4,679 pairs of images; by people's ratings \1 is right "
+        r"(.+) and .+ agree on 55% \(95% interval 52 to 59%\) of 4,679 pairs of images; by the ratings \1 is right "
         r"in 84% \(95% interval 81 to 88%\) of these, and in 69% \(95% interval 63 to 74%\) of the others\.",
         sentence,
     )

@@ -345,7 +345,7 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
     text = f"{first} and {second} agree on {_percent(agreement.alike)} of {agreement.alike.n:,} pairs of images"
     if agreement.right_where_alike.defined and agreement.right_elsewhere.defined:
         where_alike, elsewhere = _percent(agreement.right_where_alike), _percent(agreement.right_elsewhere)
-        text += f"; by people's ratings {first} is right in {where_alike} of these, and in {elsewhere} of the others"
+        text += f"; by the ratings {first} is right in {where_alike} of these, and in {elsewhere} of the others"
     return [f"{text}."]
 
 
