@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -15,38 +14,22 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Findings
-from vieval_plugin.meta_evaluation.generator_means import GeneratorRows
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
-from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
 from vieval_plugin.meta_evaluation.win_rates import win_rate_findings
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
-_GENERATORS, _JUDGES = OfGenerators(), ByImageModel()
 
-
-@dataclass(frozen=True)
-class OfOwnSamples:
+class OfOwnSamples(OfGenerators):
     """Report on a user's own samples: a judge's scores of generators and, with ratings, its agreement with people."""
-
-    def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
-        """Statistics of `OfGenerators`."""
-        return _GENERATORS.statistics(rating)
-
-    def rows(
-        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
-    ) -> GeneratorRows:
-        """Rows of `OfGenerators`."""
-        return _GENERATORS.rows(observations, rating, benchmark, part, options)
 
     def findings(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
     ) -> Findings:
         """With ratings, agreement with people as on rated benchmarks; then generators side by side and their win rates."""
-        findings = _JUDGES.findings(benchmark, parts, runs, options) if is_rated(runs) else Findings(())
-        findings += _GENERATORS.findings(benchmark, parts, runs, options)
+        findings = ByImageModel().findings(benchmark, parts, runs, options) if is_rated(runs) else Findings(())
+        findings += super().findings(benchmark, parts, runs, options)
         return sum((win_rate_findings(run, options) for run in runs), findings)
 
 
@@ -86,9 +69,15 @@ def benchmarks_with_runs(runs: Sequence[Run]) -> list[tuple[Benchmark, list[Run]
         VievalError: no installed package brings one of the benchmarks, or two runs have other ratings of one sample.
     """
     _require_same_ratings(runs)
-    names = dict.fromkeys(run.benchmark for run in runs)
-    benchmarks = {name: OWN_SAMPLES if name == OWN else _installed_benchmark(name) for name in names}
-    return [(benchmark, [run for run in runs if run.benchmark == name]) for name, benchmark in benchmarks.items()]
+    known, by_benchmark = {**benchmark_registry.benchmarks(), OWN: OWN_SAMPLES}, dict[str, list[Run]]()
+    for run in runs:
+        by_benchmark.setdefault(run.benchmark, []).append(run)
+    if unknown := next((name for name in by_benchmark if name not in known), None):
+        raise VievalError(
+            f"these results are of the benchmark {unknown!r}, which no installed package brings: pass --benchmark FOLDER with "
+            "its benchmark.yaml, or set VIEVAL_BENCHMARKS; else install its package, or leave them out"
+        )
+    return [(known[name], of_benchmark) for name, of_benchmark in by_benchmark.items()]
 
 
 def _require_same_ratings(runs: Sequence[Run]) -> None:
@@ -99,21 +88,8 @@ def _require_same_ratings(runs: Sequence[Run]) -> None:
             for aspect, ratings in record.ratings.items():
                 label, first = first_ratings.setdefault((record.id, aspect), (run.label, tuple(ratings)))
                 if first != tuple(ratings) and not np.array_equal(first, ratings, equal_nan=True):
+                    values, others = (", ".join(f"{r:g}" for r in of_run) or "none" for of_run in (first, ratings))
                     raise VievalError(
-                        f"{record.id}: people's ratings of {aspect} are {_values(first)} in the results of {label} and "
-                        f"{_values(ratings)} in those of {run.label}; run both on the same data"
+                        f"{record.id}: people's ratings of {aspect} are {values} in the results of {label} and {others} in "
+                        f"those of {run.label}; run both on the same data"
                     )
-
-
-def _values(ratings: Sequence[float]) -> str:
-    return ", ".join(f"{rating:g}" for rating in ratings) or "none"
-
-
-def _installed_benchmark(name: str) -> Benchmark:
-    installed = benchmark_registry.benchmarks()
-    if name not in installed:
-        raise VievalError(
-            f"these results are of the benchmark {name!r}, which no installed package brings: pass --benchmark FOLDER with its "
-            "benchmark.yaml, or set VIEVAL_BENCHMARKS; else install its package, or leave them out"
-        )
-    return installed[name]

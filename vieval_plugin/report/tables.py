@@ -19,7 +19,7 @@ from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, benchmar
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.meta_evaluation.tables import number as number_text
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
-from vieval_plugin.records import YOUR_IMAGES, Record, Run
+from vieval_plugin.records import YOUR_IMAGES, Run
 from vieval_plugin.report.words import reason_words
 from vieval_plugin.results.shard_sample import BINS, FolderTotals
 from vieval_plugin.results.training_records import own_training_records, trained_on, was_trained_on
@@ -46,34 +46,28 @@ def leaderboard_table(
         beside: means of other aspects, by aspect and system.
         name: the stem of its CSV.
     """
-    marks = {number.system: "; ".join(marks_of(board, number.system)) for number in board.numbers}
-    reasons = {number.system: reason_words(number.unranked) for number in board.numbers}
-    kinds = kinds_by_system(board)
-    images = {number.system: str(sum(number.statuses.values())) for number in board.numbers}
+    generators, kinds, wins = board.is_of_generators, kinds_by_system(board), board.statistic == WIN_RATE
     columns: dict[str, Mapping[str, str]] = {
         **{aspect: {s: number_text(e, 3) for s, e in means.items()} for aspect, means in (beside or {}).items()},
         "task types": kinds if len({*kinds.values()}) > 1 else {},
-        "n": {n.system: _n_text(board, n) for n in board.numbers},
-        "images": images if board.is_of_generators and board.statistic != WIN_RATE else {},
+        "n": {n.system: f"{n.estimate.n} of {n.total}" if generators else str(n.estimate.n) for n in board.numbers},
+        "images": {n.system: str(sum(n.statuses.values())) for n in board.numbers} if generators and not wins else {},
         "failed": {n.system: failed_text(board, n) for n in board.numbers},
-        "marks": marks if any(marks.values()) else {},
-        "not ranked because": reasons if any(reasons.values()) else {},
+        "marks": {n.system: "; ".join(marks_of(board, n.system)) for n in board.numbers},
+        "not ranked because": {n.system: reason_words(n.unranked) for n in board.numbers},
     }
-    columns = {heading: cells for heading, cells in columns.items() if cells}
-    measured = WIN_RATE if board.statistic == WIN_RATE else board.aspect
-    header = ("rank", board.entrants.removesuffix("s"), f"{measured} [95%]", *columns)
-    rows = [
-        (
-            *(rank_text(number.ranks), number.system, estimate_text(number.estimate)),
-            *(cells.get(number.system, "") for cells in columns.values()),
-        )
-        for number in board.numbers
-    ]
-    rows += [
+    optional = ("marks", "not ranked because")
+    columns = {name: cells for name, cells in columns.items() if (any(cells.values()) if name in optional else cells)}
+    header = ("rank", board.entrants.removesuffix("s"), f"{WIN_RATE if wins else board.aspect} [95%]", *columns)
+    rows = tuple(
+        (rank_text(n.ranks), n.system, estimate_text(n.estimate), *(c.get(n.system, "") for c in columns.values()))
+        for n in board.numbers
+    )
+    references = tuple(
         ("", r.system, estimate_text(r.estimate), *(str(r.estimate.n or "") if c == "n" else "" for c in columns))
         for r in board.references
-    ]
-    return Table(name, _title(board), header, tuple(rows))
+    )
+    return Table(name, _title(board), header, rows + references)
 
 
 def leaderboard_lines(board: Leaderboard, table: Table, elsewhere: str) -> list[str]:
@@ -88,10 +82,6 @@ def _title(board: Leaderboard) -> str:
     comparison = board.comparison
     method = comparison.family if comparison.all_pairs else comparison.reason and f"no ranking: {comparison.reason}"
     return "; ".join(filter(None, (f"{where}: {board.title}", method, *comparison.warnings())))
-
-
-def _n_text(board: Leaderboard, number: Number) -> str:
-    return f"{number.estimate.n} of {number.total}" if board.is_of_generators else str(number.estimate.n)
 
 
 def failed_text(board: Leaderboard, number: Number) -> str:
@@ -155,44 +145,35 @@ def estimate_text(estimate: Estimate) -> str:
 def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     """The pairs of a leaderboard, the better one first; `name` is the stem of its CSV."""
     comparison = board.comparison
-    rows = tuple(
-        (
-            *(f"{pair.first} - {pair.second}", str(pair.n), _difference_text(pair.result.difference)),
-            *(p_text(pair.result.p), p_text(pair.adjusted)),
-        )
-        for pair in map(SystemPair.better_first, comparison.all_pairs)
-    )
+    rows = []
+    for pair in map(SystemPair.better_first, comparison.all_pairs):
+        difference = pair.result.difference
+        alone = difference.defined and math.isnan(difference.low)
+        text = f"{difference.value:.3f} [no interval]" if alone else with_interval(difference, 3)
+        p_values = p_text(pair.result.p), p_text(pair.adjusted)
+        rows.append((f"{pair.first} - {pair.second}", str(pair.n), text, *p_values))
     names = "better - worse" if any(pair.significant for pair in comparison.all_pairs) else "first - second"
-    difference = "win rate minus one half [95%]" if board.statistic == WIN_RATE else "difference [95%]"
-    title = (
-        f"{board.title}: differences on what both have{f', {board.value}' if board.value else ''}; {comparison.family}"
-    )
-    return Table(name, title, (names, board.unit, difference, "p", "p (Holm)"), rows)
-
-
-def _difference_text(difference: Estimate) -> str:
-    if difference.defined and math.isnan(difference.low):
-        return f"{difference.value:.3f} [no interval]"
-    return with_interval(difference, 3)
+    measured = "win rate minus one half [95%]" if board.statistic == WIN_RATE else "difference [95%]"
+    value = f", {board.value}" if board.value else ""
+    title = f"{board.title}: differences on what both have{value}; {comparison.family}"
+    return Table(name, title, (names, board.unit, measured, "p", "p (Holm)"), tuple(rows))
 
 
 def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list[Table]:
     """Generators by their corrected means, and their corrected differences where there are `fewest_pairs` or more."""
     board = corrected.ranking
     ranks = {number.system: rank_text(number.ranks) for number in board.numbers}
-    rows = tuple(
-        (
-            *(ranks[mean.generator], mean.generator),
-            *(with_interval(e, 3) for e in (mean.corrected.mean, mean.raw, mean.human.mean)),
-            *(f"{mean.rated} of {mean.images}", decimals(mean.corrected.weight, ".2f"), ", ".join(mean.unrated_kinds)),
-        )
-        for mean in corrected.estimates
-    )
-    header = (
-        *("rank", "generator", "corrected [95%]", "judge alone [95%]", "people's labels alone [95%]"),
-        *("labels", "weight of the judge", "kinds without labels"),
-    )
-    means = Table("corrected", _title(board), header, rows)
+    columns = {
+        "rank": [ranks[mean.generator] for mean in corrected.estimates],
+        "generator": [mean.generator for mean in corrected.estimates],
+        "corrected [95%]": [with_interval(mean.corrected.mean, 3) for mean in corrected.estimates],
+        "judge alone [95%]": [with_interval(mean.raw, 3) for mean in corrected.estimates],
+        "people's labels alone [95%]": [with_interval(mean.human.mean, 3) for mean in corrected.estimates],
+        "labels": [f"{mean.rated} of {mean.images}" for mean in corrected.estimates],
+        "weight of the judge": [decimals(mean.corrected.weight, ".2f") for mean in corrected.estimates],
+        "kinds without labels": [", ".join(mean.unrated_kinds) for mean in corrected.estimates],
+    }
+    means = Table("corrected", _title(board), tuple(columns), tuple(zip(*columns.values(), strict=True)))
     pairs = board.comparison.all_pairs
     if len(pairs) < fewest_pairs:
         return [means]
@@ -281,12 +262,10 @@ def remarks_tables(runs: Sequence[Run]) -> list[Table]:
     """
     rows = []
     for run in runs:
-        verdicts = [record.verdict for record in chain.from_iterable(chain(*run.records.values()))]
-        occurrences = Counter(finding for verdict in verdicts for finding in verdict.findings)
-        by_verdict = Counter(finding for verdict in verdicts for finding in set(verdict.findings))
-        rows += [
-            (run.label, name, str(n), f"{by_verdict[name]} of {len(verdicts)}") for name, n in occurrences.most_common()
-        ]
+        findings = [record.verdict.findings for record in chain.from_iterable(chain(*run.records.values()))]
+        samples, total = Counter(chain(*map(set, findings))), f"of {len(findings)}"
+        counts = Counter(chain(*findings)).most_common()
+        rows += [(run.label, name, str(n), f"{samples[name]} {total}") for name, n in counts]
     header = ("judge", "finding", "times", "samples")
     return [Table("findings", "What was found on the way", header, tuple(rows))] if rows else []
 
@@ -304,19 +283,15 @@ def trained_on_tables(runs: Sequence[Run], training_records: Sequence[Path]) -> 
     listed_uids = [trained_on(record) for record in training_records]
     rows = []
     for run in runs:
-        records = [record for judged in run.records.values() for verdicts in judged for record in verdicts]
-        uids = frozenset().union(*listed_uids, *map(trained_on, _training_records_of(records)))
-        trained = sum(was_trained_on(record, uids) for record in records)
-        if trained:
+        records = list(chain.from_iterable(chain(*run.records.values())))
+        sources = {record.provenance.config_hash: record.provenance for record in records}.values()
+        own = dict.fromkeys(path for source in sources for path in own_training_records(source))
+        uids = frozenset().union(*listed_uids, *map(trained_on, own))
+        if trained := sum(was_trained_on(record, uids) for record in records):
             rows.append((run.label, str(trained), str(len(records))))
     header = ("judge", "samples it was trained on", "of")
     title = "Trained on what it judges: such numbers say nothing about other samples"
     return [Table("trained_on", title, header, tuple(rows))] if rows else []
-
-
-def _training_records_of(records: Sequence[Record]) -> list[Path]:
-    by_config = {record.provenance.config_hash: record.provenance for record in records}
-    return list(dict.fromkeys(record for source in by_config.values() for record in own_training_records(source)))
 
 
 _EDGES = ("< 0", *(f"{n / BINS:g}-{(n + 1) / BINS:g}" for n in range(BINS)))
@@ -326,43 +301,21 @@ def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
     """Means and histograms of scores, and counts of statuses, by image model; none where there is no folder."""
     if not folders:
         return []
-    scores = [
-        (
-            str(folder.path),
-            model or YOUR_IMAGES,
-            name,
-            str(score.scored),
-            f"{score.sum / score.scored:.4f}" if score.scored else "",
-            *map(str, score.histogram),
-        )
-        for folder in folders
-        for model, totals in folder.by_model.items()
-        for name, score in totals.scores.items()
-    ]
-    statuses = list(
-        dict.fromkeys(s for folder in folders for totals in folder.by_model.values() for s in totals.statuses)
-    )
-    counts = [
-        (
-            str(folder.path),
-            model or YOUR_IMAGES,
-            str(totals.statuses.total()),
-            *(str(totals.statuses[status]) for status in statuses),
-        )
+    by_model = [
+        ((str(folder.path), model or YOUR_IMAGES), totals)
         for folder in folders
         for model, totals in folder.by_model.items()
     ]
+    statuses = list(dict.fromkeys(chain(*(totals.statuses for _, totals in by_model))))
+    counts, scores = [], []
+    for place, totals in by_model:
+        counts.append((*place, str(totals.statuses.total()), *(str(totals.statuses[status]) for status in statuses)))
+        for name, score in totals.scores.items():
+            mean = f"{score.sum / score.scored:.4f}" if score.scored else ""
+            scores.append((*place, name, str(score.scored), mean, *map(str, score.histogram)))
+    means = "All scores: means over verdicts that have one, and how many are in each tenth"
+    header = ("folder", "image model", "verdicts", *statuses)
     return [
-        Table(
-            "all_verdicts",
-            "All verdicts, failed ones too, by status",
-            ("folder", "image model", "verdicts", *statuses),
-            tuple(counts),
-        ),
-        Table(
-            "all_scores",
-            "All scores: means over verdicts that have one, and how many are in each tenth",
-            ("folder", "image model", "score", "n", "mean", *_EDGES),
-            tuple(scores),
-        ),
+        Table("all_verdicts", "All verdicts, failed ones too, by status", header, tuple(counts)),
+        Table("all_scores", means, ("folder", "image model", "score", "n", "mean", *_EDGES), tuple(scores)),
     ]

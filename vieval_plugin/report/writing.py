@@ -13,7 +13,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_folder
 from vieval_plugin.meta_evaluation.comparison import compare_systems, over_benchmarks
 from vieval_plugin.meta_evaluation.costs import durations
-from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, layouts
+from vieval_plugin.meta_evaluation.findings import Findings, layouts
 from vieval_plugin.meta_evaluation.leaderboards import headlines
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table
 from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_against
@@ -99,7 +99,8 @@ def write_report(
         tables += [pairs_table(board, f"differences_{n}") for n, board in enumerate(generators, start=1)]
         tables += findings.tables
         tables += [*printed_tables(benchmark.printed), *remarks_tables(benchmark_runs), statuses_table(benchmark_runs)]
-        of_boards = tuple(_answer(board, benchmark_runs, options) for board in boards)
+        by_name = {run.name: position_bias(run, options) for run in benchmark_runs if any(b.judge for b in boards)}
+        of_boards = tuple(answer(board, by_name.get(board.judge) if board.judge else None) for board in boards)
         sections.append(PageSection(benchmark, benchmark_runs, findings, tuple(tables), tuple(boards), of_boards))
         beside = [*same_scores(benchmark_runs), *agreement_notes(benchmark_runs, options)]
         notes = [*(f"{sections[-1].title}: {sentence}" for sentence in beside), *notes]
@@ -111,7 +112,12 @@ def write_report(
     comparison = compare_with_printed(expected, cells) if expected else None
     answers = _answers(sections)
     over = _over_benchmarks(sections, options)
-    files: dict[str, str | bytes] = _csv_files(sections) | ({f"{over.name}.csv": csv_text(over)} if over else {})
+    files: dict[str, str | bytes] = {
+        f"{section.benchmark.name}_{table.name}.csv": csv_text(table)
+        for section in sections
+        for table in (*section.leaderboard_tables, *section.tables)
+    }
+    files |= {f"{over.name}.csv": csv_text(over)} if over else {}
     files["report.md"] = _markdown(sections, answers, notes, over, comparison, options, ratings)
     documents = [
         {"benchmark": section.benchmark.name, "cells": _cell_documents(section.findings)} for section in sections
@@ -136,11 +142,6 @@ def _findings(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOpti
     findings = benchmark.report.findings(benchmark.name, parts, runs, options)
     of_order = tuple(ranking_against(order, parts or tuple(runs[0].records), runs, options))
     return findings + Findings(of_order, layouts=layouts("order"))
-
-
-def _answer(board: Leaderboard, runs: Sequence[Run], options: StatisticsOptions) -> Answer:
-    run = next((run for run in runs if run.name == board.judge), None)
-    return answer(board, position_bias(run, options) if run else None)
 
 
 def _answers(sections: Sequence[PageSection]) -> list[Answer]:
@@ -182,28 +183,13 @@ def _over_benchmarks(sections: Sequence[PageSection], options: StatisticsOptions
         return None
     statistic = over_benchmarks(tested)
     comparison = compare_systems(statistic, statistic.part, options, intervals=False)
-    rows = tuple(
-        (
-            *(
-                rank_text(standing.ranks),
-                standing.system.label,
-                decimals(standing.value, ".3f"),
-                str(standing.system.n),
-            ),
-            reason_words(standing.system.undefined or standing.system.unranked),
-        )
-        for standing in comparison.standings
-    )
-    header = ("rank", "judge", "value", "n", "why not ranked")
-    return Table("over_benchmarks", f"Judges: {comparison.compared.statistic}; {comparison.family}", header, rows)
-
-
-def _csv_files(sections: Sequence[PageSection]) -> dict[str, str | bytes]:
-    return {
-        f"{section.benchmark.name}_{table.name}.csv": csv_text(table)
-        for section in sections
-        for table in (*section.leaderboard_tables, *section.tables)
-    }
+    rows = []
+    for standing in comparison.standings:
+        system, value = standing.system, decimals(standing.value, ".3f")
+        why_not = reason_words(system.undefined or system.unranked)
+        rows.append((rank_text(standing.ranks), system.label, value, str(system.n), why_not))
+    title = f"Judges: {comparison.compared.statistic}; {comparison.family}"
+    return Table("over_benchmarks", title, ("rank", "judge", "value", "n", "why not ranked"), tuple(rows))
 
 
 def _markdown(
@@ -233,19 +219,15 @@ def _markdown(
 
 def _terminal_lines(section: PageSection) -> list[str]:
     """Lines for a terminal: the leaderboards that answer for a benchmark as tables."""
-    if not section.boards:
-        return [line for table in section.tables[:1] for line in _titled(table)]
     lines: list[str] = []
-    first = section.boards[0]
-    for board in section.boards if first.is_of_generators else [b for b in section.boards if not b.is_of_generators]:
-        table = leaderboard_table(board)
-        lines += ["", section.in_page_words(table.title), ""]
-        lines += leaderboard_lines(board, table, _ELSEWHERE)
+    for board in section.boards:
+        if section.boards[0].is_of_generators or not board.is_of_generators:
+            table = leaderboard_table(board)
+            lines += ["", section.in_page_words(table.title), "", *leaderboard_lines(board, table, _ELSEWHERE)]
+    if not section.boards and section.tables:
+        table = section.tables[0]
+        lines = ["", table.title, "", *text_table([table.header, *table.rows], _ELSEWHERE)]
     return [*lines, *mark_notes(section.boards), ""]
-
-
-def _titled(table: Table) -> list[str]:
-    return ["", table.title, "", *text_table([table.header, *table.rows], _ELSEWHERE), ""]
 
 
 def _protocol(options: StatisticsOptions) -> str:
@@ -258,10 +240,8 @@ def _protocol(options: StatisticsOptions) -> str:
 
 def _cell_documents(findings: Findings) -> list[dict[str, object]]:
     """Every number once more for programs; an undefined one is null, with the reason where it is known."""
-    reasons = findings.reasons
-    return [
-        {**asdict(key), "value": None, "undefined": reasons.get(key, "")}
-        if math.isnan(value)
-        else {**asdict(key), "value": value}
-        for key, value in sorted(findings.cells.items())
-    ]
+    documents, reasons = [], findings.reasons
+    for key, value in sorted(findings.cells.items()):
+        undefined = {"value": None, "undefined": reasons.get(key, "")}
+        documents.append({**asdict(key), **(undefined if math.isnan(value) else {"value": value})})
+    return documents
