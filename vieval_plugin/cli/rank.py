@@ -284,21 +284,9 @@ def _require_applicable(options: argparse.Namespace, of_images: bool) -> None:
         if options.label[1:]:
             raise VievalError("--label is given once for folders: it names the judge's verdicts")
         return
-    by_anchor = ("model", "base_url") if options.against else ()
-    of_judging = (
-        "out",
-        "kind",
-        "columns",
-        "judge",
-        "setting",
-        "scorer",
-        "fresh",
-        "model",
-        "base_url",
-        "aspects",
-        "lazy",
-    )
-    if used := next((name for name in of_judging if name not in by_anchor and getattr(options, name)), None):
+    of_judging = ("out", "kind", "columns", "judge", "setting", "scorer", "fresh", "aspects", "lazy")
+    of_judging += () if options.against else ("model", "base_url")  # an anchor's judge is asked again
+    if used := next((name for name in of_judging if getattr(options, name)), None):
         raise VievalError(
             f"--{used.replace('_', '-')} is for folders of images, with --prompts; results are ranked as they are, "
             "and --tables and --html say where to"
@@ -312,8 +300,8 @@ def _require_outputs(options: argparse.Namespace, reads: Sequence[Path]) -> None
 
     if options.out:
         require_suffix(options.out, (".jsonl",))
-    names = ([BEST_OF] if options.best_of else FILES) if options.tables else ()
-    tables = [("--tables", options.tables / name) for name in names]
+    names = [BEST_OF] if options.best_of else FILES
+    tables = [("--tables", options.tables / name) for name in names if options.tables]
     for option, path in (*tables, ("--html", options.html), ("--out", options.out)):
         if path:
             require_writable(path, option, reads)
@@ -348,22 +336,18 @@ def _judged(options: argparse.Namespace, failed: list[str], baseline: Baseline |
             require_model(judge.spec.name, current, backbone)
     source = read_folders(options.inputs, options.prompts, options.kind, parse_columns(options.columns))
     say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
-    samples = (
-        [row.sample for row in source if isinstance(row.sample, Sample)]
-        if options.margin is not None or baseline
-        else []
-    )
+    needed = options.margin is not None or baseline
+    samples = [row.sample for row in source if isinstance(row.sample, Sample)] if needed else []
     if baseline:
         for judge in prepared:
             require_comparable(baseline, provenance_of(judge, current, backbone), samples)
         samples += baseline.named(samples[0].id.image_model).samples
     if options.margin is not None:
-        _require_decidable(list(names), list(dict.fromkeys(sample.id.image_model for sample in samples)))
-        wants_files = options.out or options.tables or options.html
-        if (gate := _same_files(samples)) and not wants_files:
+        gate, too_few = _foreseen(samples, list(names), options.margin, prepared[0].spec.rates == "contest")
+        if gate and not (options.out or options.tables or options.html):
             return gate
-        if line := _too_few(samples, options.margin, prepared[0].spec.rates == "contest"):
-            say(f"vieval: {line}", file=sys.stderr)
+        if too_few:
+            say(f"vieval: {too_few}", file=sys.stderr)
     _require_outputs(options, list(files_of(row.sample for row in source)))
     judged, unable, progress = [], list[tuple[str, str]](), Progress()
     for judge in prepared:
@@ -388,40 +372,36 @@ def _judged(options: argparse.Namespace, failed: list[str], baseline: Baseline |
     )
 
 
-def _require_decidable(judges: Sequence[str], generators: Sequence[str]) -> None:
-    """VievalError where a gate could not decide, whatever is judged: for one generator, or several judges."""
+def _foreseen(
+    samples: Sequence[Sample], judges: Sequence[str], margin: float, are_contests: bool
+) -> tuple[Gate | None, str]:
+    """What is known of a gate before anything is judged.
+
+    Returns:
+        The decision where the pictures of the first generator are the very same files as all others', and a line that the
+        prompts are too few for equal generators to pass, empty where they are not.
+
+    Raises:
+        VievalError: it could not decide, whatever is judged: there is one generator, or several judges.
+    """
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.report.gate import no_other_generator
-
-    if len(generators) == 1:
-        raise VievalError(f"{no_other_generator(generators[0])}; name the folder of its images too")
-    if len(judges) > 1:
-        raise VievalError(f"--margin decides by one judge, and here are {len(judges)} ({', '.join(judges)}); name one")
-
-
-def _same_files(samples: Sequence[Sample]) -> Gate | None:
-    """The decision where the pictures of the first generator are the very same files as all others'."""
     from vieval_plugin.meta_evaluation.gate import digests_of, same_files
-    from vieval_plugin.report.gate import same_files_gate
-
-    mine, *references = dict.fromkeys(sample.id.image_model for sample in samples)
-    pictures = [(sample.id, digests_of(sample)) for sample in samples]
-    identical = all(same_files(pictures, mine, reference) for reference in references)
-    return same_files_gate(mine, references) if identical else None
-
-
-def _too_few(samples: Sequence[Sample], margin: float, are_contests: bool) -> str:
-    """A line that the prompts are too few for equal generators to pass; empty where they are not."""
     from vieval_plugin.meta_evaluation.win_rates import EVEN
-    from vieval_plugin.report.gate import too_few_sentence
+    from vieval_plugin.report.gate import NO_OTHER, same_files_gate, too_few_sentence
 
     prompts = defaultdict(set)
     for sample in samples:
         prompts[sample.id.image_model].add((sample.id.part, sample.id.uid))
-    mine, *references = prompts.values()
-    return too_few_sentence(
-        min(len(mine & reference) for reference in references), "prompts", margin, EVEN if are_contests else 1.0
-    )
+    mine, *references = prompts
+    if not references:
+        raise VievalError(f"{NO_OTHER.format(mine)}; name the folder of its images too")
+    if len(judges) > 1:
+        raise VievalError(f"--margin decides by one judge, and here are {len(judges)} ({', '.join(judges)}); name one")
+    pictures = [(sample.id, digests_of(sample)) for sample in samples]
+    identical = all(same_files(pictures, mine, reference) for reference in references)
+    common = min(len(prompts[mine] & prompts[reference]) for reference in references)
+    too_few = too_few_sentence(common, "prompts", margin, EVEN if are_contests else 1.0)
+    return same_files_gate(mine, references) if identical else None, too_few
 
 
 def _again(options: argparse.Namespace, of_images: bool) -> str:
@@ -435,18 +415,13 @@ def _again(options: argparse.Namespace, of_images: bool) -> str:
     commands = []
     for path in options.inputs:
         if (path / PLAN).is_file():
-            commands.append(f"vieval shards {path} --rejudge api_error,tool_error")
+            commands.append(f"`vieval shards {path} --rejudge api_error,tool_error`")
             continue
-        try:
-            commands.append(read_json(run_file(path).read_text(encoding="utf-8"))["inputs"]["command"])
-        except (OSError, ValueError, KeyError, TypeError):
-            commands.append("")
-    distinct = list(dict.fromkeys(filter(None, commands)))
-    return (
-        "; ".join(f"`{c}`" for c in distinct)
-        if distinct
-        else f"with the command that wrote {', '.join(map(str, options.inputs))}"
-    )
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            if command := read_json(run_file(path).read_text(encoding="utf-8"))["inputs"]["command"]:
+                commands.append(f"`{command}`")
+    wrote = ", ".join(map(str, options.inputs))
+    return "; ".join(dict.fromkeys(commands)) or f"with the command that wrote {wrote}"
 
 
 def _gate(

@@ -7,6 +7,7 @@ sentence in every command.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -21,7 +22,7 @@ from vieval_plugin.meta_evaluation.corrected_ranking import (
     CorrectedRanking,
 )
 from vieval_plugin.meta_evaluation.costs import statuses_text
-from vieval_plugin.meta_evaluation.findings import ALL, Leaderboard, Number
+from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
@@ -47,18 +48,24 @@ _NOTABLE = 0.05
 _LONGEST_NAME = 48
 """Letters of a judge's name up to which a title has it whole."""
 
+_RATE_SOME = (
+    "Nobody has rated these images, and a judge can disagree with people: `vieval label VERDICTS --out label.html` makes a "
+    "page to rate some on, and `vieval rank --human` corrects the means; see "
+    f"{docs_url('guides/comparing.md#correct-means-by-ratings')}"
+)
+
 TITLES: Mapping[str, str] = MappingProxyType(
     {
         "contradiction": "{judge} decides nothing, because it contradicts itself.",
-        "no number": "No {entrant} has enough scores on {images}.",
+        "no number": "No {entrant} has enough scores on {benchmark}.",
         "alone, judge": "{first} agrees with {against} better than the same answer for every image does.",
         "alone, no judge": "{first} is not shown to be better than giving the same answer for every image of {benchmark}.",
         "alone, untested": "Only {first} judged {benchmark}, so there is nothing to compare it with.",
         "alone, same": "{first} nearly always gives the same answer on {benchmark}.",
         "alone, generator": "Only {first_images} were judged, so there is nothing to compare them with.",
-        "only one": "Only {first} has enough scores on {images}.",
-        "not compared": "The {entrants} cannot be compared on {images}.",
-        "few ratings": "Too few images are rated to say which of {names} is better.",
+        "only one": "Only {first} has enough scores on {benchmark}.",
+        "not compared": "The {entrants} cannot be compared on {benchmark}.",
+        "few ratings": "Too few images are rated to say which of {names} is {comparative}.",
         "best, judge": "{scope}{first} agrees best with {against}.",
         "best, rated": "{scope}{first}'s images are best of the {count}.",
         "best, mean": "{scope}{judge} rates {first}'s images best of the {count}.",
@@ -124,47 +131,36 @@ def answer(board: Leaderboard, bias: PositionBias | None = None, corrected: Corr
         corrected: the correction by people's ratings that the board is of, where there is one.
     """
     if board.statistic == WIN_RATE and bias is not None and bias.contradictory:
-        contradicted = (
-            f"Two orders of one pair get opposite answers in {bias.contradicted} of {bias.contests} contests."
-        )
-        advice = "Take a judge that scores each image."
-        limits = (*_bias(bias), *_failures(board))
-        return Answer(TITLES["contradiction"].format(judge=board.judge), contradicted, limits, advice)
+        title, counts = TITLES["contradiction"].format(judge=board.judge), f"{bias.contradicted} of {bias.contests}"
+        evidence = f"Two orders of one pair get opposite answers in {counts} contests."
+        return Answer(title, evidence, (*_bias(bias), *_failures(board)), "Take a judge that scores each image.")
     words = _words(board)
     case, evidence = _case(board, words, corrected)
-    limits = (*_of_ratings(corrected), *_bias(bias), *_limits(board, case))
-    return Answer(TITLES[case].format(**words), evidence, limits, _next(board))
+    limits = (*(_of_ratings(corrected) if corrected else ()), *_bias(bias), *_limits(board, case))
+    unrated = board.is_of_generators and board.statistic == MEAN and board.benchmark == OWN
+    return Answer(TITLES[case].format(**words), evidence, limits, _RATE_SOME if unrated else "")
 
 
 def _words(board: Leaderboard) -> dict[str, str]:
     """The words that titles are filled with."""
     ranked, defined = board.ranked, board.defined
     shown = [n.system for n in (ranked or defined or board.numbers)]
-    partial = ranked and len(ranked) < len(defined)
-    count = number_word(len(ranked or defined))
-    entrant = board.entrants.removesuffix("s")
-    where = "your images" if board.benchmark == OWN else board.benchmark
+    count, judge = number_word(len(ranked or defined)), str(board.judge or "")
     return {
-        "judge": _judge_in_title(board),
-        "entrant": entrant,
+        "judge": judge if len(judge) <= _LONGEST_NAME or board.judge is None else board.judge.judge,
+        "entrant": board.entrants.removesuffix("s"),
         "entrants": board.entrants,
-        "images": where,
-        "benchmark": where,
+        "benchmark": YOUR_IMAGES if board.benchmark == OWN else board.benchmark,
         "against": board.against,
         "first": shown[0] if shown else "",
         "second": shown[1] if shown[1:] else "",
         "first_images": YOUR_IMAGES if shown[:1] == [YOUR_IMAGES] else f"{shown[0]}'s images" if shown else "",
         "names": enumeration(shown) if 0 < len(shown) <= _MOST_NAMED else f"the {count} {board.entrants}",
+        "comparative": "better" if len(shown) <= _MOST_NAMED else "best",
         "count": count,
-        "scope": f"Of the {count} ranked, " if partial and len(ranked) > 1 else "",
+        "scope": f"Of the {count} ranked, " if 1 < len(ranked) < len(defined) else "",
         "statistic": statistic_words(board.measured),
     }
-
-
-def _judge_in_title(board: Leaderboard) -> str:
-    """The judge as a title names it: without its model where that would be most of the title."""
-    name = str(board.judge or "")
-    return name if len(name) <= _LONGEST_NAME or board.judge is None else board.judge.judge
 
 
 def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking | None) -> tuple[str, str]:
@@ -175,7 +171,8 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
     if len(defined) == 1 and not comparison.all_pairs:
         return _alone(board, defined[0])
     if not comparison.all_pairs:
-        return "not compared", f"{_range(board, defined)} {_sentence(comparison.reason)}"
+        why = comparison.reason and f"{comparison.reason[:1].upper()}{comparison.reason[1:]}."
+        return "not compared", f"{_range(board, defined)} {why}"
     if corrected is not None and corrected.decides_nothing:
         return "few ratings", _so_far(board, corrected)
     if not ranked:
@@ -183,19 +180,20 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
     first, *lower = [number.system for number in ranked]
     equal = [label for label in lower if not comparison.beats(first, label)]
     pair = comparison.pair_of(first, lower[0])
-    kind = _kind(board)
+    of_generators = {WIN_RATE: "wins", CORRECTED: "rated"}.get(board.statistic, "mean")
+    kind = of_generators if board.is_of_generators else "judge"
     if not equal and pair:
         two = len(lower) == 1 and board.is_of_generators
         return f"{'better' if two else 'best'}, {kind}", _difference(board, pair, ranked[0])
     if not any(pair.significant for pair in comparison.pairs):
-        doubtful = next((pair.better_first() for pair in comparison.pairs if pair.doubtful), None)
-        if doubtful and len(ranked) == 2:
-            words |= {"first": doubtful.first, "second": doubtful.second}
-            return "failures", _difference(board, doubtful, ranked[0])
         if len(ranked) == 2 and pair:
-            pair = _in_input_order(board, pair)
+            if pair.doubtful:
+                pair = pair.better_first()
+            elif board.is_of_generators:  # in the order of the input
+                labels = [system.label for system in comparison.compared.systems]
+                pair = pair.turned if labels.index(pair.second) < labels.index(pair.first) else pair
             words |= {"first": pair.first, "second": pair.second}
-            return "equal, two", _difference(board, pair, ranked[0])
+            return ("failures" if pair.doubtful else "equal, two"), _difference(board, pair, ranked[0])
         return ("equal, ranked" if words["scope"] else "equal"), f"{_range(board, ranked)} {_smallest_p(comparison)}"
     words["equal"] = _named_or_counted([label for label in equal if not comparison.beats(label, first)])
     words["better"] = next((label for label in equal if comparison.beats(label, first)), "")
@@ -210,12 +208,6 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
     if words["better"]:
         return "beaten", evidence
     return {"judge": "highest, judge", "rated": "first"}.get(kind, "highest"), evidence
-
-
-def _kind(board: Leaderboard) -> str:
-    if not board.is_of_generators:
-        return "judge"
-    return {WIN_RATE: "wins", CORRECTED: "rated"}.get(board.statistic, "mean")
 
 
 def _alone(board: Leaderboard, number: Number) -> tuple[str, str]:
@@ -234,12 +226,9 @@ def _alone(board: Leaderboard, number: Number) -> tuple[str, str]:
 
 
 def _no_number(board: Leaderboard) -> str:
-    failed = sum(cost.failed for cost in board.costs.values())
-    verdicts = sum(cost.verdicts for cost in board.costs.values())
-    statuses: dict[str, int] = {}
-    for status, n in (pair for cost in board.costs.values() for pair in cost.statuses):
-        statuses[status] = statuses.get(status, 0) + n
-    if failed:
+    statuses = sum((Counter(dict(cost.statuses)) for cost in board.costs.values()), Counter[str]())
+    if failed := sum(cost.failed for cost in board.costs.values()):
+        verdicts = sum(cost.verdicts for cost in board.costs.values())
         return f"{failed} of {verdicts} verdicts have no score ({statuses_text(statuses.items())})."
     return "; ".join(f"{n.system}: {n.reason or 'no score'}" for n in board.numbers[:_MOST_NAMED]) + "."
 
@@ -250,7 +239,7 @@ def _on_common(board: Leaderboard, words: dict[str, str]) -> tuple[str, str]:
     for pair in (pair.better_first() for pair in board.comparison.all_pairs if pair.significant):
         by_winner.setdefault(pair.first, []).append(pair.second)
     alone = next((f"Only {n.system}" for n in board.defined if not n.unranked), f"No {words['entrant']}")
-    order = f"{alone} covers {words['images']}, so there is no one order."
+    order = f"{alone} covers {words['benchmark']}, so there is no one order."
     evidence = f"{_range(board, board.defined)} {_smallest_p(board.comparison)} {order}"
     if not by_winner:
         return "none better", evidence
@@ -263,8 +252,7 @@ def _own(board: Leaderboard, number: Number) -> str:
     """A system's own number in words, without a full stop."""
     if board.statistic == WIN_RATE:
         return f"{number.system} wins {_percent(number.estimate)} of {_items(board, number.estimate.n)}"
-    rests_on = str(number.estimate.coverage)
-    text = f"{_measured(board)} {in_sentence(number.estimate)}"
+    text, rests_on = f"{_measured(board)} {in_sentence(number.estimate)}", str(number.estimate.coverage)
     return f"{text}, on {rests_on}" if rests_on else text
 
 
@@ -284,33 +272,18 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     """The difference of a pair with all that belongs to it."""
     p_value = pair.result.p if math.isnan(pair.adjusted) else pair.adjusted  # few ratings leave none adjusted
     p = f"no test of fewer than {LEAST_FOR_A_TEST}" if math.isnan(p_value) else p_sentence(p_value)
-    family = f"; {board.comparison.family}" if len(board.comparison.all_pairs) > 1 else ""
+    p += f"; {board.comparison.family}" if len(board.comparison.all_pairs) > 1 else ""
+    items, difference = _items(board, pair.n), pair.result.difference
     if board.statistic == WIN_RATE:
-        difference = pair.result.difference
         share = Estimate(EVEN + difference.value, EVEN + difference.low, EVEN + difference.high)
-        won = (
-            f"{pair.first} wins {_percent(share)} of {_items(board, pair.n)} against {pair.second}, ties counting half"
-        )
-        return f"{won} ({p}{family})."
-    difference = pair.result.difference
+        return f"{pair.first} wins {_percent(share)} of {items} against {pair.second}, ties counting half ({p})."
     more, size = ("less", difference.negated) if difference.value < 0 else ("more", difference)
-    text = f"{short_decimal(size.value)} {more} than {pair.second}"
-    if size.has_interval:
-        text += f" (95% interval {short_decimal(size.low)} to {short_decimal(size.high)}, {p}{family})"
-    else:
-        text += f" ({p}{family})"
-    values = f"{_measured(board)} of {pair.first} {short_decimal(pair.result.first)}"
-    if pair.first == first.system and board.statistic == CORRECTED:
-        values = f"{_measured(board)} of {pair.first} {short_decimal(first.estimate.value)}"
-    return f"{values}, {text}, on the {_items(board, pair.n)} that both have."
-
-
-def _in_input_order(board: Leaderboard, pair: SystemPair) -> SystemPair:
-    """A pair that is not told apart, the better value first for judges, the first of the input for generators."""
-    labels = [system.label for system in board.comparison.compared.systems]
-    if board.is_of_generators and labels.index(pair.second) < labels.index(pair.first):
-        return pair.turned
-    return pair
+    low, high = short_decimal(size.low), short_decimal(size.high)
+    interval = f"95% interval {low} to {high}, " if size.has_interval else ""
+    is_corrected = pair.first == first.system and board.statistic == CORRECTED
+    value = f"{pair.first} {short_decimal(first.estimate.value if is_corrected else pair.result.first)}"
+    distance = f"{short_decimal(size.value)} {more} than {pair.second} ({interval}{p})"
+    return f"{_measured(board)} of {value}, {distance}, on the {items} that both have."
 
 
 def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
@@ -350,19 +323,12 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
 
 
 def _percent(share: Estimate) -> str:
-    value = f"{100 * share.value:.0f}%"
-    if not share.has_interval:
-        return value
-    low, high = (round(100 * end) for end in (share.low, share.high))
-    return f"{value} (95% interval {low} to {high}%)"
+    ends = f" (95% interval {round(100 * share.low)} to {round(100 * share.high)}%)" if share.has_interval else ""
+    return f"{100 * share.value:.0f}%{ends}"
 
 
 def _named_or_counted(labels: Sequence[str]) -> str:
     return enumeration(labels) if len(labels) <= _MOST_NAMED else f"{number_word(len(labels))} others"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _limits(board: Leaderboard, case: str) -> list[str]:
@@ -374,26 +340,14 @@ def _limits(board: Leaderboard, case: str) -> list[str]:
     if rests_on and not defined[0].unranked and not case.startswith("highest"):
         text.append(f"The number of {defined[0].system} is on {rests_on}.")
     if case != "failures":
-        doubtful = [pair.better_first() for pair in comparison.all_pairs if pair.doubtful]
-        text += [
-            f"{pair.first} is ahead of {pair.second} only while its failures are left out."
-            for pair in doubtful[:_MOST_NAMED]
-        ]
+        doubtful = [pair.better_first() for pair in comparison.all_pairs if pair.doubtful][:_MOST_NAMED]
+        text += [TITLES["failures"].format(first=pair.first, second=pair.second) for pair in doubtful]
     if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:
-        text.append(few_sentence(board.unit))
+        text.append(f"Fewer than {LEAST_FOR_A_TEST} {board.unit} can show no difference.")
     text += [f"{line}." for line in comparison.warnings()]
     text += _failures(board)
     text += _beside_references(board, defined)
     return [*text, *(_by_breakdown(board, defined[0]) if defined and not board.is_of_generators else [])]
-
-
-def few_sentence(unit: str) -> str:
-    """Sentence on fewer samples than a test needs.
-
-    >>> few_sentence("prompts")
-    'Fewer than 6 prompts can show no difference.'
-    """
-    return f"Fewer than {LEAST_FOR_A_TEST} {unit} can show no difference."
 
 
 def _unranked(board: Leaderboard) -> list[str]:
@@ -506,10 +460,8 @@ def _few_ratings(corrected: CorrectedRanking) -> str:
     return f"Rated prompts: {enumeration(counts)}, where {LEAST_RATED} of each are needed, or all"
 
 
-def _of_ratings(corrected: CorrectedRanking | None) -> list[str]:
+def _of_ratings(corrected: CorrectedRanking) -> list[str]:
     """Sentences beside corrected means: the ratings' own difference, the order turned over, what is wrong with ratings."""
-    if corrected is None:
-        return []
     text, pairs = [], corrected.ranking.comparison.pairs
     if len(pairs) == 1:
         [by_ratings], pair = corrected.by_ratings, pairs[0]
@@ -536,19 +488,6 @@ def _of_ratings(corrected: CorrectedRanking | None) -> list[str]:
     return text
 
 
-def _next(board: Leaderboard) -> str:
-    """The next step of who reads it; empty where there is none."""
-    if board.is_of_generators and board.statistic == MEAN and board.benchmark == OWN:
-        return (
-            "Nobody has rated these images, and a judge can disagree with people: `vieval label VERDICTS --out label.html` "
-            f"makes a page to rate some on, and `vieval rank --human` corrects the means; see {_COMPARING}"
-        )
-    return ""
-
-
-_COMPARING = docs_url("guides/comparing.md#correct-means-by-ratings")
-
-
 def together(boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()) -> str:
     """A sentence over several judges of the same generators; empty of one, of two that agree, and without comparisons.
 
@@ -557,11 +496,8 @@ def together(boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()) -
         contradictory: judges that contradict themselves, whose answers decide nothing.
     """
     best = [None if str(board.judge) in contradictory else _best(board.comparison) for board in boards]
-    if (
-        not any(board.comparison.pairs for board in boards)
-        or len(boards) < 2
-        or (len(boards) == 2 and best[0] == best[1])
-    ):
+    agree = len(boards) == 2 and best[0] == best[1]
+    if agree or len(boards) < 2 or not any(board.comparison.pairs for board in boards):
         return ""
     counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
     (first, n), *further = sorted(counts.items(), key=lambda item: -item[1]) or [("a generator", 0)]
@@ -586,9 +522,3 @@ def why_not(board: Leaderboard, systems: Sequence[str]) -> str:
     """Reasons why systems of a leaderboard cannot be compared."""
     reasons = [f"{n.system}: {n.reason}" for n in board.numbers if n.system in systems and n.reason]
     return "; ".join(reasons) or f"they have no {board.unit} in common"
-
-
-def place(board: Leaderboard) -> str:
-    """The benchmark, and the part or the value of a breakdown that a leaderboard is of."""
-    where = [board.part if board.part != ALL else "", board.value]
-    return ", ".join(filter(None, [f"{board.benchmark}", *where]))

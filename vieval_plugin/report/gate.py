@@ -28,6 +28,7 @@ MOST_FALLS = 10
 EXIT_CODES = {"not_worse": ExitCode.FINE, "worse": ExitCode.WORSE, "undecided": ExitCode.UNDECIDED}
 """Exit code of each decision."""
 SAME_FILES = "All their pictures are the very same files, so the difference is 0."
+NO_OTHER = "--margin compares {} with another generator, and there is none"
 _NOT_WORSE = "{mine} is not worse than {references} by more than the margin."
 _WORSE = "{mine} is worse than {references} by more than the margin."
 _FAILS = "{mine} fails more often than {references}."
@@ -76,7 +77,7 @@ def gate(
     """
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
-        raise VievalError(f"{no_other_generator(mine)}; rank verdicts on its images with these")
+        raise VievalError(f"{NO_OTHER.format(mine)}; rank verdicts on its images with these")
     decided, falls = dict[str, tuple[Decision, Answer]](), list[PromptFall]()
     for reference in references:
         evidence = gate_evidence(run, ranking, mine, reference, options)
@@ -108,11 +109,6 @@ def same_files_gate(mine: str, references: Sequence[str]) -> Gate:
     return _of_all(mine, {name: ("not_worse", Answer(_NOT_WORSE, SAME_FILES)) for name in references}, ())
 
 
-def no_other_generator(generator: str) -> str:
-    """The message of a gate that has one generator."""
-    return f"--margin compares {generator} with another generator, and there is none"
-
-
 def too_few_sentence(n: int, unit: str, margin: float, fall: float) -> str:
     """Sentence that even equal scores on so many prompts could not pass; empty where they could.
 
@@ -141,9 +137,11 @@ def _decided(
     """The decision on one reference, its title yet to be filled with names."""
     unit = ranking.unit
     scored, penalised = evidence.scored, evidence.penalised
-    failures = _with_failures(penalised) if any(evidence.more_failures) else ""
+    at_worst = "" if math.isnan(scored.low) else f", at worst {scored.low:.3f} with one bad prompt more"
+    if any(evidence.more_failures):
+        at_worst += f"; failures as the lowest score: difference {penalised.value:.3f}, at worst {penalised.low:.3f}"
     mean = _mean(ranking, scored, mine, reference)
-    measured = f"{mean} on {scored.n} {unit}{_at_worst(scored)}{failures}; the margin is {margin:g}."
+    measured = f"{mean} on {scored.n} {unit}{at_worst}; the margin is {margin:g}."
     if reason := _nothing_decides(ranking, evidence, mine, reference, bias, again):
         return "undecided", Answer(_UNDECIDED, f"{measured} {reason[:1].upper()}{reason[1:]}.")
     if evidence.fell:
@@ -158,7 +156,8 @@ def _decided(
         return "worse", Answer(_WORSE, measured)
     if "undecided" not in decisions:
         return "not_worse", Answer(_NOT_WORSE, measured)
-    return "undecided", Answer(_UNDECIDED, measured, next=_enough([scored, penalised], unit, margin))
+    needed = max(scored.items_needed(margin), penalised.items_needed(margin))
+    return "undecided", Answer(_UNDECIDED, measured, next=_enough(needed, unit))
 
 
 def _nothing_decides(
@@ -194,16 +193,8 @@ def _mean(ranking: Leaderboard, scored: MeanOfDifferences, mine: str, reference:
     return f"Difference {difference.value:.3f}{ends}"
 
 
-def _at_worst(mean: MeanOfDifferences) -> str:
-    return "" if math.isnan(mean.low) else f", at worst {mean.low:.3f} with one bad prompt more"
-
-
-def _with_failures(mean: MeanOfDifferences) -> str:
-    return f"; failures as the lowest score: difference {mean.value:.3f}, at worst {mean.low:.3f}"
-
-
-def _enough(means: Sequence[MeanOfDifferences], unit: str, margin: float) -> str:
-    needed = max(mean.items_needed(margin) for mean in means)
-    digits = -max(0, math.floor(math.log10(needed)) - 1) if math.isfinite(needed) else 0
-    enough = f"About {round(needed, digits):,.0f} {unit}" if math.isfinite(needed) else f"No feasible number of {unit}"
+def _enough(needed: float, unit: str) -> str:
+    enough = f"No feasible number of {unit}"
+    if math.isfinite(needed):
+        enough = f"About {round(needed, -max(0, math.floor(math.log10(needed)) - 1)):,.0f} {unit}"
     return f"{enough} would tell, if the difference stays what it is."
