@@ -78,7 +78,7 @@ def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions
     text: list[str] = []
     for of_benchmark in comparisons:
         title = benchmark_title(of_benchmark.benchmark)
-        text += [why_not] if (why_not := _why_not(of_benchmark)) else [*_overall(of_benchmark), ""]
+        text += [_why_not(of_benchmark)] if not of_benchmark.boards else [*_overall(of_benchmark), ""]
         for number, board in enumerate(of_benchmark.boards):
             text += _lines(board, answered=number == 0)
         text += [f"note: {line}" for line in mark_notes(of_benchmark.boards)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
@@ -25,6 +26,7 @@ from vieval_plugin.report.files import FINDING_FILES, finding_texts, numbers_of
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.rendering import markdown
 from vieval_plugin.report.tables import (
+    TOTALS,
     contest_table,
     corrected_tables,
     leaderboard_table,
@@ -72,19 +74,19 @@ class RankReport:
     contests: tuple[ContestRanking, ...]
     #: Position bias of a judge, by benchmark and name.
     bias: Mapping[tuple[str, JudgeName | None], PositionBias | None]
-    #: Agreement of people with one another, None where no ratings were given; with it corrected rankings are the answer.
-    annotators: Table | None = None
-    #: Tables of all verdicts of folders of shards.
-    totals: tuple[Table, ...] = ()
+    #: True where ratings were given: then corrected rankings are the answer.
+    by_ratings: bool
+    #: Tables of all verdicts of folders of shards, and of people's agreement with one another.
+    further: tuple[Table, ...]
     #: Lines to be read beside rankings.
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
 
     @property
     def corrected_answers(self) -> Mapping[tuple[str, JudgeName | None], CorrectedRanking]:
         """The corrected ranking of each judge by its default aspect, where ratings were given."""
         answers: dict[tuple[str, JudgeName | None], CorrectedRanking] = {}
         defaults = {b.key: b.aspect for b in reversed(self.boards) if b.statistic == MEAN}
-        for member in self.corrected if self.annotators else ():
+        for member in self.corrected if self.by_ratings else ():
             key = member.ranking.key
             if key not in answers or member.ranking.aspect == defaults.get(key):
                 answers[key] = member
@@ -109,24 +111,17 @@ class RankReport:
 
     def beside(self, board: Leaderboard) -> dict[str, dict[str, Estimate]]:
         """The means of a judge's other aspects, by aspect and generator."""
-        place = (board.benchmark, board.judge, board.breakdown, board.value)
-        alike = [
-            b
-            for b in self.boards
-            if board.statistic == b.statistic == MEAN
-            and (b.benchmark, b.judge, b.breakdown, b.value) == place
-            and b.aspect != board.aspect
-        ]
+        means = [b for b in self.boards if board.statistic == b.statistic == MEAN and b.aspect != board.aspect]
+        place = (board.key, board.breakdown, board.value)
+        alike = [b for b in means if (b.key, b.breakdown, b.value) == place]
         return {b.aspect: {n.system: n.estimate for n in b.numbers} for b in alike}
 
 
 def main_boards(boards: Sequence[Leaderboard]) -> list[Leaderboard]:
     """The leaderboards by the judges' own numbers that answer which generator is best."""
-    by_judge: dict[tuple[str, JudgeName | None], list[Leaderboard]] = defaultdict(list)
-    for board in boards:
-        by_judge[board.key].append(board)
     main: list[Leaderboard] = []
-    for of_judge in by_judge.values():
+    for key in dict.fromkeys(board.key for board in boards):
+        of_judge = [board for board in boards if board.key == key]
         means = [board for board in of_judge if board.statistic == MEAN]
         over_all = [board for board in means if not board.breakdown][:1]
         parts = [board for board in means if board.breakdown == "part" and board.aspect == means[0].aspect]
@@ -149,14 +144,14 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
     """
     runs, notes = rated_runs(results, ratings)
     benchmarks = dict.fromkeys(run.benchmark for run in runs)
-    bias: dict[tuple[str, JudgeName | None], PositionBias | None] = {
-        (run.benchmark, run.name): position_bias(run, options) for run in runs
-    }
-    findings, boards = Findings(()), list[Leaderboard]()
+    bias = dict[tuple[str, JudgeName | None], PositionBias | None]()
+    findings, boards, silent = Findings(()), list[Leaderboard](), set[str]()
     for run in runs:
-        of_run = generator_findings(run, options)
+        of_run = OfGenerators().findings(run.benchmark, (), [run], options) + win_rate_findings(run, options)
         findings += of_run
-        contradicts = (of_judge := bias[run.benchmark, run.name]) is not None and of_judge.contradictory
+        bias[run.benchmark, run.name] = of_judge = position_bias(run, options)
+        contradicts = of_judge is not None and of_judge.contradictory
+        silent |= {str(run.name)} if contradicts else set()
         for statistic in of_run.ranked:
             board = leaderboard(statistic, of_run, run.benchmark, [run], options)
             boards.append(_without_pairs(board) if contradicts and board.statistic == WIN_RATE else board)
@@ -165,30 +160,24 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
             f"no generator to rank in {enumeration(list(benchmarks))}: no contest there was judged whose candidates are "
             "of different image models with names"
         )
-    silent = {str(name) for (_, name), of_judge in bias.items() if of_judge and of_judge.contradictory}
     contests = [
         replace(ranking, board=_without_pairs(ranking.board)) if str(ranking.board.judge) in silent else ranking
         for name in benchmarks
         for ranking in rank_contests([run for run in runs if run.benchmark == name], options)
     ]
     corrected = tuple(ranking for run in runs for ranking in rank_corrected(run, options))
-    annotators = annotator_table(ratings) if ratings else None
     by_ratings = {member.ranking.key for member in corrected if ratings}
     for index, board in enumerate(boards):
         if board.key in by_ratings and board.statistic != WIN_RATE:
             boards[index] = replace(board, title=f"{board.title}, not corrected")
-    totals = tuple(totals_tables(results.totals))
     for name in benchmarks:
         notes += agreement_notes([run for run in runs if run.benchmark == name], options)
+    notes += mark_notes(main_boards(boards))
+    people = [annotator_table(ratings)] if ratings else []
+    tables = (*totals_tables(results.totals), *people)
     return RankReport(
-        *(tuple(runs), findings, tuple(boards), corrected, tuple(contests), bias, annotators, totals),
-        notes=(*notes, *mark_notes(main_boards(boards))),
+        tuple(runs), findings, tuple(boards), corrected, tuple(contests), bias, bool(ratings), tables, tuple(notes)
     )
-
-
-def generator_findings(run: Run, options: StatisticsOptions) -> Findings:
-    """The numbers of a run's generators: by scores, and by the contests that they won."""
-    return OfGenerators().findings(run.benchmark, (), [run], options) + win_rate_findings(run, options)
 
 
 def _without_pairs(board: Leaderboard) -> Leaderboard:
@@ -212,9 +201,9 @@ def answers(report: RankReport) -> list[Answer]:
     for board in main:
         key = board.key
         of_board = answer(board, report.bias.get(key), corrected.get(key))
-        limits = [*of_board.limits, *filter(None, [_unmatched_prompts(report, board)])]
-        limits += [_UNCORRECTED] if report.annotators and board.statistic == WIN_RATE else []
-        of_board = replace(of_board, limits=tuple(limits))
+        uncorrected = _UNCORRECTED if report.by_ratings and board.statistic == WIN_RATE else ""
+        limits = (*of_board.limits, *filter(None, [_unmatched_prompts(report, board), uncorrected]))
+        of_board = replace(of_board, limits=limits)
         where = "" if board.benchmark == OWN else board.benchmark
         texts.append(placed(of_board, where, board.value, str(board.judge)) if len(main) > 1 else of_board)
     failures = _first_failures(report.runs)
@@ -246,12 +235,12 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
     """For each judge and status that is a failure, what befell the first."""
     first: dict[tuple[str, str], str] = {}
     for run in runs:
-        for record in (records[0] for by_part in run.records.values() for records in by_part):
-            verdict = record.verdict
-            reason = next((step.failure for step in verdict.trace if not step.status.usable), "")
-            if not verdict.status.usable and reason:
-                text = " ".join(reason.split())[:_REASON]
-                first.setdefault((run.label, str(verdict.status)), f"First {verdict.status}: {record.id}: {text}")
+        for record in (records[0] for records in chain(*run.records.values())):
+            status = record.verdict.status
+            reason = next((step.failure for step in record.verdict.trace if not step.status.usable), "")
+            if not status.usable and reason:
+                text = f"First {status}: {record.id}: {' '.join(reason.split())[:_REASON]}"
+                first.setdefault((run.label, str(status)), text)
     return list(first.values())
 
 
@@ -265,7 +254,7 @@ def tables_of(report: RankReport) -> list[Table]:
             tables += [pairs_table(board)] if len(board.comparison.all_pairs) > 1 else []
     # of two image models a strength says what a win rate does
     tables += [contest_table(ranking) for ranking in report.contests if len(ranking.board.numbers) > 2]
-    return [*tables, *report.totals, *([report.annotators] if report.annotators else [])]
+    return [*tables, *report.further]
 
 
 def all_tables(report: RankReport) -> list[Table]:
@@ -274,13 +263,7 @@ def all_tables(report: RankReport) -> list[Table]:
     whole = [board for board in report.boards if not board.breakdown or board in report.main]
     for board in sorted(whole, key=lambda board: board not in report.main):
         tables += [leaderboard_table(board), *([pairs_table(board)] if board.comparison.all_pairs else [])]
-    tables += report.findings.tables
-    return [
-        *tables,
-        *map(contest_table, report.contests),
-        *report.totals,
-        *([report.annotators] if report.annotators else []),
-    ]
+    return [*tables, *report.findings.tables, *map(contest_table, report.contests), *report.further]
 
 
 def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[Answer] = ()) -> list[str]:
@@ -297,11 +280,10 @@ def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[Answer]
         rows = [table.header, *table.rows]
         text += [table.title, "", *text_table(rows, "--tables FOLDER has them", fixed_columns=ranked_by), ""]
     text += [f"note: {line}" for line in report.notes]
-    resamples = (
-        f"Intervals: 95%, of means {options.draws} bootstrap resamples of prompts, of differences those of the test. Failed "
-        f"verdicts: {options.policy}."
+    intervals = (
+        f"Intervals: 95%, of means {options.draws} bootstrap resamples of prompts, of differences those of the test."
     )
-    return [*text, *cautions(report), resamples, _MORE]
+    return [*text, *cautions(report), f"{intervals} Failed verdicts: {options.policy}.", _MORE]
 
 
 def protocol(options: StatisticsOptions) -> str:
@@ -320,11 +302,8 @@ def write_ranking(report: RankReport, folder: Path, options: StatisticsOptions) 
     sentences = (escaping.markdown(line) for line in (*lines_of(answers(report)), *cautions(report), protocol(options)))
     text = ["# Ranking of generators\n", *(f"{sentence}\n" for sentence in sentences)]
     text += [f"Note: {escaping.markdown(line)}\n" for line in report.notes]
-    texts: dict[str, str | bytes] = {
-        RANK_MD: "\n".join([*text, *map(markdown, all_tables(report))]),
-        **ranking_files(report, options),
-    }
-    for name, content in texts.items():
+    write_whole(folder / RANK_MD, ["\n".join([*text, *map(markdown, all_tables(report))])])
+    for name, content in ranking_files(report, options).items():
         write_whole(folder / name, [content])
 
 
@@ -333,20 +312,21 @@ def ranking_files(report: RankReport, options: StatisticsOptions) -> dict[str, s
     numbers = numbers_of([*report.boards, *(r.board for r in report.contests)])
     numbers += [(c.ranking.benchmark, number) for c in report.corrected for number in _corrected_numbers(c)]
     boards = (*report.boards, *(c.ranking for c in report.corrected), *(r.board for r in report.contests))
-    return finding_texts(numbers, boards, answers(report), options, report.notes, report.totals)
+    totals = [table for table in report.further if table.name in TOTALS]
+    return finding_texts(numbers, boards, answers(report), options, report.notes, totals)
 
 
-def _corrected_numbers(corrected: CorrectedRanking) -> list[Number]:
+def _corrected_numbers(corrected: CorrectedRanking) -> Iterator[Number]:
     """Corrected means, and what they are made of: people's labels alone and the weight of the judge."""
     board = corrected.ranking
-    numbers = [*board.numbers]
+    yield from board.numbers
     for e in corrected.estimates:
-        place = (ALL, board.aspect)
-        labels = replace(e.human.mean, n=e.rated)
-        numbers.append(Number(e.generator, labels, *place, "mean of people's labels", "generator", board.judge))
-        weight = Estimate(e.corrected.weight)
-        numbers.append(Number(e.generator, weight, *place, "weight of the judge", "generator", board.judge))
-    return numbers
+        components = {
+            "mean of people's labels": replace(e.human.mean, n=e.rated),
+            "weight of the judge": Estimate(e.corrected.weight),
+        }
+        for name, estimate in components.items():
+            yield Number(e.generator, estimate, ALL, board.aspect, name, "generator", board.judge)
 
 
 def cautions(report: RankReport) -> list[str]:

@@ -294,6 +294,7 @@ def trained_on_tables(runs: Sequence[Run], training_records: Sequence[Path]) -> 
     return [Table("trained_on", title, header, tuple(rows))] if rows else []
 
 
+TOTALS = ("all_verdicts", "all_scores")
 _EDGES = ("< 0", *(f"{n / BINS:g}-{(n + 1) / BINS:g}" for n in range(BINS)))
 
 
@@ -316,6 +317,6 @@ def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
     means = "All scores: means over verdicts that have one, and how many are in each tenth"
     header = ("folder", "image model", "verdicts", *statuses)
     return [
-        Table("all_verdicts", "All verdicts, failed ones too, by status", header, tuple(counts)),
-        Table("all_scores", means, ("folder", "image model", "score", "n", "mean", *_EDGES), tuple(scores)),
+        Table(TOTALS[0], "All verdicts, failed ones too, by status", header, tuple(counts)),
+        Table(TOTALS[1], means, ("folder", "image model", "score", "n", "mean", *_EDGES), tuple(scores)),
     ]
