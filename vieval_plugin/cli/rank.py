@@ -284,8 +284,8 @@ def _require_applicable(options: argparse.Namespace, of_images: bool) -> None:
         if options.label[1:]:
             raise VievalError("--label is given once for folders: it names the judge's verdicts")
         return
-    of_judging = ("out", "kind", "columns", "judge", "setting", "scorer", "fresh", "aspects", "lazy")
-    of_judging += () if options.against else ("model", "base_url")  # an anchor's judge is asked again
+    of_model = () if options.against else ("model", "base_url")  # an anchor's judge is asked again
+    of_judging = ("out", "kind", "columns", "judge", "setting", "scorer", "fresh", *of_model, "aspects", "lazy")
     if used := next((name for name in of_judging if getattr(options, name)), None):
         raise VievalError(
             f"--{used.replace('_', '-')} is for folders of images, with --prompts; results are ranked as they are, "

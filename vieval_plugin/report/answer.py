@@ -290,11 +290,9 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
     """The range of numbers, of the systems that cover the benchmark where any does."""
     covering = sorted([n for n in numbers if not n.unranked] or numbers, key=lambda n: n.estimate.value)
     lowest, highest = covering[0], covering[-1]
-    texts = [
-        f"{_percent(n.estimate) if board.statistic == WIN_RATE else in_sentence(n.estimate)} ({n.system})"
-        for n in (lowest, highest)
-    ]
-    measured = "Win rate" if board.statistic == WIN_RATE else _measured(board)
+    wins = board.statistic == WIN_RATE
+    texts = [f"{_percent(n.estimate) if wins else in_sentence(n.estimate)} ({n.system})" for n in (lowest, highest)]
+    measured = "Win rate" if wins else _measured(board)
     return f"{measured} {texts[1]}." if len(covering) == 1 else f"{measured} from {texts[0]} to {texts[1]}."
 
 
@@ -334,8 +332,7 @@ def _named_or_counted(labels: Sequence[str]) -> str:
 def _limits(board: Leaderboard, case: str) -> list[str]:
     """Sentences on what limits an answer, most important first."""
     comparison, defined = board.comparison, board.defined
-    text = [f"{label}: {same}." for label, same in board.same_answers.items()]
-    text += _unranked(board)
+    text = [*(f"{label}: {same}." for label, same in board.same_answers.items()), *_unranked(board)]
     rests_on = str(defined[0].estimate.coverage) if len(defined) > 1 else ""
     if rests_on and not defined[0].unranked and not case.startswith("highest"):
         text.append(f"The number of {defined[0].system} is on {rests_on}.")
@@ -344,10 +341,14 @@ def _limits(board: Leaderboard, case: str) -> list[str]:
         text += [TITLES["failures"].format(first=pair.first, second=pair.second) for pair in doubtful]
     if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:
         text.append(f"Fewer than {LEAST_FOR_A_TEST} {board.unit} can show no difference.")
-    text += [f"{line}." for line in comparison.warnings()]
-    text += _failures(board)
-    text += _beside_references(board, defined)
-    return [*text, *(_by_breakdown(board, defined[0]) if defined and not board.is_of_generators else [])]
+    text += [*(f"{line}." for line in comparison.warnings()), *_failures(board)]
+    if not defined:
+        return text
+    return [
+        *text,
+        *_beside_references(board, defined),
+        *([] if board.is_of_generators else _by_breakdown(board, defined[0])),
+    ]
 
 
 def _unranked(board: Leaderboard) -> list[str]:
@@ -358,12 +359,11 @@ def _unranked(board: Leaderboard) -> list[str]:
     names = ", ".join(f"{number.system} ({reason_words(number.unranked)})" for number in unranked[:_MOST_NAMED])
     more = f" and {len(unranked) - _MOST_NAMED} more" if len(unranked) > _MOST_NAMED else ""
     first = board.numbers[0].system
+    pairs = [board.comparison.pair_of(n.system, first) for n in unranked if board.comparison.beats(n.system, first)]
     better = [
-        f"{number.system} is significantly better than {first} on the {pair.n} {board.unit} that both scored."
-        for number in unranked
-        if board.ranked
-        and board.comparison.beats(number.system, first)
-        and (pair := board.comparison.pair_of(number.system, first))
+        f"{pair.first} is significantly better than {first} on the {pair.n} {board.unit} that both scored."
+        for pair in pairs
+        if pair and board.ranked
     ]
     return [f"Not ranked: {names}{more}.", *better]
 
@@ -387,7 +387,7 @@ def failures_text(number: Number) -> str:
 def _beside_references(board: Leaderboard, defined: Sequence[Number]) -> list[str]:
     """The best system beside the human ceiling, and those that are not above a constant baseline."""
     text = []
-    for reference in (reference for reference in board.references if reference.estimate.defined and defined):
+    for reference in (reference for reference in board.references if reference.estimate.defined):
         name = reference.system.split(":")[0]
         if reference.role == "ceiling":
             text.append(_beside_ceiling(board, defined[0], name, reference.estimate))
@@ -422,13 +422,11 @@ def _by_breakdown(board: Leaderboard, first: Number) -> list[str]:
     text = []
     for breakdown, by_value in board.breakdowns.items():
         estimates = [(by_system.get(first.system), value) for value, by_system in by_value.items()]
-        numbers = [(e.value, value, e.n) for e, value in estimates if e and e.defined]
-        if len(numbers) > 1 and max(numbers)[0] - min(numbers)[0] >= _NOTABLE:
-            (low, lowest, n), (high, highest, m) = min(numbers), max(numbers)
-            text.append(
-                f"By {breakdown_words(breakdown)}, {first.system} is lowest on {task_type(lowest)} ({short_decimal(low)}, n {n}) "
-                f"and highest on {task_type(highest)} ({short_decimal(high)}, n {m})."
-            )
+        numbers = sorted((e.value, value, e.n) for e, value in estimates if e and e.defined)
+        if len(numbers) > 1 and numbers[-1][0] - numbers[0][0] >= _NOTABLE:
+            ends = [f"{task_type(on)} ({short_decimal(value)}, n {n})" for value, on, n in (numbers[0], numbers[-1])]
+            where = f"lowest on {ends[0]} and highest on {ends[1]}"
+            text.append(f"By {breakdown_words(breakdown)}, {first.system} is {where}.")
     return text
 
 
@@ -447,10 +445,12 @@ def _bias(bias: PositionBias | None) -> list[str]:
 
 def _so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
     """Ratings that are there and needed, and the result so far."""
-    needed = f"{_few_ratings(corrected)}."
-    if len(board.comparison.pairs) > 1:
-        return f"{needed} So far: {_own(board, board.numbers[0])} ({board.numbers[0].system})."
-    return f"{needed} So far: {_difference(board, board.comparison.pairs[0].better_first(), board.numbers[0])}"
+    first, pairs = board.numbers[0], board.comparison.pairs
+    several = len(pairs) > 1
+    so_far = (
+        f"{_own(board, first)} ({first.system})." if several else _difference(board, pairs[0].better_first(), first)
+    )
+    return f"{_few_ratings(corrected)}. So far: {so_far}"
 
 
 def _few_ratings(corrected: CorrectedRanking) -> str:

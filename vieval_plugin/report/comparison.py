@@ -9,7 +9,7 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.comparison import LEVEL
-from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, benchmark_title
+from vieval_plugin.meta_evaluation.findings import Leaderboard, benchmark_title
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.report.answer import Answer, answer
@@ -34,10 +34,8 @@ class BenchmarkComparison:
     benchmark: str
     #: Labels of the judges.
     judges: tuple[str, ...]
-    #: All numbers.
-    findings: Findings
     #: Leaderboards, the default first.
-    boards: tuple[Leaderboard, ...]
+    boards: tuple[Leaderboard, ...] = ()
     #: Sentences on judges that gave the same score to every sample.
     score_notes: tuple[str, ...] = ()
 
@@ -58,14 +56,14 @@ def compare_results(results: Results, options: StatisticsOptions) -> list[Benchm
 def _compared(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions) -> BenchmarkComparison:
     judges = tuple(run.label for run in runs)
     if len(runs) < 2 or (benchmark.name == OWN and not is_rated(runs)):
-        return BenchmarkComparison(benchmark.name, judges, Findings(()), ())
+        return BenchmarkComparison(benchmark.name, judges)
     findings = benchmark.report.findings(benchmark.name, tuple(benchmark.parts), runs, options)
     boards = tuple(
         leaderboard(statistic, findings, benchmark.name, runs, options, against=against(benchmark))
         for statistic in findings.ranked
         if statistic.judge is None
     )
-    return BenchmarkComparison(benchmark.name, judges, findings, boards, tuple(same_scores(runs)))
+    return BenchmarkComparison(benchmark.name, judges, boards, tuple(same_scores(runs)))
 
 
 def answers(comparisons: Sequence[BenchmarkComparison]) -> list[Answer]:
@@ -89,9 +87,9 @@ def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions
 
 def _why_not(of_benchmark: BenchmarkComparison) -> str:
     """The reason why judges of a benchmark are not compared; empty where they are."""
-    title = benchmark_title(of_benchmark.benchmark)
     if of_benchmark.boards:
         return ""
+    title = benchmark_title(of_benchmark.benchmark)
     if len(of_benchmark.judges) < 2:
         return f"{title}: two judges are needed, and the only one is {of_benchmark.judges[0]}"
     if of_benchmark.benchmark == OWN:
@@ -105,8 +103,7 @@ def _why_not(of_benchmark: BenchmarkComparison) -> str:
 def _overall(of_benchmark: BenchmarkComparison) -> list[str]:
     """The answer by the first leaderboard, and the judges that it lacks."""
     first = of_benchmark.boards[0]
-    ranked = {number.system for number in first.numbers}
-    lacking = [judge for judge in of_benchmark.judges if judge not in ranked]
+    lacking = [judge for judge in of_benchmark.judges if judge not in {n.system for n in first.numbers}]
     have = "has" if len(lacking) == 1 else "have"
     text = [f"{enumeration(lacking)} {have} no {first.aspect}: see the other aspects below."] if lacking else []
     return [*answer(first).lines, *text]

@@ -27,11 +27,9 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
     verdicts = {run.label: _scored(run) for run in runs}
     groups: list[list[str]] = []
     for label, of_judge in verdicts.items():
-        group = next((group for group in groups if _are_same(verdicts[group[0]], of_judge)), None)
-        if group is None:
-            groups.append([label])
-        else:
-            group.append(label)
+        alike = next((group for group in groups if _are_same(verdicts[group[0]], of_judge)), [])
+        groups += [] if alike else [alike]
+        alike.append(label)
     return [
         _sentence(group, [verdicts[label] for label in group], common)
         for group in groups
@@ -50,14 +48,10 @@ def _scored(run: Run) -> _Verdicts:
 
 def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
     common = first.keys() & second.keys()
-    return (
-        len(common) >= LEAST_N
-        and all(
-            len(first[sample]) == len(second[sample]) and all(map(_agree, first[sample], second[sample]))
-            for sample in common
-        )
-        and len({repr([(verdict.scores, verdict.choice) for verdict in first[sample]]) for sample in common}) > 1
-    )
+    if len(common) < LEAST_N or any(len(first[sample]) != len(second[sample]) for sample in common):
+        return False
+    distinct = {repr([(verdict.scores, verdict.choice) for verdict in first[sample]]) for sample in common}
+    return len(distinct) > 1 and all(all(map(_agree, first[sample], second[sample])) for sample in common)
 
 
 def _agree(first: Verdict, second: Verdict) -> bool:
@@ -70,9 +64,6 @@ def _agree(first: Verdict, second: Verdict) -> bool:
 def _sentence(labels: Sequence[str], verdicts: Sequence[_Verdicts], common: set[SampleId]) -> str:
     are_contests = all(verdict.choice for sample in common for verdict in verdicts[0][sample])
     score, unit = ("answer", "contests") if are_contests else ("score", "samples")
-    scope = "" if all(len(of_judge) == len(common) for of_judge in verdicts) else f" that {_all_of(labels)} scored"
+    everyone = "both" if len(labels) == 2 else "all of them"
+    scope = "" if all(len(of_judge) == len(common) for of_judge in verdicts) else f" that {everyone} scored"
     return f"{enumeration(labels)} gave the same {score} to all {len(common):,} {unit}{scope}; are they one model?"
-
-
-def _all_of(labels: Sequence[str]) -> str:
-    return "both" if len(labels) == 2 else "all of them"

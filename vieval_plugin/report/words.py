@@ -58,9 +58,8 @@ def reason_words(reason: str) -> str:
 
     def worded(match: re.Match[str]) -> str:
         codes = match[1].split(", ")
-        if len(codes) <= _MOST_NAMED:
-            return NO_VALUE + " and ".join(map(task_type, codes))
-        return f"{NO_VALUE}{len(codes)} {'task types' if TASK_TYPES.keys() >= {*codes} else 'parts'}"
+        counted = f"{len(codes)} {'task types' if TASK_TYPES.keys() >= {*codes} else 'parts'}"
+        return NO_VALUE + (" and ".join(map(task_type, codes)) if len(codes) <= _MOST_NAMED else counted)
 
     return re.sub(f"{NO_VALUE}([^;]+)", worded, reason)
 
@@ -92,10 +91,9 @@ def short_number(estimate: Estimate) -> str:
 
 def _decimals(estimate: Estimate) -> list[str]:
     ends = [estimate.value, *((estimate.low, estimate.high) if estimate.has_interval else ())]
-    digits = (
-        3 if any(end and not round(end, 2) for end in ends) or len({round(end, 2) for end in ends}) < len(ends) else 2
-    )
-    return [short_decimal(end, digits) for end in ends]
+    rounded = {round(end, 2) for end in ends}
+    hides = len(rounded) < len(ends) or any(end and not round(end, 2) for end in ends)
+    return [short_decimal(end, 3 if hides else 2) for end in ends]
 
 
 def short_decimal(value: float, digits: int = 2) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_folder
-from vieval_plugin.meta_evaluation.comparison import compare_systems, over_benchmarks
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, compare_systems, over_benchmarks
 from vieval_plugin.meta_evaluation.costs import durations
 from vieval_plugin.meta_evaluation.findings import Findings, layouts
 from vieval_plugin.meta_evaluation.leaderboards import headlines
@@ -148,9 +148,9 @@ def _answers(sections: Sequence[PageSection]) -> list[Answer]:
     """The answer on each benchmark, or one a judge where generators are judged, and those by other aspects."""
     answers: list[Answer] = []
     for section in sections:
-        of_judges = [pair for pair in zip(section.boards, section.answers, strict=True) if not pair[0].is_of_generators]
-        of_generators = [pair for pair in zip(section.boards, section.answers, strict=True) if pair[0].is_of_generators]
-        if not of_judges and (joint := together([board for board, _ in of_generators])):
+        pairs = list(zip(section.boards, section.answers, strict=True))
+        of_judges = [pair for pair in pairs if not pair[0].is_of_generators]
+        if not of_judges and (joint := together(section.boards)):
             answers.append(Answer(joint, ""))
         compared: set[str] = set()
         for board, of_board in of_judges:
@@ -163,22 +163,18 @@ def _answers(sections: Sequence[PageSection]) -> list[Answer]:
                 title = f"By {board.aspect}, as {names} {have} no {of_judges[0][0].aspect}: {of_board.title}"
                 answers.append(replace(of_board, title=title))
             compared.update(lacking)
-        for board, of_board in of_generators if not of_judges else ():
-            answers.append(placed(of_board, str(board.judge)) if len(of_generators) > 1 else of_board)
+        for board, of_board in () if of_judges else pairs:
+            answers.append(placed(of_board, str(board.judge)) if len(pairs) > 1 else of_board)
     return answers
 
 
 def _over_benchmarks(sections: Sequence[PageSection], options: StatisticsOptions) -> Table | None:
     """Judges by the mean over benchmarks, where there are several that rank them."""
-    defaults = {
-        section.benchmark.name: [
-            board.comparison.compared
-            for board in section.boards
-            if not board.is_of_generators and board.aspect == section.boards[0].aspect and board.comparison.all_pairs
-        ]
-        for section in sections
-    }
-    tested = {name: statistics for name, statistics in defaults.items() if statistics}
+    tested = dict[str, list[ComparedStatistic]]()
+    for section in sections:
+        for board in (board for board in section.boards if board.aspect == section.boards[0].aspect):
+            if not board.is_of_generators and board.comparison.all_pairs:
+                tested.setdefault(section.benchmark.name, []).append(board.comparison.compared)
     if len(tested) < 2:
         return None
     statistic = over_benchmarks(tested)
