@@ -439,11 +439,9 @@ def _gate(
     margin: float | None = options.margin
     if margin is None:
         return None
-    if len(report.main) != 1:
+    if (count := len(report.main)) != 1:
         judges = ", ".join(f"{ranking.benchmark} by {ranking.judge}" for ranking in report.main)
-        raise VievalError(
-            f"--margin decides by one ranking, and here are {len(report.main)} ({judges}); name one judge"
-        )
+        raise VievalError(f"--margin decides by one ranking, and here are {count} ({judges}); name one judge")
     [ranking] = report.main
     bias = report.bias[ranking.key] if ranking.statistic == WIN_RATE else None
     [run] = [run for run in report.runs if (run.benchmark, run.name) == (ranking.benchmark, ranking.judge)]

@@ -41,17 +41,16 @@ class BuildResult:
 def falls_table(falls: Sequence[PromptFall], runs: Sequence[Run]) -> Table | None:
     """The prompts on which the score fell most, with their texts; None where it fell on none."""
     texts = {
-        f"{record.id.part}/{record.group or record.id.uid}": " ".join(record.sample.texts.values())
+        f"{record.id.part}/{record.group or record.id.uid}": " ".join(record.sample.texts.values())[:_LONGEST_TEXT]
         for record in chain(*chain(*chain(*(run.records.values() for run in runs))))
         if isinstance(record.sample, Sample)
     }
-    cells = ((fall, (fall.score, fall.reference_score, fall.difference)) for fall in falls)
-    rows = tuple(
-        (fall.prompt, texts.get(fall.prompt, "")[:_LONGEST_TEXT], fall.reference, *(f"{n:.3f}" for n in numbers))
-        for fall, numbers in cells
-    )
+    rows = []
+    for fall in falls:
+        numbers = fall.score, fall.reference_score, fall.difference
+        rows.append((fall.prompt, texts.get(fall.prompt, ""), fall.reference, *(f"{n:.3f}" for n in numbers)))
     header = ("prompt", "text", "against", "score", "its score", "difference")
-    return Table("falls", "Prompts on which the score fell most", header, rows) if rows else None
+    return Table("falls", "Prompts on which the score fell most", header, tuple(rows)) if rows else None
 
 
 def summary(result: BuildResult) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
@@ -20,17 +21,13 @@ def rated_runs(results: Results, ratings: HumanRatings | None) -> tuple[list[Run
     """
     unreadable = (f"not read, and left out: {line}" for line in results.unreadable)
     runs, notes = list(results.runs), [*results.notes, *unreadable]
-    if ratings is None:
-        return runs, notes
-    runs, unknown = rated(runs, ratings)
-    if not unknown:
+    runs, unknown = rated(runs, ratings) if ratings else (runs, [])
+    if not (ratings and unknown):
         return runs, notes
     first = f"{ratings.where[unknown[0]]}: {unknown[0]}"
     if len(unknown) == len(ratings.where):
-        is_of_images = all(
-            rows[0].votes is None for run in runs for by_part in run.records.values() for rows in by_part
-        )
-        if is_of_images and ratings.votes.keys() >= set(unknown):
+        are_contests = (rows[0].votes is not None for run in runs for rows in chain(*run.records.values()))
+        if not any(are_contests) and ratings.votes.keys() >= set(unknown):
             raise VievalError(
                 f"{first} is a vote on a pair, and these verdicts are on single images: rate those on a page that "
                 "`vieval label VERDICTS` makes"

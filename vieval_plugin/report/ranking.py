@@ -216,11 +216,11 @@ def _unmatched_prompts(report: RankReport, board: Leaderboard) -> str:
         return ""
     by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
     by_text: dict[str, set[str]] = defaultdict(set)
-    for run in (run for run in report.runs if (run.benchmark, run.name) == (board.benchmark, board.judge)):
-        for sample in (records[0].sample for by_part in run.records.values() for records in by_part):
-            if isinstance(sample, Sample) and sample.texts:
-                by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
-                by_text["\n".join(sample.texts.values())].add(sample.id.image_model)
+    runs = (run for run in report.runs if (run.benchmark, run.name) == board.key)
+    for sample in (records[0].sample for run in runs for records in chain(*run.records.values())):
+        if isinstance(sample, Sample) and sample.texts:
+            by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
+            by_text["\n".join(sample.texts.values())].add(sample.id.image_model)
     equal = sum(len(generators) > 1 for generators in by_text.values())
     if not equal or any(len(generators) > 1 for generators in by_uid.values()):
         return ""

@@ -190,13 +190,10 @@ def contest_table(ranking: ContestRanking) -> Table:
     """Image models by the strength that people's, or a judge's, votes on contests give."""
     board = ranking.board
     numbers = sorted(board.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
-    rows = tuple(
-        (
-            *(rank_text(n.ranks), n.system, with_interval(n.estimate, digits=3)),
-            *(decimals(ranking.shares.get(n.system, math.nan), ".1%"), str(n.total)),
-        )
-        for n in numbers
-    )
+    rows = []
+    for n in numbers:
+        wins = decimals(ranking.shares.get(n.system, math.nan), ".1%")
+        rows.append((rank_text(n.ranks), n.system, with_interval(n.estimate, digits=3), wins, str(n.total)))
     votes = "" if board.aspect == "votes" else f" (votes from {board.aspect})"
     tie = "" if math.isnan(ranking.tie) else f", ties {ranking.tie:.2f}"
     why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
@@ -204,7 +201,9 @@ def contest_table(ranking: ContestRanking) -> Table:
         f"{board.benchmark}/{board.part}, contests by {board.judge}{votes}: Bradley-Terry with ties (Davidson){tie}; "
         f"{ranking.answered_pairs} of {ranking.pairs_asked} pairs answered{why}"
     )
-    return Table("contests", title, ("rank", "image model", "log strength [95%]", "expected wins", "pairs"), rows)
+    return Table(
+        "contests", title, ("rank", "image model", "log strength [95%]", "expected wins", "pairs"), tuple(rows)
+    )
 
 
 def best_of_table(candidates: Mapping[tuple[str, ...], Sequence[Candidate]]) -> Table:
@@ -214,12 +213,11 @@ def best_of_table(candidates: Mapping[tuple[str, ...], Sequence[Candidate]]) -> 
         candidates: of each prompt, best first.
     """
     rows = []
-    for images in candidates.values():
-        best = images[0]
-        output = best.record.sample.images.get("output") if isinstance(best.record.sample, Sample) else None
-        identity = best.record.id
+    for best, *others in candidates.values():
+        sample, identity = best.record.sample, best.record.id
+        output = sample.images.get("output") if isinstance(sample, Sample) else None
         place = (identity.uid, identity.image_model, str(identity.draw))
-        rows.append((*place, f"{best.score:.4f}", str(len(images)), name_of(output) if output else ""))
+        rows.append((*place, f"{best.score:.4f}", str(1 + len(others)), name_of(output) if output else ""))
     return Table("best_of", "", ("prompt", "generator", "image", "score", "of", "file"), tuple(rows))
 
 
