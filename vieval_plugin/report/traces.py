@@ -78,19 +78,13 @@ def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
         if image not in tags:
             try:
                 jpeg = encoded(images.decode(image), _SIDE, "JPEG", quality=80)
-                tags[image] = _tag(jpeg, images.digest(image), images_to)
+                address = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+                if images_to is not None:
+                    address = f"{images_to.name}/{images.digest(image)[:32]}.jpg"
+                    write_whole(images_to.parent / address, jpeg)
+                tags[image] = Markup('<img src="{}" alt="" loading="lazy">').format(address)
             except VievalError as error:
                 tags[image] = Markup("<em>{}</em>").format(escaping.html(str(error)))
         return tags[image]
 
     return picture
-
-
-def _tag(jpeg: bytes, digest: str, images_to: Path | None) -> Markup:
-    if images_to is None:
-        address = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
-    else:
-        file = images_to / f"{digest[:32]}.jpg"
-        write_whole(file, jpeg)
-        address = f"{images_to.name}/{file.name}"
-    return Markup('<img src="{}" alt="" loading="lazy">').format(address)
