@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,10 +18,13 @@ from vieval_plugin.leaderboard.making import make_boards
 from vieval_plugin.leaderboard.printed import compare_printed
 from vieval_plugin.leaderboard.sources import Sources
 from vieval_plugin.leaderboard.submissions import ScoredVerdict, Submission, SubmittedRun
+from vieval_plugin.leaderboard.views import leader_of
 from vieval_plugin.leaderboard.writing import csv_text, json_text, page, title
+from vieval_plugin.meta_evaluation.findings import Number
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.published.judges import present, published_judges, run_of
 from vieval_plugin.report.tables import rank_text
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=50)
@@ -167,6 +171,9 @@ def test_a_printed_row_of_other_answers_is_an_erratum_and_says_so(boards):
 def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
     assert title(boards).startswith("On ImagenHub, ")
     html = page(boards, OPTIONS)
+    # numbers that are printed elsewhere are in no data and no title
+    assert "Gemini 3 Pro" in html
+    assert "Gemini 3" not in title(boards) + csv_text(boards) + json_text(boards, OPTIONS)
     assert f"<title>{title(boards)}</title>" in html.replace("&#39;", "'")
     assert "http" not in re.sub(r"<a href=\"[^\"]*\"|http-equiv", "", html)
     assert html.count('<details class="view"') == sum(len(board.views) for board in boards)
@@ -182,6 +189,26 @@ def test_data_beside_the_page_has_every_row(boards):
     assert (first["version"], first["date"], first["kind"]) == ("gpt-4-vision-preview", "2023-12", "judge")
     document = json.loads(json_text(boards, OPTIONS))
     assert document["boards"][0]["views"][0]["rows"][0]["label"] == boards[0].views[0].rows[0].label
+
+
+def test_rows_of_the_first_tables_open_to_parts_and_pairs_of_generators(boards, runs):
+    row = boards[0].views[0].rows[0]
+    assert row.by_value["cig"].value == pytest.approx(row.value)
+    assert row.failures
+    assert all(row.by_value for view in boards[0].views[:1] for row in view.rows if row.kind == "judge")
+    assert not any(row.by_value for row in view_of(boards[0], aspect="O", failures="worst", setting="all").rows)
+
+
+def test_people_lead_only_where_every_judge_is_shown_to_be_below_them():
+    ranked = [Number(name, Estimate(0.5), "all", "O", "spearman", ranks=(n, n)) for n, name in enumerate("ab", 1)]
+
+    def led(*positions):
+        ceiling = {n.system: SimpleNamespace(position=position) for n, position in zip(ranked, positions, strict=True)}
+        return leader_of(SimpleNamespace(ranked=ranked, defined=ranked, ceiling=ceiling.get))
+
+    none = "none of the two judges recomputed here agrees with people as well as people do; a comes closest"
+    assert led("below", "below") == none
+    assert led("not shown to be above or below", "below") == "a is the best published judge"
 
 
 @pytest.mark.slow

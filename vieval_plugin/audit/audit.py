@@ -76,7 +76,6 @@ async def audit(
     seed: int,
     progress: Progress,
     on_plan: Callable[[AuditPlan], None],
-    bar: bool = True,
 ) -> Audit:
     """Audit a judge on samples, or on contests of two where it is one of contests.
 
@@ -88,7 +87,6 @@ async def audit(
         seed: of everything random.
         progress: counts calls, tokens and failures.
         on_plan: is given the plan before anything is asked.
-        bar: whether to show progress bars.
 
     Raises:
         VievalError: the run cannot go on, or nothing has a score.
@@ -99,7 +97,7 @@ async def audit(
 
         async def verdicts_of(batch: Sequence[Judged]) -> list[Verdict]:
             outcomes: dict[int, Outcome] = {}
-            await session.judge(batch, prepared, outcomes, bar)
+            await session.judge(batch, prepared, outcomes, True)
             return [outcomes[number].verdict for number in range(len(batch))]
 
         # images are made again for each use: those of all changes together may be larger than memory

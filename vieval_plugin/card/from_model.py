@@ -20,7 +20,6 @@ from vieval_plugin.published.judges import present, require_published
 from vieval_plugin.results.runs import results_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.session import Session
-from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.stats.options import StatisticsOptions
 
 
@@ -68,9 +67,8 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     entries, unprepared = list[PlannedEntry](), list[str]()
     for name in request.benchmarks:
         benchmark = benchmark_registry.benchmark(name)
-        more, lines = planning.planned(
-            benchmark, request.judges, judging.options, request.samples, request.statistics.seed
-        )
+        sizes = request.samples, request.statistics.seed
+        more, lines = planning.planned(benchmark, request.judges, judging.options, *sizes)
         entries, unprepared = [*entries, *more], [*unprepared, *lines]
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
@@ -85,8 +83,8 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
             require_published(published, request.published)
         unprepared += [] if placed else [without_place(benchmark.name, benchmark.title or benchmark.name)]
     async with Session(judging.options, judging.backbone, judging.progress) as session:
-        sizes = (request.repeats, request.audited)
-        calls = await planning.calls_of(entries, *sizes, session, judging.options, request.statistics.seed)
+        again = request.repeats, request.audited
+        calls = await planning.calls_of(entries, *again, session, judging.options, request.statistics.seed)
     return CardPlan(tuple(entries), tuple(calls), tuple(unprepared))
 
 
@@ -119,8 +117,7 @@ def make_card(
     entries = []
     for entry, file in zip(plan.entries, judged, strict=True):
         [run] = results_of(file.records).runs
-        files = file.path, run_file(file.path)
-        material = Material(replace(run, label=request.model), files, entry.available, file.usage.seconds or None)
+        material = Material(replace(run, label=request.model), file.files, entry.available, file.usage.seconds or None)
         entries.append(entry_of(material, request.published, request.folder, request.statistics))
     return card_of(request.model, "vieval card", entries, repeats, audits, left_out, request.statistics)
 
@@ -131,8 +128,7 @@ def _repeats(
     n = min(request.repeats, len(entry.judged))
     on_step(f"{entry.prepared.spec.name}: {n} {entry.unit} three times, past the store")
     file = asyncio.run(judge_repeats(entry, n, request.statistics.seed, request.folder, judging))
-    files = (file.path, run_file(file.path))
-    return repeats_of(entry.prepared.spec.name, files, file.records, request.folder, request.statistics)
+    return repeats_of(entry.prepared.spec.name, file.files, file.records, request.folder, request.statistics)
 
 
 def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step: Callable[[str], None]) -> CardAudit:
@@ -141,7 +137,7 @@ def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step:
     on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
     answered_before = _answer_count(judging.progress.usage)
     run_options = judging.options, judging.backbone, seed, judging.progress
-    result = asyncio.run(audit(samples, prepared, *run_options, lambda plan: None, judging.bar))
+    result = asyncio.run(audit(samples, prepared, *run_options, lambda plan: None))
     calls = _answer_count(judging.progress.usage) - answered_before
     return audit_of(result, entry.benchmark.name, len(samples), calls)
 

@@ -51,12 +51,11 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
     if loaded.unreadable:
         raise VievalError(loaded.unreadable[0])
     models = list(dict.fromkeys(run.model for run in loaded.runs))
+    names = ", ".join(models)
     if model is None and len(models) > 1:
-        raise VievalError(
-            f"results of {len(models)} models ({', '.join(models)}); say with --model which the card is of"
-        )
+        raise VievalError(f"results of {len(models)} models ({names}); say with --model which the card is of")
     if model is not None and model not in models:
-        raise VievalError(f"no results of {model}; they are of {', '.join(models)}")
+        raise VievalError(f"no results of {model}; they are of {names}")
     return ModelResults(tuple(files), tuple(run for run in loaded.runs if model in (None, run.model)))
 
 

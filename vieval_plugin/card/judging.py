@@ -36,7 +36,6 @@ class Judging:
     options: Config
     backbone: Backbone | None
     progress: Progress
-    bar: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,11 @@ class JudgedFile:
     path: Path
     records: tuple[Record, ...]
     usage: Usage
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """The file, and the one beside it that says whose verdicts they are."""
+        return self.path, run_file(self.path)
 
 
 async def judge_entry(entry: PlannedEntry, folder: Path, judging: Judging) -> JudgedFile:
@@ -82,7 +86,7 @@ async def _judge_into(
     with VerdictLog(partial_file(path), inputs := inputs_of(source), runs) as log:
         for provenance in provenances:
             of_run = source, entry.prepared, provenance, path.parent
-            await score_into(log, *of_run, judging.options, judging.backbone, judging.progress, judging.bar)
+            await score_into(log, *of_run, judging.options, judging.backbone, judging.progress, True)
         write_scored(path, log, inputs, runs)
         usage = sum(map(log.usage, runs), Usage())
         log.complete = True

@@ -113,9 +113,8 @@ def _chart(card: Card, entry: CardEntry) -> Markup:
     for area, number in entry.words.items():
         ticks = {judge.label: judge.words[area] for judge in entry.published if area in judge.words}
         others = {label: tick.value for label, tick in ticks.items() if tick.value is not None}
-        low = "not shown to be better than the same answer for everything" if area in entry.useless else ""
-        rows.append(
-            ScaleRow(task_type(area), number.estimate, "", low if number.value is not None else number.short, others)
-        )
+        reason = "" if number.value is not None else number.note.partition(":")[0]
+        kind = "unranked" if area in entry.useless else ""
+        rows.append(ScaleRow(task_type(area), number.estimate, kind, reason, others))
     references = {label: number.estimate for label, number in entry.references.items()}
     return scale(f"{card.model} and published judges: {entry.statistic}", rows, references)

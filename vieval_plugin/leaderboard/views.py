@@ -63,7 +63,7 @@ def views_of(
         )
         lines = answer(board).lines[:_MOST_FINDINGS]
         if not views:
-            method, leader = _method(board), _leader(board)
+            method, leader = _method(board), leader_of(board)
             lines += tuple(_better_elsewhere(statistic, board, varied))
         details = findings if list(choice.values())[1:] == default else None
         beside = [n for n in findings.numbers if statistic.has(n) and n.system in [run.label for run in baselines]]
@@ -86,7 +86,7 @@ def _method(board: Leaderboard) -> str:
     )
 
 
-def _leader(board: Leaderboard) -> str:
+def leader_of(board: Leaderboard) -> str:
     """The leaders, and whether any judge agrees with people as people do, in words that follow the benchmark's name."""
     first = [n.system for n in board.ranked if n.ranks and n.ranks[0] == 1]
     if not first:
