@@ -127,6 +127,8 @@ def test_printed_votes_stand_in_four_way_tables_alone_as_they_were_printed(board
             view, row = votes_of(boards, part, ties, "GPT-4o")
             assert boards[1].printed_of(view, row.label) == []
     html = page(boards, OPTIONS)
+    # 0.81 percent on a scale from 0 to 1
+    assert '<b>0.01</b><span class="mark">printed, not recomputed</span>' in html
     # in the one table of all parts; of generation alone GPT-4o has no row
     assert html.count('generation 45.59 <span class="mark">not recomputed: logs are missing</span>') == 1
     rows = [row for row in csv.DictReader(csv_text(boards).splitlines()) if row["benchmark"] == "genai_bench_tiger"]

@@ -162,11 +162,12 @@ def _chart(board: Board, view: BoardView) -> Markup:
         kind = kind or ("" if re.match(r"1\b", row.rank) else "worse")
         note = "a metric or random answers" if row.kind == BASELINE else (row.notes or ("",))[0]
         rows.append(ScaleRow(row.label, row.estimate, kind, note if kind in ("printed", "unranked") else ""))
+    in_percent = any(number.printed > 1 for number in board.printed)
     for judge in board.judges_without_logs:
         for number in board.printed_of(view, judge.label):
             if number.task == view.part:
-                scaled = number.printed / (100 if number.printed > 1 else 1)
-                rows.append(ScaleRow(judge.label, Estimate(scaled), "printed", "printed, not recomputed"))
+                printed = Estimate(number.printed / (100 if in_percent else 1))
+                rows.append(ScaleRow(judge.label, printed, "printed", "printed, not recomputed"))
     rows.sort(key=lambda row: (not row.estimate.defined, -row.estimate.value))
     references = {row.label: row.estimate for row in view.rows if row.kind == REFERENCE}
     return scale(f"{board.title}: {view.title}", rows, references)
