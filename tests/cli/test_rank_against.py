@@ -87,7 +87,7 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(
         assert "tig/p" in suite.find(".//failure").text
         assert "a grey square" in summary
         assert "The prompts on which it fell most are in page.html." in shown
-        assert page.index("images behind: 80 prompts") > 0
+        assert page.index("images loses: 80 prompts") > 0
         assert document["falls"][0]["against"] == "last"
         assert float(document["falls"][0]["difference"]) == min(float(f["difference"]) for f in document["falls"])
 

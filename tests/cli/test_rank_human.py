@@ -152,7 +152,7 @@ def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_
         "O (overall), by viescore 0shot (judge-7b), corrected by people's labels"
     ]
     assert re.findall(r"<h3>(By the judge alone, [^:<]*)", page) == [
-        f"By the judge alone, mine {place}" for place in ("ahead", "behind")
+        f"By the judge alone, where mine {does}" for does in ("loses", "wins")
     ]
 
 

@@ -147,7 +147,7 @@ def _section(
     corrected = ranking.statistic == CORRECTED
     groups = tuple(
         (
-            f"By the judge alone, {title}" if corrected else title,
+            f"By the judge alone, {title[:1].lower()}{title[1:]}" if corrected else title,
             tuple(
                 replace(
                     _tile(by_prompt[key], ranking, order, leads[key], pictures, thumbnails),
@@ -173,10 +173,11 @@ def _grouped(leads: Mapping[tuple[str, str], float], first: str) -> dict[str, li
     wins, losses = [key for key in ordered if leads[key] > 0], [key for key in ordered[::-1] if leads[key] < 0]
     level = [key for key in ordered if leads[key] == 0]
     uncompared = [key for key, lead in leads.items() if math.isnan(lead)]
+    lose, win, level_with = ("lose", "win", "are level") if first == YOUR_IMAGES else ("loses", "wins", "is level")
     groups = {
-        f"Where {first} loses": losses,
-        f"Where {first} wins": wins,
-        f"Where {first} is level with another": level,
+        f"Where {first} {lose}": losses,
+        f"Where {first} {win}": wins,
+        f"Where {first} {level_with} with another": level,
         "Without a comparison": uncompared,
     }
     return {f"{title}: {_count_text(len(keys), half)}": keys[:half] for title, keys in groups.items()}
