@@ -264,20 +264,32 @@ def test_the_strip_has_the_largest_disagreements_where_there_are_ratings(tmp_pat
     assert len(words) <= 6
 
 
-def test_the_strip_of_contests_has_one_of_each_answer(tmp_path):
-    [run] = generators(tmp_path, {"mine": [0.5] * 8, "theirs": [0.5] * 8}).runs
+def contests(tmp_path, votes):
+    """Results of a judge that votes so on contests of two generators."""
+    [run] = generators(tmp_path, {"mine": [0.5] * len(votes), "theirs": [0.5] * len(votes)}).runs
     samples = [record.sample for (record,) in run.records["tig"]]
     records = []
-    for number, pair in enumerate(zip(samples[:8], samples[8:], strict=True)):
-        contest = Contest(SampleId(OWN, "tig", "", f"c{number}"), pair, Votes())
-        vote = "second" if number == 5 else "first"
+    for number, vote in enumerate(votes):
+        contest = Contest(SampleId(OWN, "tig", "", f"c{number}"), tuple(samples[number :: len(votes)]), Votes())
         verdict = Verdict({}, Status.OK, choice=Choice({"forward": vote, "reverse": vote}))
         records.append((record_of(contest, verdict, MADE),))
-    results = Results((replace(run, judge="pairwise", aspects=(), records={"tig": records}),))
-    text = page_of("report", tmp_path, results)
+    return Results((replace(run, judge="pairwise", aspects=(), records={"tig": records}),))
+
+
+def test_the_strip_of_contests_has_one_of_each_answer(tmp_path):
+    text = page_of("report", tmp_path, contests(tmp_path, ["first"] * 5 + ["second"] + ["first"] * 2))
     assert {words.split(" ", 3)[0] for _, words in places(text)} == {"mine"}
     assert len(places(text)) == 2
     assert text.count('<use href="#p') == 8 * 2 + 2 * 2
+
+
+def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_one_half(tmp_path):
+    text = page_of("rank", tmp_path, contests(tmp_path, ["tie"] * 8))
+    assert text.count("calls each of the 8 contests a tie, so no generator wins") == 1
+    assert "mine and theirs: a tie" not in text
+    decided = page_of("rank", tmp_path, contests(tmp_path, ["first"] * 7 + ["tie"]))
+    assert decided.count("mine and theirs: a tie") == 1
+    assert 'class="mark-line" x1="50.00%"' in decided
 
 
 @pytest.mark.parametrize("page", ["report", "rank"])

@@ -30,6 +30,7 @@ from vieval_plugin.report.page.page import PICTURES_SCRIPT, STYLE, left_out_text
 from vieval_plugin.report.page.tiles import Samples
 from vieval_plugin.report.ranking import RankReport, answers, cautions, protocol, tables_of
 from vieval_plugin.report.words import ASPECTS
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
@@ -159,11 +160,15 @@ def _section(
         for title, keys in _grouped(leads, order[0]).items()
         if keys
     )
+    if ranking.statistic == WIN_RATE and not any(leads.values()):  # said once, and not on each card
+        tied = f"{run.name} calls each of the {len(leads)} contests a tie, so no generator wins"
+        groups = tuple((tied, tuple(replace(tile, note="") for tile in tiles)) for _, tiles in groups)
     score = f"{measured} ({ASPECTS[measured]})" if measured in ASPECTS else measured
     benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}: "
     title = f"{benchmark}{score}, by {ranking.judge}{where}" + (", corrected by people's labels" if corrected else "")
     worse = [label for label in order[1:] if ranking.comparison.beats(order[0], label)]
-    return RankingSection(title, forest(estimates, {}, (0.0, 1.0), f"Intervals: {title}", worse), groups)
+    even = {"even": Estimate(EVEN)} if ranking.statistic == WIN_RATE else {}
+    return RankingSection(title, forest(estimates, even, (0.0, 1.0), f"Intervals: {title}", worse, whole=True), groups)
 
 
 def _grouped(leads: Mapping[tuple[str, str], float], first: str) -> dict[str, list[tuple[str, str]]]:
