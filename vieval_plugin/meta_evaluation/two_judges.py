@@ -41,12 +41,11 @@ def agreement_of_two(runs: Sequence[Run], options: StatisticsOptions) -> TwoJudg
     common = [key for key in first if key in second]
     if not common:
         return None
-    own, human, groups = zip(*(first[key] for key in common), strict=True)
-    right = [
-        float(code == vote) if vote in (FIRST, SECOND) else math.nan for code, vote in zip(own, human, strict=True)
-    ]
-    codes = (np.where(np.array(answers) == NONE, np.nan, answers) for answers in (own, [second[k][0] for k in common]))
-    return two_judges(*codes, right, groups, options.seed)
+    judged = [first[key] for key in common]
+    right = [float(code == vote) if vote in (FIRST, SECOND) else math.nan for code, vote, _ in judged]
+    codes = np.array([[answers[key][0] for key in common] for answers in (first, second)], dtype=float)
+    codes[codes == NONE] = np.nan
+    return two_judges(codes[0], codes[1], right, [group for *_, group in judged], options.seed)
 
 
 def _pair_answers(run: Run, options: StatisticsOptions) -> _PairAnswers:

@@ -102,8 +102,8 @@ def write_report(
         by_name = {run.name: position_bias(run, options) for run in benchmark_runs if any(b.judge for b in boards)}
         of_boards = tuple(answer(board, by_name.get(board.judge) if board.judge else None) for board in boards)
         sections.append(PageSection(benchmark, benchmark_runs, findings, tuple(tables), tuple(boards), of_boards))
-        beside = [*same_scores(benchmark_runs), *agreement_notes(benchmark_runs, options)]
-        notes = [*(f"{sections[-1].title}: {sentence}" for sentence in beside), *notes]
+        judge_notes = [*same_scores(benchmark_runs), *agreement_notes(benchmark_runs, options)]
+        notes = [*(f"{sections[-1].title}: {sentence}" for sentence in judge_notes), *notes]
     if order and not any(key.table == ORDER for section in sections for key in section.findings.cells):
         raise VievalError(
             f"{order}: no results have scores of two of its image models; it names {', '.join(reference_order[:5])}"

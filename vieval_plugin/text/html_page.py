@@ -32,10 +32,10 @@ def linked(text: str) -> Markup:
     """
     pages = re.escape(PROJECT)
     parts = re.split(rf"`([^`]*)`|({pages}/[\w./#-]+)", text)
-    words = [html(part or "") for part in parts]
-    marked = [Markup("<code>{}</code>").format(code) if code else code for code in words[1::3]]
-    links = [Markup('<a href="{}">the guide</a>').format(url) if url else url for url in words[2::3]]
-    return Markup("").join(chain(*zip_longest(words[::3], marked, links, fillvalue=Markup(""))))
+    escaped = [html(part or "") for part in parts]
+    marked = [Markup("<code>{}</code>").format(code) if code else code for code in escaped[1::3]]
+    links = [Markup('<a href="{}">the guide</a>').format(url) if url else url for url in escaped[2::3]]
+    return Markup("").join(chain(*zip_longest(escaped[::3], marked, links, fillvalue=Markup(""))))
 
 
 def style_sheet(path: Path) -> str:

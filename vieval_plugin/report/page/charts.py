@@ -33,7 +33,7 @@ def forest(
     title: str,
     worse: Collection[str] = (),
     unranked: Collection[str] = (),
-    whole: bool = False,
+    full_scale: bool = False,
 ) -> Markup:
     """Estimates with their intervals, a row each with the number beside it; references are lines through all rows.
 
@@ -46,13 +46,13 @@ def forest(
         title: what the chart shows, for those who do not see it.
         worse: labels of those that are significantly worse than the first, drawn in grey.
         unranked: labels of those that are in no order with the others, drawn hollow.
-        whole: whether all values that there can be are drawn, in place of those of the estimates.
+        full_scale: whether all values that there can be are drawn, in place of those of the estimates.
     """
     defined = {label: estimate for label, estimate in estimates.items() if estimate.defined}
     marks = {label: estimate for label, estimate in references.items() if estimate.defined}
     if not defined:
         return Markup("")
-    low, high = ends if whole else _range([*defined.values(), *marks.values()], ends)
+    low, high = ends if full_scale else _range([*defined.values(), *marks.values()], ends)
 
     def x(value: float) -> str:
         return f"{_MARGIN + (100 - 2 * _MARGIN) * (min(max(value, low), high) - low) / (high - low):.2f}%"

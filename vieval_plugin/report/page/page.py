@@ -183,7 +183,7 @@ def page(
         gallery=_gallery_texts(len(items), len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text)
         | left_out_text(thumbnails),
         glossary=GLOSSARY,
-        mentions=lambda text, words: any(word.strip() in text for word in words.split(",")),
+        mentions=lambda text, terms: any(term.strip() in text for term in terms.split(",")),
         thumbnails=thumbnails.rendered,
         version=__version__,
     )

@@ -168,7 +168,9 @@ def _section(
     title = f"{benchmark}{score}, by {ranking.judge}{where}" + (", corrected by people's labels" if corrected else "")
     worse = [label for label in order[1:] if ranking.comparison.beats(order[0], label)]
     even = {"even": Estimate(EVEN)} if ranking.statistic == WIN_RATE else {}
-    return RankingSection(title, forest(estimates, even, (0.0, 1.0), f"Intervals: {title}", worse, whole=True), groups)
+    return RankingSection(
+        title, forest(estimates, even, (0.0, 1.0), f"Intervals: {title}", worse, full_scale=True), groups
+    )
 
 
 def _grouped(leads: Mapping[tuple[str, str], float], first: str) -> dict[str, list[tuple[str, str]]]:
