@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
             return 0
         card, folder, failed = judged
     write_card(card, folder)
-    say(*answers(card), *limits(card), *(f"note: {line}" for line in card.left_out))
+    say(*answers(card), *limits(card), *(f"note: {line}" for line in card.left_out), answer=True)
     say(f"wrote {folder / 'card.html'} (open it in a browser), card.md and card.json (seed {seed})")
     return int(failed)
 

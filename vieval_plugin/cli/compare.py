@@ -81,11 +81,11 @@ def _run(options: argparse.Namespace) -> int:
         )
     if cards:
         results = results_of_cards(options.results, options.label)
-        say(*lines_of_cards(results, statistics))
+        say(*lines_of_cards(results, statistics), answer=True)
     else:
         results = load_results(options.results, options.label, options.partial)
     comparison = compare_results(results, statistics)
-    say(*lines(comparison, statistics))
+    say(*lines(comparison, statistics), answer=True)
     if options.out:
         write_comparison(comparison, options.out, statistics)
         say(*(f"wrote {options.out / name}" for name in FINDING_FILES))

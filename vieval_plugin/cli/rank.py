@@ -198,7 +198,7 @@ def _rank(options: argparse.Namespace, reads: Sequence[Path]) -> int:
     report = rank_results(results, ratings, statistics)
     gate = _gate(report, options, of_images, statistics, limits)
     decision: list[Answer] = [gate.answer] if gate else []
-    say(*lines(report, statistics, decision))
+    say(*lines(report, statistics, decision), answer=True)
     if options.tables:
         write_ranking(report, options.tables, statistics)
         say(*(f"wrote {options.tables / name}" for name in FILES))

@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
     written = write_report(
         results, options.out, statistics, options.expect, options.order, options.training_record, ratings
     )
-    say(*written.lines)
+    say(*written.lines, answer=True)
     say(f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}")
     exit_code = tell_unreadable(results.unreadable)
     if options.traces:

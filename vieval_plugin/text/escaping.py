@@ -5,13 +5,19 @@ JSON needs none: it is written with all but ASCII escaped.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from markupsafe import Markup, escape
+
+MOST_COLUMNS = 100
+"""The widest that tables and prose are, and their width where no terminal says how wide it is, as in a pipe."""
 
 _JOINERS = (0x200C, 0x200D)  # letters and emoji are made with them, and they move nothing
 _BREAKS = frozenset(map(ord, "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"))
@@ -95,11 +101,29 @@ def html(text: str) -> Markup:
     return escape(text if text.isprintable() else text.translate(_LINES))
 
 
-def say(*lines: str, file: TextIO | None = None) -> None:
-    """Print lines on the console, by default on standard output."""
+def say(*lines: str, file: TextIO | None = None, answer: bool = False) -> None:
+    """Print lines on the console, by default on standard output.
+
+    Args:
+        lines: without line ends.
+        file: the stream in place of standard output.
+        answer: the first line is an answer and the others go with it: on a terminal it is bold, notes are dim (unless the
+            variable NO_COLOR is set), and prose is wrapped.
+    """
     stream = sys.stdout if file is None else file
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    for line in lines:
+    on_terminal = answer and stream.isatty()
+    for number, line in enumerate(lines):
         # a terminal that has no such letter
-        print(console(line).encode(encoding, "backslashreplace").decode(encoding), file=stream)
+        text = console(line).encode(encoding, "backslashreplace").decode(encoding)
+        print(_for_terminal(text, bold=number == 0) if on_terminal else text, file=stream)
     stream.flush()
+
+
+def _for_terminal(text: str, bold: bool) -> str:
+    if "  " in text:  # a row of a table
+        return text
+    width = min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
+    wrapped = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    code = 1 if bold else 2 if text.startswith("note: ") else 0
+    return f"\x1b[{code}m{wrapped}\x1b[0m" if code and not os.environ.get("NO_COLOR") else wrapped

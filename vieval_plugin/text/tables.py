@@ -8,10 +8,8 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from vieval_plugin.text.escaping import console
+from vieval_plugin.text.escaping import MOST_COLUMNS, console
 
-MOST_COLUMNS = 100
-"""The widest that a table is, and its width where no terminal says how wide it is, as in a pipe."""
 UNKNOWN = "not known"
 """Cell of which a column is left out where no row has another."""
 _FEWEST_COLUMNS = 20
