@@ -84,3 +84,11 @@ def test_texts_of_others_are_texts(browser, server):
         browser.evaluate(f"at('prompt').value = {HOSTILE!r}")
         judged(browser)
         assert browser.evaluate("document.title") == "Rewards of this server"
+
+
+def test_there_is_an_example_to_try(browser, running):
+    browser.open(running.url + "/")
+    browser.click("#example")
+    wait(lambda: browser.visible("#shown-output"))
+    assert "Reward" in judged(browser)
+    assert browser.complaints() == []

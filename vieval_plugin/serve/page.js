@@ -25,6 +25,19 @@ for (const role of Object.keys(files)) {
   });
 }
 
+at("example").addEventListener("click", () => {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 512, height: 512 });
+  const drawing = canvas.getContext("2d");
+  drawing.fillStyle = "#f4d35e";
+  drawing.fillRect(0, 0, 512, 512);
+  drawing.fillStyle = "#16181b";
+  drawing.font = "bold 72px sans-serif";
+  drawing.textAlign = "center";
+  drawing.fillText("OPEN DAILY", 256, 280);
+  at("prompt").value = 'a yellow poster with the title "OPEN DAILY"';
+  canvas.toBlob((blob) => take("output", new File([blob], "example.png", { type: "image/png" })));
+});
+
 function show(title, status, verdicts) {
   at("verdict").hidden = false;
   at("value").textContent = title;
