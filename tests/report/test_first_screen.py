@@ -292,6 +292,18 @@ def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_o
     assert 'class="mark-line" x1="50.00%"' in decided
 
 
+def test_one_generator_alone_is_shown_by_its_lowest_and_its_highest_scores(tmp_path):
+    text = page_of("rank", tmp_path, generators(tmp_path, {"mine": [n / 10 for n in range(1, 10)]}))
+    lowest, highest = text.split("The lowest scores")[1].split("The highest scores")
+    assert re.findall(r"SC (0\.\d+)", lowest) == ["0.10", "0.20", "0.30", "0.40", "0.50"]
+    assert re.findall(r"SC (0\.\d+)", highest.split("<footer>")[0].split('id="tables"')[0]) == [
+        "0.90",
+        "0.80",
+        "0.70",
+        "0.60",
+    ]
+
+
 @pytest.mark.parametrize("page", ["report", "rank"])
 def test_hostile_names_are_text_in_the_title_and_the_strip(tmp_path, page):
     text = page_of(page, tmp_path, generators(tmp_path, {EVIL: [0.9] * 9, f"b{EVIL}": [0.1] * 9}, judge=f"j{EVIL}"))

@@ -145,7 +145,7 @@ def _section(
     order.sort(key=lambda label: label != challenger)
     leads = {key: _lead(records, ranking, order) for key, records in by_prompt.items()}
     cards = {key: card for card, key in enumerate(leads, start=1)}
-    corrected = ranking.statistic == CORRECTED
+    corrected, alone = ranking.statistic == CORRECTED, len(order) == 1 and ranking.statistic != WIN_RATE
     groups = tuple(
         (
             f"By the judge alone, {title[:1].lower()}{title[1:]}" if corrected else title,
@@ -157,7 +157,7 @@ def _section(
                 for key in keys
             ),
         )
-        for title, keys in _grouped(leads, order[0]).items()
+        for title, keys in (_by_score(by_prompt, ranking.aspect) if alone else _grouped(leads, order[0])).items()
         if keys
     )
     if ranking.statistic == WIN_RATE and not any(leads.values()):  # said once, and not on each card
@@ -188,6 +188,18 @@ def _grouped(leads: Mapping[tuple[str, str], float], first: str) -> dict[str, li
         "Without a comparison": uncompared,
     }
     return {f"{title}: {_count_text(len(keys), half)}": keys[:half] for title, keys in groups.items()}
+
+
+def _by_score(by_prompt: Mapping[tuple[str, str], Sequence[Record]], aspect: str) -> dict[str, list[tuple[str, str]]]:
+    """Prompts of one generator alone: those with its lowest scores, then those with its highest."""
+    scores = {
+        key: min(record.verdict.scores.get(aspect, -math.inf) for record in records)
+        for key, records in by_prompt.items()
+    }
+    ordered = sorted(scores, key=lambda key: scores[key])
+    most = min(MOST_PROMPTS, len(ordered))
+    half = most // 2
+    return {"The lowest scores": ordered[: most - half], "The highest scores": ordered[::-1][:half]}
 
 
 def _count_text(number: int, limit: int) -> str:
