@@ -88,6 +88,8 @@ def engine(monkeypatch):
     """vLLM as far as the backend uses it."""
 
     class LLM:
+        llm_engine = SimpleNamespace(engine_core=SimpleNamespace(shutdown=lambda: None))
+
         def __init__(self, **_): ...
 
         def chat(self, conversations, parameters, **_):

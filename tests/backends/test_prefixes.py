@@ -125,6 +125,8 @@ def test_two_spellings_of_the_same_tokens_count_once_and_one_without_tokens_not_
 class Engine:
     """What vLLM's engine and its tokenizer are to the backend, over the same table."""
 
+    llm_engine = types.SimpleNamespace(engine_core=types.SimpleNamespace(shutdown=lambda: None))
+
     def __init__(self, server):
         self.server = server
 

@@ -177,6 +177,8 @@ def stub_vllm(monkeypatch):
     engine = SimpleNamespace(arguments={}, parameters=[])
 
     class LLM:
+        llm_engine = SimpleNamespace(engine_core=SimpleNamespace(shutdown=lambda: None))
+
         def __init__(self, **arguments):
             engine.arguments = arguments
 

@@ -28,7 +28,7 @@
     card.scrollIntoView();
   }
   window.addEventListener("hashchange", follow);
-  window.addEventListener("beforeprint", () => places.forEach((place) => reveal(place, Math.max(12, limits.get(place)))));
+  window.addEventListener("beforeprint", () => places.forEach((place) => reveal(place, Math.max(place.id ? 12 : 3, limits.get(place)))));
   follow();
 
   /* one prompt at a time, the largest spread of scores first */
