@@ -38,6 +38,7 @@ EXCEPTIONS = {
     "hf-transfer": "Apache-2.0, by its licence file",
     "math-verify": "none stated in the package; lmms-eval brings it, and VIEval does not use it",
     "pycocoevalcap": "none stated in the package; lmms-eval brings it, and VIEval does not use it",
+    "pytest-timeout": "MIT, by its licence file",
     "setuptools": "MIT, by its licence file",
     "zss": "BSD-3-Clause, by its licence file",
 }
