@@ -12,7 +12,7 @@ def constant(file: str, name: str) -> str:
     return re.search(rf'^{name} = "(.+)"$', (PACKAGE / file).read_text(encoding="utf-8"), re.MULTILINE)[1]
 
 
-PROJECT, TAG = constant("errors.py", "PROJECT"), f"v{constant('__init__.py', '__version__')}"
+PROJECT, TAG = constant("text/errors.py", "PROJECT"), f"v{constant('__init__.py', '__version__')}"
 README = PACKAGE.with_name("README.md").read_text(encoding="utf-8")
 
 setup(

@@ -23,8 +23,8 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.card.plan import draw_sample
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId
-from vieval_plugin.published.judges import parts_present, present, run_of
 from vieval_plugin.records import Run
+from vieval_plugin.results.published.judges import parts_present, present, run_of
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 

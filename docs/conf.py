@@ -7,7 +7,7 @@ from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 import vieval_plugin
-from vieval_plugin.errors import PROJECT
+from vieval_plugin.text.errors import PROJECT
 
 sys.path.insert(0, str(Path(__file__).parent))
 

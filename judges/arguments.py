@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeVar
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 
 C = TypeVar("C", bound=Callable[..., Any])

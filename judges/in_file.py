@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, cast
 
-from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.judges import pairwise, rubric
 from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.protocol import OUTPUTS, Judge, Measure, Program, Sample
@@ -19,6 +18,7 @@ from vieval_plugin.judges.required import MEASURES, with_requirements
 from vieval_plugin.judges.rubric import OVERALL, Rubric, question_key
 from vieval_plugin.judges.spec import INPUTS, JudgeSpec, Needs, NoOptions
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.suggestions import did_you_mean
 
 ASPECTS = ("SC", "PQ", OVERALL)

@@ -19,10 +19,10 @@ from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 import vieval_plugin.judges
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import in_file
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.prompts import packs
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import path_of, real

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
 from vieval_plugin.judges.parsing import reply_schema
 from vieval_plugin.judges.protocol import (
@@ -31,6 +30,7 @@ from vieval_plugin.judges.spec import Build, JudgeSpec
 from vieval_plugin.judges.structured_chat import ScoreAsk, StructuredChatOutcome, ask_scores
 from vieval_plugin.prompts.pack import Pack, PackQuestion
 from vieval_plugin.prompts.scale import Combination, Scale
+from vieval_plugin.text.errors import VievalError
 
 OVERALL = "O"
 UNLIKELY = "the answers asked for are not likely"

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, fault
 from vieval_plugin.judges.conversation import Exchange, TrainingUnit
 from vieval_plugin.judges.protocol import OUTPUTS, Image, Judge, Path, Sample, SampleId, Step
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.errors import VievalError
 
 EVERY_KIND = "*"
 """The key of `JudgeSpec.needs` that stands for all kinds."""

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vieval_plugin.errors import install_advice
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Box, Judge, Program, Sample, Status, Step, ToolResult, UseTool, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
 from vieval_plugin.judges.tools import ocr
+from vieval_plugin.text.errors import install_advice
 
 NAME = "text_rendering"
 WANTED_TEXT = "wanted_text"

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import rubric
 from vieval_plugin.judges.conversation import turn_units
 from vieval_plugin.judges.protocol import Judge
@@ -17,6 +16,7 @@ from vieval_plugin.judges.rubric import OneShotExample, Rubric
 from vieval_plugin.judges.spec import INPUTS, Export, JudgeSpec, option, require_wording
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.prompts.scale import Scale
+from vieval_plugin.text.errors import VievalError
 
 PLAIN, ONE_SHOT, PQ_INPUTS = "0shot", "1shot", "pq_inputs"
 RUBRIC = Rubric(Scale("linear", 0.0, 10.0), {"SC": "min", "PQ": "min"}, "geometric_mean")

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 from tests import extras, in_process, tiny_scorers
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.text.errors import VievalError
 
 evaluate = in_process.evaluate  # a fixture
 

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 EXTRAS = {
     "aiohttp": "http",

@@ -4,7 +4,7 @@ import re
 
 from tests.docs.pages import DOCS, GENERATED, ROOT, anchors
 from tests.report.pages import Page
-from vieval_plugin.errors import PROJECT
+from vieval_plugin.text.errors import PROJECT
 
 LOADING = {"href", "src", "xlink:href", "action"}
 

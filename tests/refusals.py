@@ -2,7 +2,7 @@
 
 import pytest
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 
 def refusal(function, *arguments, **named):

@@ -12,11 +12,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE, JUDGES = ROOT / "vieval_plugin", ROOT / "judges"
 LAYERS = (  # from below; docs/explanation/architecture.md says why in this order
-    *({"errors"}, {"text"}, {"media"}, {"stats"}),
+    *({"text"}, {"media"}, {"stats"}),
     *({"prompts"}, {"judges"}, {"images"}, {"records"}, {"readers"}),
     *({"config"}, {"backends"}, {"generation"}, {"run"}),
-    *({"meta_evaluation"}, {"benchmarks"}, {"tasks"}, {"importers"}),
-    *({"results"}, {"published"}, {"report"}, {"audit"}, {"card"}, {"leaderboard"}, {"labelling"}, {"training"}),
+    *({"meta_evaluation"}, {"benchmarks"}, {"importers"}),
+    *({"results"}, {"report"}, {"audit"}, {"card"}, {"leaderboard"}, {"labelling"}, {"training"}),
     *({"api"}, {"rewards"}, {"serve"}, {"hosts"}, {"cli"}, {"testing"}),
 )
 RESOURCES = {"prompt_templates", "task_configs"}
@@ -123,7 +123,7 @@ def test_a_package_door_holds_no_code():
 
 
 # what a face may do without: statistics of people's ratings, reports, and SciPy's statistics (0.4 s of CPU)
-REPORTING = ("report", "meta_evaluation", "benchmarks", "results", "audit", "card", "leaderboard", "published")
+REPORTING = ("report", "meta_evaluation", "benchmarks", "results", "audit", "card", "leaderboard")
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,7 @@ REPORTING = ("report", "meta_evaluation", "benchmarks", "results", "audit", "car
         ("vieval_plugin.serve.service", ("scipy", "torch", *REPORTING)),
         ("vieval_plugin.serve.run", ("scipy", "torch", *REPORTING)),
         ("vieval_plugin.hosts.lmms_eval", ("lmms_eval", "scipy", "torch", "api", "run", *REPORTING)),
-        (
-            "vieval_plugin.hosts.lmms_eval.models",
-            ("scipy.stats", "report", "audit", "card", "leaderboard", "published"),
-        ),
+        ("vieval_plugin.hosts.lmms_eval.models", ("scipy.stats", "report", "audit", "card", "leaderboard")),
         ("vieval_plugin.hosts.vlmevalkit", ("vlmeval", "scipy", "torch", "api", "run", *REPORTING)),
         ("vieval_plugin.report.page.page", ("scipy.stats",)),
     ],

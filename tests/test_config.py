@@ -10,9 +10,9 @@ import yaml
 from tests.refusals import refusal
 from vieval_plugin import config
 from vieval_plugin.cli.config import commented
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.run.prepare import prepare
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture

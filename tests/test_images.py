@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 
 from tests.pictures import encoded
 from vieval_plugin import images
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import MAX_BYTES, decode, digest, read_bytes
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.text.errors import VievalError
 
 RED, WHITE = (255, 0, 0), (255, 255, 255)
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from vieval_plugin.api.judge import Judge as Judge
     from vieval_plugin.api.verdicts import Verdicts as Verdicts
     from vieval_plugin.config import Backbone as Backbone
-    from vieval_plugin.errors import VievalError as VievalError
     from vieval_plugin.judges.contests import Contest as Contest
     from vieval_plugin.judges.contests import Votes as Votes
     from vieval_plugin.judges.protocol import Choice as Choice
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from vieval_plugin.run.evaluate import evaluate_async as evaluate_async
     from vieval_plugin.run.evaluate import score_matrix as score_matrix
     from vieval_plugin.run.progress import Progress as Progress
+    from vieval_plugin.text.errors import VievalError as VievalError
 
 _HOMES = {
     "Backbone": "config",
@@ -43,7 +43,7 @@ _HOMES = {
     "Status": "judges.protocol",
     "Verdict": "judges.protocol",
     "Verdicts": "api.verdicts",
-    "VievalError": "errors",
+    "VievalError": "text.errors",
     "Votes": "judges.contests",
     "evaluate": "run.evaluate",
     "evaluate_async": "run.evaluate",

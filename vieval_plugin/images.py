@@ -25,12 +25,12 @@ import PIL.Image
 import PIL.ImageFile
 from numpy.typing import NDArray
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.media.image_checks import ImageStream, load_strictly
 from vieval_plugin.media.jpeg import without_coded_pixels
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import isfile
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import PIL.Image
 
 from vieval_plugin.cli import main
-from vieval_plugin.errors import ExitCode
 from vieval_plugin.generation.requests import as_png
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.prompt_rows import prompts_of
 from vieval_plugin.report.answer import Answer
 from vieval_plugin.run.generated import prompt_of
 from vieval_plugin.run.served_images import conditions_of
+from vieval_plugin.text.errors import ExitCode
 
 Generator = Callable[[str, int], PIL.Image.Image]
 

@@ -21,7 +21,7 @@ MODULES = {
     "rewards.flow_grpo": "A judge as reward of batches of images, in a trainer's own process.",
     "rewards.verl_omni": "The same as a reward function of VeRL-Omni.",
     "rewards.prompt_writer": "The same of a language model that writes prompts.",
-    "tasks": "The table of tasks, and the rows that other packages bring.",
+    "benchmarks.tasks": "The table of tasks, and the rows that other packages bring.",
     "stats.agreement": "Agreement of human raters.",
     "stats.binary": "Binary labels and preferences.",
     "stats.bootstrap": "Resampling and intervals.",

@@ -11,7 +11,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from vieval_plugin.errors import PROJECT
+from vieval_plugin.text.errors import PROJECT
 
 LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]*)")
 

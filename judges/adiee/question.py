@@ -11,10 +11,10 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Image, Message, Reply, Sample, Step, UseTool
 from vieval_plugin.judges.tools import side_by_side, use_tools
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.errors import VievalError
 
 Images: TypeAlias = Literal["two", "joined"]
 """Source and edit as two images, or as one in which they stand side by side."""

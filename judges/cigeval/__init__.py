@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval import plan, react
 from vieval_plugin.judges.cigeval.questions import IMPROVEMENTS, CIGEvalOptions, Setup
@@ -17,6 +16,7 @@ from vieval_plugin.judges.conversation import Exchange, TrainingExample, Trainin
 from vieval_plugin.judges.protocol import Judge, Message, SampleId
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, require_wording
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.errors import VievalError, install_advice
 
 __all__ = ["IMPROVEMENTS", "SPEC", "CIGEvalOptions", "build"]
 

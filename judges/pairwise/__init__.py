@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, JudgeOfContests
 from vieval_plugin.judges.conversation import turn_units
 from vieval_plugin.judges.expected_value import by_answer, spellings, unlikely
@@ -36,6 +35,7 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.spec import INPUTS, Export, JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.errors import VievalError
 
 Answers: TypeAlias = Literal["four_way", "two_way"]
 Orders: TypeAlias = Literal["both", "one"]

@@ -10,10 +10,10 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import REVERSE, Contest
 from vieval_plugin.judges.protocol import Image, Message, outputs
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.errors import VievalError
 
 Form: TypeAlias = Literal["four_way", "two_way", "ranking", "letter"]
 """What is asked for: a word of one of the schemes, a ranking, or a letter alone."""

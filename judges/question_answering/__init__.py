@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.conversation import turn_units
 from vieval_plugin.judges.parsing import object_schema, read_answer
 from vieval_plugin.judges.protocol import Judge, Likelihood, Path, Program, Sample, Status, Step, Verdict, worst
@@ -30,6 +29,7 @@ from vieval_plugin.judges.stages import Notes, StageAsker, ask_one, read_as
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.vqascore import step_of, variants
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.errors import VievalError
 
 Stage: TypeAlias = Literal["questions", "answers"]
 

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, cast, get_args
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
 from vieval_plugin.judges.protocol import (
     FAILED_CALLS,
@@ -38,6 +37,7 @@ from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Ablation, Asker, T2I
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
 from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Question, Result, folded, path_of, violations
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.errors import VievalError
 
 __all__ = ["ABLATIONS", "SPEC", "T2IEvalOptions", "build", "titles"]
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Box, Failure, Image, Path, Reply, Status, Step, ToolResult, UseTool
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.errors import VievalError
 
 
 class ToolMissing(VievalError):

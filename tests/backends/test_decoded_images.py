@@ -8,8 +8,8 @@ import pytest
 from tests.tool_pictures import file, photograph
 from vieval_plugin import images
 from vieval_plugin.backends.image_tools.image_memory import Decoded
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.text.errors import VievalError
 
 SIDE = 16
 BYTES = SIDE * SIDE * 3

@@ -15,8 +15,8 @@ import pytest
 from tests.pictures import encoded
 from vieval_plugin.backends.http import image_encoding
 from vieval_plugin.backends.http.image_encoding import ImageEncoder, encode
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.text.errors import VievalError
 
 
 def picture(mode="RGB", size=(9, 7), seed=0):

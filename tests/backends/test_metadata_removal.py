@@ -19,7 +19,7 @@ from vieval_plugin import Backbone, Image, Sample, SampleId, Status, evaluate, i
 from vieval_plugin.backends.http import image_encoding
 from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED, ImageEncoder, encode, without_metadata
 from vieval_plugin.config import Config, StoreOptions
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 SECRET = b"taken at 52.52 N, 13.40 E by Jane Doe"
 PROFILE = PIL.ImageCms.ImageCmsProfile(PIL.ImageCms.createProfile("sRGB")).tobytes()

@@ -19,8 +19,8 @@ from tests.one_server import SCHEMA, all_of, asking, chat, error, faked, first, 
 from tests.work import waits_asked_for
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http import pacing
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Likelihood, Message, Status, Text
+from vieval_plugin.text.errors import VievalError
 
 HUGE = 99999999
 

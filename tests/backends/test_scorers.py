@@ -23,9 +23,9 @@ from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.encoders import TRUNCATED
 from vieval_plugin.backends.metrics.network_metrics import NetworkInstrument, Scorers, metrics
 from vieval_plugin.config import Scorer
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Status
+from vieval_plugin.text.errors import VievalError
 
 pytestmark = [needs("torch", "transformers", "torchvision", "torchmetrics"), pytest.mark.usefixtures("no_downloads")]
 

@@ -20,8 +20,8 @@ from tests.local_site import answering
 from tests.refusals import refusal
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Status
+from vieval_plugin.text.errors import VievalError
 
 pytestmark = needs("torch", "transformers", "torchvision", "aiohttp")
 

@@ -18,8 +18,8 @@ from tests.work import waits_asked_for
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http import server as transport
 from vieval_plugin.backends.http.responses import failure_of
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status, Text
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture(autouse=True)

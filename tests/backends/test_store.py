@@ -18,7 +18,6 @@ from tests.pictures import plain
 from tests.playing import prepared
 from vieval_plugin.backends.cache.store import Store, from_stored, key_of, question, to_stored
 from vieval_plugin.config import Backbone, Config, StoreOptions
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import (
     Chat,
     Image,
@@ -35,6 +34,7 @@ from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import judge_each
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture

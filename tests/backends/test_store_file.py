@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from vieval_plugin.backends.cache.store import Store
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Text
+from vieval_plugin.text.errors import VievalError
 
 
 def everything_below(folder):

@@ -17,8 +17,8 @@ from tests.fake_server import FakeServer
 from tests.one_server import all_of, asking
 from vieval_plugin.backends.cache import store, store_file
 from vieval_plugin.backends.cache.store import Store
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Text
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture

@@ -21,11 +21,11 @@ from tests.pictures import encoded
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
 from vieval_plugin.run.evaluate import judge_samples
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
+from vieval_plugin.text.errors import VievalError
 
 pytestmark = needs("skimage")
 

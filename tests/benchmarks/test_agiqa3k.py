@@ -9,13 +9,13 @@ from scipy import stats
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Preparing
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 
 BENCHMARK = registry.benchmark("agiqa3k")
 OPTIONS = StatisticsOptions(draws=20)

@@ -13,7 +13,7 @@ from tests.refusals import refusal
 from vieval_plugin import images
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Preparing
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 NAMES = (
     *("winoground", "eqben_mini", "genai_bench_t2i", "tifa160", "seetrue", "pickapic", "flickr8k", "t2vscore"),

@@ -9,7 +9,6 @@ from scipy import stats
 
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import adiee, pairwise, viescore
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.spec import missing_inputs_reason
@@ -17,6 +16,7 @@ from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.meta_evaluation.tables import printed_tables
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 
 POINTS, PAIRS = benchmark_registry.benchmark("aurora_bench"), benchmark_registry.benchmark("aurora_bench_pairs")
 EDITS = benchmark_registry.benchmark("generate_aurora_bench")

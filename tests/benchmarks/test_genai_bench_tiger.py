@@ -14,10 +14,10 @@ from tests.refusals import refusal
 from vieval_plugin.benchmarks import genai_bench_tiger
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Preparing
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore, vqascore
 from vieval_plugin.judges.protocol import outputs
 from vieval_plugin.judges.spec import missing_inputs_reason
+from vieval_plugin.text.errors import VievalError
 
 BENCHMARK = genai_bench_tiger.BENCHMARK
 WORDS = ("first", "second", "both_good", "both_bad")

@@ -12,8 +12,7 @@ import yaml
 from tests.fake_server import FakeServer, named
 from tests.judges.test_in_file import LEGIBILITY
 from tests.refusals import refusal
-from vieval_plugin import tasks
-from vieval_plugin.benchmarks import described, in_folder, registry
+from vieval_plugin.benchmarks import described, in_folder, registry, tasks
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.cli import main
 from vieval_plugin.judges import registry as judge_registry

@@ -29,10 +29,10 @@ from vieval_plugin.benchmarks.vieval_demo import (
 from vieval_plugin.benchmarks.vieval_demo.outputs import png, samples
 from vieval_plugin.benchmarks.vieval_demo.plan import QUALITY_DEFECTS
 from vieval_plugin.benchmarks.vieval_demo.spoiling import spoil
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.protocol import Measure, Measurement, SampleId
+from vieval_plugin.text.errors import VievalError
 
 ROLES = {
     "tig": ({"output"}, {"prompt"}),

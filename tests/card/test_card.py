@@ -12,8 +12,8 @@ from tests.fake_server import FakeServer, Fault, named
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.card.plan import draw_sample
 from vieval_plugin.card.read import read_card
-from vieval_plugin.published.judges import present, verdicts_of
 from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.results.published.judges import present, verdicts_of
 
 N = 290
 """Samples of ImagenHub: ten of each cell, the fewest that are allowed."""

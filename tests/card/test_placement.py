@@ -6,7 +6,7 @@ from tests.leaderboard.logs import few_logs
 from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.card.making import placement_of
 from vieval_plugin.meta_evaluation.comparison import compare_systems
-from vieval_plugin.published.judges import present, run_of
+from vieval_plugin.results.published.judges import present, run_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from vieval_plugin.card.plan import PlannedCalls, draw_sample, even_sizes, require_budget
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.text.errors import VievalError
 
 CELLS = {("tie", "A"): 40, ("tie", "B"): 40, ("tig", "A"): 12, ("sdie", "C"): 30}
 SAMPLES = [

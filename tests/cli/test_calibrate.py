@@ -11,7 +11,7 @@ from tests.shard_runs import parquet, pyarrow, verdicts, write_parquet
 from tests.verdict_files import runs_of
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.cli import main
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 pytestmark = needs("duckdb")
 SHARPNESS = ("--judge", "sharpness")

@@ -21,8 +21,8 @@ import pytest
 from tests.fake_server import FakeServer, Fault
 from tests.work import until
 from vieval_plugin.cli import main
-from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import require_writable, write_whole
+from vieval_plugin.text.errors import VievalError
 
 HERE = Path(__file__).parents[2]
 
@@ -220,7 +220,7 @@ def broken(monkeypatch, tmp_path):
     def slip():
         raise RuntimeError("a slip \x1b[31m\nwith sk-distinctive-0123456789 in it")
 
-    monkeypatch.setattr("vieval_plugin.tasks.tasks", slip)
+    monkeypatch.setattr("vieval_plugin.benchmarks.tasks.tasks", slip)
     return tmp_path / "cache"
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from vieval_plugin.cli import main
-from vieval_plugin.errors import UPGRADE
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.run.verdict_lines import run_file, write_verdicts
+from vieval_plugin.text.errors import UPGRADE
 
 SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
 MEAN, LABELS = "mean over prompts", "mean of people's labels"

@@ -16,7 +16,7 @@ from tests.cli.test_anchor import noisy
 from tests.cli.test_rank_folders import by_brightness, images, prompts
 from tests.fake_image_server import FakeImageServer
 from tests.fake_server import FakeServer, named
-from vieval_plugin.errors import ExitCode
+from vieval_plugin.text.errors import ExitCode
 
 N, ROOT = 80, Path(__file__).parents[2]
 KEY = "sk-of-the-generator"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.fake_server import FakeServer, Fault, named
 from vieval_plugin.cli import main
-from vieval_plugin.errors import docs_url
+from vieval_plugin.text.errors import docs_url
 
 
 def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_file):

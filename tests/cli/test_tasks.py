@@ -2,8 +2,8 @@
 
 import pytest
 
-from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks import tasks
 from vieval_plugin.cli import main
 
 

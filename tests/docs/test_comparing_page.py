@@ -9,7 +9,7 @@ import pytest
 from tests.cli.test_rank_folders import by_brightness, images, prompts, rough
 from tests.fake_server import FakeServer
 from vieval_plugin.cli import main
-from vieval_plugin.errors import ExitCode
+from vieval_plugin.text.errors import ExitCode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "comparing.md").read_text(encoding="utf-8")
 

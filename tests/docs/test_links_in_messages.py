@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin.errors import PROJECT, docs_url, install_advice
+from vieval_plugin.text.errors import PROJECT, docs_url, install_advice
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [*(ROOT / "vieval_plugin").rglob("*.py"), *(ROOT / "judges").rglob("*.py")]

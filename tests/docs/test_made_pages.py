@@ -10,7 +10,7 @@ import PIL.Image
 import pytest
 
 import vieval_plugin
-import vieval_plugin.errors
+import vieval_plugin.text.errors
 from tests.card.test_sentences import TYPES, card, entry, place
 from tests.cli.test_rank_folders import prompts
 from tests.docs.pages import DOCS, ROOT
@@ -84,7 +84,7 @@ def test_pages_of_the_documentation(page):
 
 @pytest.mark.parametrize(
     "link",
-    ["#nowhere", "nowhere.md", "https://x.example/", f"{vieval_plugin.errors.PROJECT}/blob/main/docs/index.md#no"],
+    ["#nowhere", "nowhere.md", "https://x.example/", f"{vieval_plugin.text.errors.PROJECT}/blob/main/docs/index.md#no"],
 )
 def test_a_dead_link_is_found(link, tmp_path):
     assert dead_links(f'<p id="here"><a href="{link}">x</a><a href="#here">y</a>', tmp_path) == [link]

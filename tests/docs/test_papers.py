@@ -8,7 +8,8 @@ import pytest
 from tests.docs import pages
 from tests.fake_server import FakeServer
 from tests.pictures import plain
-from vieval_plugin import Judge, tasks
+from vieval_plugin import Judge
+from vieval_plugin.benchmarks import tasks
 from vieval_plugin.judges import registry
 
 PAGE = pages.DOCS / "reference" / "papers.md"

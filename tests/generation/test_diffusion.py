@@ -14,10 +14,10 @@ pytest.importorskip("diffusers", reason="diffusers is not installed")
 from tests.fake_image_server import picture
 from tests.tiny_pipeline import build_pipeline
 from tests.work import until
-from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.diffusion import Diffusion, load, make
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["from text", "from image and text"])

@@ -7,10 +7,10 @@ import pytest
 
 from tests.fake_image_server import FakeImageServer, picture
 from vieval_plugin.backends.http.server import ServerOptions, Usage
-from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.image_api import ImageApi, make
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.text.errors import VievalError
 
 PNG = Image(picture(b"given"))
 

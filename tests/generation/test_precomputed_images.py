@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.readers.image_names import expected_name
+from vieval_plugin.text.errors import VievalError
 
 
 def wanted(uid, prompt="x", part="tig", images=1, turn=0):

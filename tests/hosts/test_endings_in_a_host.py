@@ -18,10 +18,10 @@ from tests.in_process import served
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import vieval_demo
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.shutdown import one_line
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.text.errors import VievalError
 
 GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 

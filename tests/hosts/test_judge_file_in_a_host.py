@@ -7,7 +7,7 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.judges.test_in_file import LEGIBILITY
-from vieval_plugin import tasks
+from vieval_plugin.benchmarks import tasks
 from vieval_plugin.cli import main
 from vieval_plugin.hosts.lmms_eval import task_index
 from vieval_plugin.hosts.vlmevalkit import names

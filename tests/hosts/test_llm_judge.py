@@ -14,7 +14,7 @@ import pytest
 from tests.fake_server import FakeServer, Fault, named
 from tests.pictures import plain
 from vieval_plugin import Judge
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 

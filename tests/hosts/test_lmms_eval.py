@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from vieval_plugin import tasks
-from vieval_plugin.errors import VievalError
+from vieval_plugin.benchmarks import tasks
+from vieval_plugin.text.errors import VievalError
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 

@@ -9,8 +9,8 @@ from lmms_eval.tasks import TaskManager
 from lmms_eval.utils import load_yaml_config
 
 from tests import in_process
-from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks import tasks
 from vieval_plugin.hosts.lmms_eval import task_files, task_index
 from vieval_plugin.judges import registry as judge_registry
 

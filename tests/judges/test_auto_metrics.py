@@ -13,10 +13,10 @@ from tests.pictures import encoded
 from tests.playing import play, prepared
 from vieval_plugin.backends.metrics import pixel_metrics as backend
 from vieval_plugin.backends.metrics.pixel_metrics import WORKING_SIDE, measure
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.auto_metrics import AutoMetric, judge
 from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Sample, SampleId, Status, Text
+from vieval_plugin.text.errors import VievalError
 
 METRICS = {metric.name: metric for metric in auto_metrics.METRICS}
 ROLES = ("output", "source", "mask", "subject", "control", "concepts")

@@ -6,11 +6,11 @@ import pytest
 
 from tests import playing
 from tests.cigeval_script import ASKED, BOX, GRAPH, ROLES, built, names, picture, plan, play, sample, score
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval.plan import read_plan
 from vieval_plugin.judges.protocol import Box, Failure, Status, Text, ToolResult, UseTool, Verdict
 from vieval_plugin.judges.tools import Tool, from_json
+from vieval_plugin.text.errors import VievalError
 
 # what the detector looks for by the released code
 PHRASES = {

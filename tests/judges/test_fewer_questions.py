@@ -13,11 +13,11 @@ from tests.pictures import plain
 from tests.playing import play
 from vieval_plugin.cli import _parser, main, serve
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry
 from vieval_plugin.judges.protocol import Failure, Image, Sample, SampleId, Status, Text
 from vieval_plugin.results import replay
 from vieval_plugin.run.prepare import prepare
+from vieval_plugin.text.errors import VievalError
 
 ROLES = ("output", "source", "mask", "subject", "control", "concepts")
 FULL, LAZY, SC = {}, {"lazy": True}, {"aspects": ["SC"]}

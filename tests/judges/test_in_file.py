@@ -15,10 +15,10 @@ from tests.judges.test_viescore import ORDER, SUB_SCORES, answer, sample
 from tests.playing import play, prepared
 from tests.prompts.test_hostile_packs import BOMBS, REFUSED
 from tests.refusals import refusal
-from vieval_plugin import tasks
 from vieval_plugin.backends.metrics.networks.dual_encoder import DualEncoder
 from vieval_plugin.backends.metrics.networks.served import ServedScorer
 from vieval_plugin.backends.metrics.networks.value_head import ValueHead
+from vieval_plugin.benchmarks import tasks
 from vieval_plugin.judges import registry
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import (

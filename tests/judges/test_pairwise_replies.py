@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tests.asked_contests import contest, not_applicable, own_pack, reply
 from tests.playing import prepared
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, FIRST, SECOND
 from vieval_plugin.judges.pairwise.reading import plain_labels, reader
 from vieval_plugin.judges.parsing import REFUSAL_INSIDE
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.mark.parametrize(

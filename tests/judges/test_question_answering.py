@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.playing import play, prepared
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import question_answering
 from vieval_plugin.judges.protocol import (
     Chat,
@@ -23,6 +22,7 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.question_answering import titles
 from vieval_plugin.prompts import packs
 from vieval_plugin.results.lookup import conversation
+from vieval_plugin.text.errors import VievalError
 
 PROMPT = "a red cat on a blue mat"
 GRAPH = [

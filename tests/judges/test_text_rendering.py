@@ -10,13 +10,13 @@ from tests.pictures import encoded
 from tests.playing import play
 from vieval_plugin.backends.cache.store import Store, from_stored, to_stored
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Box, Failure, Image, Sample, SampleId, Status, ToolResult, UseTool
 from vieval_plugin.judges.text_rendering import MOST_LETTERS, SPEC, compare, judge, wanted_texts
 from vieval_plugin.rewards.in_process import open_reward
 from vieval_plugin.run.evaluate import evaluate, provenance_of
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.router import Router, without_models
+from vieval_plugin.text.errors import VievalError
 
 OPEN = "OPEN DAILY"
 

@@ -12,7 +12,6 @@ import pytest
 from tests.extras import needs
 from tests.tool_pictures import edited, file, photograph
 from vieval_plugin.backends.image_tools import tools as backend
-from vieval_plugin.errors import install_advice
 from vieval_plugin.images import decode
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Box, Failure, Image, Status, ToolResult, UseTool
@@ -22,6 +21,7 @@ from vieval_plugin.judges.tools._pixels import as_png
 from vieval_plugin.judges.tools.difference import area_that_counts, difference, merged
 from vieval_plugin.judges.tools.half import half
 from vieval_plugin.judges.tools.highlight import highlight
+from vieval_plugin.text.errors import install_advice
 
 SIDE = 1024
 

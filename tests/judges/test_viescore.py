@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.playing import first_asks, play
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore
 from vieval_plugin.judges.protocol import Failure, Image, Sample, SampleId, Status, Text
 from vieval_plugin.prompts import packs
+from vieval_plugin.text.errors import VievalError
 
 JUDGE = viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))
 ROLES = ("output", "source", "mask", "subject", "control", "concepts")

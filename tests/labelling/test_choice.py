@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.labelling.choice import choose, strata, swapped
+from vieval_plugin.text.errors import VievalError
 
 
 def sample(model, kind, uid, draw=0):

@@ -16,11 +16,11 @@ from tests.pictures import encoded
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.labelling.page import label_page
 from vieval_plugin.labelling.sources import ToLabel
+from vieval_plugin.text.errors import VievalError
 
 
 def png(size=(8, 8), colour="red", **told):

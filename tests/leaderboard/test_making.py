@@ -22,8 +22,8 @@ from vieval_plugin.leaderboard.views import leader_of
 from vieval_plugin.leaderboard.writing import csv_text, json_text, page, title
 from vieval_plugin.meta_evaluation.findings import Number
 from vieval_plugin.meta_evaluation.tables import Key
-from vieval_plugin.published.judges import present, published_judges, run_of
 from vieval_plugin.report.tables import rank_text
+from vieval_plugin.results.published.judges import present, published_judges, run_of
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 

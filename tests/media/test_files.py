@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import remove_unfinished, write_whole
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.mark.parametrize("content", [b"a\xff\n", ["a", "\u00e9", "\n"]], ids=["bytes", "pieces of text"])

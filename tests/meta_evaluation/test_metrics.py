@@ -8,8 +8,8 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks import tasks
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.leaderboards import compared_of
 from tests.voted import CODES, OPTIONS, contest, run, scored, summarise, table, values
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import RANKING, SCHEMES
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics, statistics
@@ -22,6 +21,7 @@ from vieval_plugin.meta_evaluation.vote_answers import answers_of, pairs_of
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.stats import bootstrap
 from vieval_plugin.stats.binary import resampled_mean
+from vieval_plugin.text.errors import VievalError
 
 # --- votes of a judge
 

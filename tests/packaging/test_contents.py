@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import vieval_plugin
-from vieval_plugin.errors import PROJECT
+from vieval_plugin.text.errors import PROJECT
 
 ROOT = Path(__file__).parents[2]
 MAPPED = {

@@ -148,7 +148,7 @@ import json, sys
 from vieval_example.tiny_host import run_task
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.run.answerers import ServerAnswerer
-from vieval_plugin.tasks import tasks
+from vieval_plugin.benchmarks.tasks import tasks
 task = next(task for task in tasks() if task.name == "vieval_demo_viescore_tig")
 answerer = ServerAnswerer(Backbone(model="fake", base_url=sys.argv[1]))
 print(json.dumps(run_task(task, answerer, Config.model_validate({"store": {"use": False}}), limit=12)))

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.prompts import packs
 from vieval_plugin.run.scheduler import run_in_batches
+from vieval_plugin.text.errors import VievalError
 
 MANIFEST = """
 judge: viescore
@@ -144,7 +144,7 @@ MANIFESTS = {
 
 LIMITED = """
 import json, os, resource, sys
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.prompts import packs
 for folder in sys.stdin.read().splitlines():
     if os.fork():

@@ -9,9 +9,9 @@ import pytest
 import vieval_plugin.prompt_templates
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
 from vieval_plugin.importers.viescore import _RULES, import_wording
 from vieval_plugin.prompts import packs
+from vieval_plugin.text.errors import VievalError
 
 MANIFEST = """
 judge: viescore

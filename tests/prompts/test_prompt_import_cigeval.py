@@ -20,10 +20,10 @@ from vieval_plugin.backends.image_tools import grounding
 from vieval_plugin.backends.image_tools.grounding import Detection, Grounder
 from vieval_plugin.cli import main
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.importers.importing import raw
 from vieval_plugin.judges.protocol import Chat, Image, Sample, SampleId, Status, Text, ToolResult
 from vieval_plugin.prompts import packs
+from vieval_plugin.text.errors import VievalError
 
 # Jinja to whoever takes it for that, and a form of JSON in which no brace is a place
 SPICE = 'Mind {{ this }} {% and %} {# that #}, é and {{.\nSay {\n"score" : "...",\n"reasoning" : "..."\n}\n'

@@ -20,9 +20,9 @@ from aiohttp import web
 
 from tests.imagenhub_site import serving
 from tests.work import until
-from vieval_plugin.errors import VievalError
 from vieval_plugin.readers import download
 from vieval_plugin.readers.download import Download, fetch_all
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import random, sys
 from pathlib import Path
 import pyarrow
 from pyarrow import ipc, parquet
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.readers.samples import read_samples
 
 folder, seed, times = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

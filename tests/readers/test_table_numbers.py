@@ -9,12 +9,12 @@ from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings as read_imagenhub
 from vieval_plugin.benchmarks.imagenhub.tasks import ratings_folder
 from vieval_plugin.benchmarks.loading.ratings import COLUMNS, read_ratings
-from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.readers.rows import Row, decimal, rating, read_table
 from vieval_plugin.readers.samples import read_samples
 from vieval_plugin.report.printed_cells import compare_with_printed
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.text.errors import VievalError
 
 # which Python's own `float` reads, most of them, and a person wrote by mistake
 ODD = ("0_1", "٠.٥", "０.５", "½", "NaN", "-inf", "Infinity", "1e999", "0x1", "1,0", "0.5.", "+-1", "")

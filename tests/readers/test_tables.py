@@ -24,12 +24,12 @@ from tests.stored_tables import (
     picture,
     pyarrow,
 )
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import read_bytes
 from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.readers.columns import parse_columns
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.text.errors import VievalError
 
 ipc = pytest.importorskip("pyarrow.ipc")
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.extras import unpacking
 from tests.refusals import refusal
-from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.unpack import Limits, unpack
+from vieval_plugin.text.errors import VievalError
 
 pytestmark = unpacking
 MIB = 2**20

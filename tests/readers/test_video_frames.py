@@ -12,9 +12,9 @@ from PIL import Image
 
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.t2vscore import BENCHMARK
-from vieval_plugin.errors import VievalError
 from vieval_plugin.readers import video_frames
 from vieval_plugin.readers.video_frames import extract_all, frame_numbers
+from vieval_plugin.text.errors import VievalError
 
 av = pytest.importorskip("av", reason='needs PyAV: pip install ".[video]"')
 STEP = 12  # grey levels between frames, wide enough for lossy codecs

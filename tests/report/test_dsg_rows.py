@@ -8,10 +8,10 @@ import pytest
 
 from tests import in_process
 from vieval_plugin.cli import main
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.question_answering import titles
-from vieval_plugin.published.files import published_files
 from vieval_plugin.results import replay
+from vieval_plugin.results.published.files import published_files
+from vieval_plugin.text.errors import VievalError
 
 pytestmark = pytest.mark.slow
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from vieval_plugin.cli import main
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.run.verdict_lines import write_verdicts
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 
 OPTIONS = StatisticsOptions(draws=200)
 

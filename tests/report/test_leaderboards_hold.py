@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from tests.leaderboards import headlines_of
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
@@ -21,6 +20,7 @@ from vieval_plugin.report.answer import answer
 from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.report.tables import mark_notes, marks_of
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 
 OPTIONS = StatisticsOptions(draws=200)
 MODELS = {"tie": ("A", "B", "C"), "tig": ("D", "E", "F"), "sdie": ("G", "H")}

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report.tables import trained_on_tables
+from vieval_plugin.text.errors import VievalError
 
 
 def run(label, options):

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from tests.shard_runs import parquet, picture, pyarrow, verdicts, write_parquet, write_tar
-from vieval_plugin.errors import VievalError
 from vieval_plugin.results.lookup import open_results
 from vieval_plugin.results.shard_sample import sample_shards
+from vieval_plugin.text.errors import VievalError
 
 MODELS = ("mine", "theirs")
 

@@ -9,7 +9,6 @@ import pytest
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.pairwise.reading import ONE_ANSWER
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
@@ -18,6 +17,7 @@ from vieval_plugin.records import Provenance, Record, response_json, target_json
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.results.logs import pairwise
+from vieval_plugin.text.errors import VievalError
 
 TIGER = benchmark_registry.benchmark("genai_bench_tiger")
 MMRB2 = benchmark_registry.benchmark("mmrb2")

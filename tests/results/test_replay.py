@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.text.errors import VievalError
 
 MAGIC = SampleId("imagenhub", "tie", "MagicBrush", "sample_1_1.jpg")
 

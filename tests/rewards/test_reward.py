@@ -5,11 +5,11 @@ from functools import cache
 import pytest
 
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Choice, Image, Status, Step, Verdict
 from vieval_plugin.rewards.reward import RewardValue, imputed, read_reward, reward_values, win_shares
 from vieval_plugin.rewards.samples import Conditions, sample_of
 from vieval_plugin.run.prepare import prepare
+from vieval_plugin.text.errors import VievalError
 
 
 @cache

@@ -19,7 +19,6 @@ from tests.pictures import encoded
 from tests.playing import first_asks, label_of, prepared, scripted
 from vieval_plugin.backends.http import pacing
 from vieval_plugin.config import Backbone, Config, StoreOptions
-from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.judges.protocol import (
     Chat,
     Failure,
@@ -41,6 +40,7 @@ from vieval_plugin.run.backbones import Backbones, server_options
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import judge_each
+from vieval_plugin.text.errors import VievalError, docs_url
 
 KEY = "sk-never-to-be-shown-Zq81"
 NO_STORE = Config(store=StoreOptions(use=False))

@@ -9,12 +9,12 @@ import pytest
 
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.cli import main
-from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.image_folder import read_folders
 from vieval_plugin.readers.samples import read_samples
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import Inputs, beside_runs, run_file, run_hash
 from vieval_plugin.run.verdict_log import VerdictLog, partial_file
+from vieval_plugin.text.errors import VievalError
 
 SOURCE = Provenance("sharpness", (), ("PQ",))
 RUN = run_hash(SOURCE)

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.serve.jobs import KeyedJob, RunLoop
+from vieval_plugin.text.errors import VievalError
 
 JUDGE = SimpleNamespace()
 

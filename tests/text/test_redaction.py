@@ -9,8 +9,8 @@ import pytest
 
 from tests.verdict_files import write_rows
 from vieval_plugin.config.section import redacted_options
-from vieval_plugin.errors import docs_url
 from vieval_plugin.text import redaction
+from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.redaction import redacted, register_secrets, without_secrets
 
 KEY = "sk-never-to-be-shown-Zq81"
@@ -273,7 +273,7 @@ async def test_a_key_and_a_password_at_once_are_one_line():
     """HTTP has one header for both."""
     pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
     from tests.one_server import asking
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
 
     with pytest.raises(
         VievalError, match="http://127.0.0.1:9/v1: a user and password in an address and a key"

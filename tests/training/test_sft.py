@@ -8,8 +8,8 @@ import pytest
 from tests import t2i_eval_run, tiny_model
 from tests.refusals import refusal
 from vieval_plugin.cli import main
-from vieval_plugin.errors import VievalError
 from vieval_plugin.results.training_records import trained_on
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.training import sft
 from vieval_plugin.training.chat_format import read
 from vieval_plugin.training.tuning import Tuning, enough_memory

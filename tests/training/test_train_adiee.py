@@ -11,12 +11,12 @@ from vieval_plugin.backends.metrics.networks import value_head
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.benchmarks.vieval_demo.sequences import write_drawn
 from vieval_plugin.cli import main
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.adiee.question import Form, question_text
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.prompts import packs
 from vieval_plugin.results.training_records import trained_on
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.training.adiee import dataset, loop
 from vieval_plugin.training.adiee.conversations import Conversations
 from vieval_plugin.training.adiee.held_out import values

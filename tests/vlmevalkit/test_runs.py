@@ -154,7 +154,7 @@ def test_verdicts_that_are_gone_are_not_scored(run, ours, server):
     ],
 )
 def test_a_users_mistake_is_one_line(run, arguments, message):
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
 
     try:
         made = run(*arguments)

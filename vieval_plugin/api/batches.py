@@ -11,7 +11,6 @@ import numpy as np
 
 from vieval_plugin.api import conversion
 from vieval_plugin.api.judge import Judge
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image, Status, Verdict
 from vieval_plugin.readers.columns import ColumnMap, columns_by_field, fields_of, sample_row
@@ -20,6 +19,7 @@ from vieval_plugin.readers.samples import samples_in_row
 from vieval_plugin.readers.tables import BadLine, InputTable
 from vieval_plugin.records import unjudged
 from vieval_plugin.run.shards.schema import schema_of
+from vieval_plugin.text.errors import VievalError
 
 
 class JudgeBatches:

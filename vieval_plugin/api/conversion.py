@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from vieval_plugin import images
 from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.backends.image_tools.tools import as_jpeg
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import MAX_PIXELS
 from vieval_plugin.judges.arguments import described, require_several
 from vieval_plugin.judges.contests import Contest, Judged
@@ -26,6 +25,7 @@ from vieval_plugin.judges.tools._pixels import as_png
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 
 T = TypeVar("T")

@@ -23,7 +23,6 @@ from vieval_plugin.api import conversion
 from vieval_plugin.api.conversion import Format, GivenImage
 from vieval_plugin.api.verdicts import Verdicts, main_aspect, no_aspect
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.arguments import named_arguments, require
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
@@ -35,6 +34,7 @@ from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import path_of
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vieval_plugin import images
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.media.thumbnails import SMALL_SIDE, Thumbnails
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.html_page import template
 
 ROWS_IN_HTML = 50

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from vieval_plugin.audit.audit import PREFERENCE, of_aspect
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest, format_of, images_of, is_there, name_of, read_bytes
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import FAILED_CALLS, Image, Sample, Status, Verdict
@@ -26,6 +25,7 @@ from vieval_plugin.results.baseline import REPEAT
 from vieval_plugin.results.lookup import Lookup, require_as_judged
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.stats.drift import LEVEL, DriftTest, drift_tests
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
 
 REPEATS = 3

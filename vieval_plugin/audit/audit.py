@@ -15,7 +15,6 @@ from vieval_plugin.audit.changes import Change, changes
 from vieval_plugin.audit.effects import Effect, adjusted, effect
 from vieval_plugin.audit.material import partners_of
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, Verdict
 from vieval_plugin.run.prepare import PreparedJudge
@@ -24,6 +23,7 @@ from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import QuestionCounts, Session
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.text.errors import VievalError
 
 ORDER = "order swapped"
 PREFERENCE = "preference"

@@ -8,12 +8,12 @@ from itertools import combinations
 
 import numpy as np
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId, outputs
 from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.text.errors import VievalError
 
 
 def random_judgeable_samples(judged: Sequence[Judged], prepared: PreparedJudge, n: int, seed: int) -> list[Judged]:

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 
 from vieval_plugin.backends.http.responses import Refused, tokens_of
 from vieval_plugin.backends.reply_checks import log_probability, probabilities
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Failure, Probabilities
+from vieval_plugin.text.errors import VievalError
 
 Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError, install_advice
+from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.untrusted import exists, isdir, path_of
 
 

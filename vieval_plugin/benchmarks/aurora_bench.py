@@ -13,7 +13,6 @@ from typing import Any
 
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.benchmarks.loading.folders import DataFolder
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import files_of
 from vieval_plugin.judges.contests import FIRST, SECOND, TIE, Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
@@ -22,6 +21,7 @@ from vieval_plugin.meta_evaluation.tables import Printed
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.rows import UNNAMED, Row, read_objects
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 
 NAME = "aurora_bench"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from vieval_plugin.config import FILE_VARIABLE, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.meta_evaluation.statistics import Report
 from vieval_plugin.meta_evaluation.tables import Printed
+from vieval_plugin.text.errors import VievalError
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.benchmarks.loading.folders import DataFolder
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.readers.rows import ASPECT, GRADED, KIND, UNNAMED, Row, image_file, read_object
+from vieval_plugin.text.errors import VievalError
 
 NAME = "flickr8k"
 ADVICE = "put flickr8k.json of the CLIPScore authors and the folder of photos that it names there"

@@ -9,11 +9,11 @@ from typing import Any
 
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.benchmarks.loading.folders import DataFolder
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.readers.rated_models import read_rated
 from vieval_plugin.readers.rows import GRADED, KIND, read_object
+from vieval_plugin.text.errors import VievalError
 
 NAME = "genai_bench_t2i"
 MODELS = ("DALLE_3", "SDXL_Turbo", "DeepFloyd_I_XL_v1", "Midjourney_6", "SDXL_2_1", "SDXL_Base")

@@ -16,12 +16,12 @@ from typing import Any
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.benchmarks.loading.folders import DataFolder
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, frames_folder, read_contests
 from vieval_plugin.readers.rows import Row, read_count, read_lines, read_objects
 from vieval_plugin.readers.video_frames import complete, extract_all, failure_lines
+from vieval_plugin.text.errors import VievalError
 
 NAME = "genai_bench_tiger"
 EDIT, GENERATION, VIDEO = "edit", "generation", "video"

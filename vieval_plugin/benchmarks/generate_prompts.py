@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.prompt_rows import prompts_of
 from vieval_plugin.readers.sample_rows import address_among, kind_of, samples_of_row
 from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.text.errors import VievalError
 
 NAME = "generate_prompts"
 PART = "prompts"

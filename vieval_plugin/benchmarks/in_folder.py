@@ -19,7 +19,6 @@ from vieval_plugin.benchmarks.loading.description import Description
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.benchmarks.loading.lmms_eval_task import of_lmms_eval
 from vieval_plugin.benchmarks.loading.two_by_two import read_two_by_two
-from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.prompts.packs import read_mapping
@@ -30,6 +29,7 @@ from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.rows import ASPECT, Row, absent_file, read_lines
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
+from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import is_below, isfile
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.benchmarks.loading.folders import DataFolder
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.readers.rows import Row, rating, read_lines, read_object
+from vieval_plugin.text.errors import VievalError
 
 NAME = "mmrb2"
 T2I, EDIT = "t2i", "edit"

@@ -14,11 +14,11 @@ import vieval_plugin.benchmarks
 from vieval_plugin.benchmarks import in_folder
 from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.registry import by_name, descriptions
 from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of
 from vieval_plugin.records import fingerprint, target_json
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of, real
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from vieval_plugin.benchmarks.loading.folders import DataFolder
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.readers.rows import ASPECT, KIND, UNNAMED, image_file, read_table
+from vieval_plugin.text.errors import VievalError
 
 NAME = "seetrue"
 ADVICE = "put SeeTRUE.csv of linzhiqiu/t2v_metrics there, and the images in images/"

@@ -14,11 +14,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.rows import read_lines
+from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.untrusted import isfile, real
 from vieval_plugin.text.yaml_json import read_json
 

@@ -14,11 +14,11 @@ from typing import Any
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.benchmarks.loading.folders import DataFolder
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import files_of
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.readers.rows import KIND, UNNAMED, Row, rating, read_json, read_objects, rows_by_uid
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 
 NAME = "t2i_eval_bench"

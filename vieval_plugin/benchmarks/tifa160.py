@@ -10,10 +10,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from vieval_plugin.benchmarks.loading.folders import DataFolder
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.readers.rows import ASPECT, GRADED, KIND, Row, image_file, read_object, read_table
+from vieval_plugin.text.errors import VievalError
 
 NAME = "tifa160"
 ADVICE = "put tifa160.json and dsg_tifa160_anns.csv of linzhiqiu/t2v_metrics there, and the images in images/"

@@ -9,11 +9,11 @@ from pathlib import Path
 from vieval_plugin.card.card import number_of
 from vieval_plugin.card.making import placement_of
 from vieval_plugin.card.read import read_card, runs_of
-from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
 
 

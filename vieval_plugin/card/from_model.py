@@ -15,12 +15,12 @@ from vieval_plugin.card.card import Card, CardAudit, SelfAgreement
 from vieval_plugin.card.judging import JudgedFile, Judging, judge_entry, judge_repeats
 from vieval_plugin.card.making import Material, audit_of, card_of, entry_of, repeats_of, without_place
 from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, first_of_each_judge
-from vieval_plugin.errors import VievalError
-from vieval_plugin.published.judges import present, require_published
+from vieval_plugin.results.published.judges import present, require_published
 from vieval_plugin.results.runs import results_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.session import Session
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from vieval_plugin.card.card import Card
 from vieval_plugin.card.making import Material, card_of, entry_of
-from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Run
 from vieval_plugin.results.host_samples import CARD_JSON, VERDICTS, samples_files
@@ -18,6 +17,7 @@ from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import real
 
 LEFT_OUT = "made from results, which do not tell whether the model agrees with itself when it is asked again, nor what it is fooled by"

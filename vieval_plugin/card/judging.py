@@ -11,7 +11,6 @@ from vieval_plugin.audit.anchor import REPEATS, runs_of_anchor
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.card.plan import PlannedEntry, draw_sample
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.records import Provenance, Record
@@ -23,6 +22,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scoring import score_into
 from vieval_plugin.run.verdict_lines import differing, inputs_of, run_file, run_hash
 from vieval_plugin.run.verdict_log import VerdictLog, partial_file, usage_of
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
 ANCHORS = "anchors"

@@ -29,7 +29,6 @@ from vieval_plugin.card.card import (
     number_of,
 )
 from vieval_plugin.card.sentences import sentence
-from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, above_constant_p, among, compare_systems
 from vieval_plugin.meta_evaluation.costs import cost_of
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
@@ -37,14 +36,15 @@ from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.one_answer import one_answer
 from vieval_plugin.meta_evaluation.statistics import Rating, combine, summary_of
-from vieval_plugin.published.files import NAME as PUBLISHED
-from vieval_plugin.published.judges import parts_present, present, published_judges, run_of
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.answer import position_to
 from vieval_plugin.report.own_samples import against, benchmarks_with_runs
+from vieval_plugin.results.published.files import NAME as PUBLISHED
+from vieval_plugin.results.published.judges import parts_present, present, published_judges, run_of
 from vieval_plugin.run.verdict_lines import identity_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.versions import versions_of
 
 _PACKAGES = ("numpy", "scipy", "pillow", "lmms-eval")

@@ -15,8 +15,8 @@ from vieval_plugin.audit.anchor import REPEATS
 from vieval_plugin.audit.changes import changes
 from vieval_plugin.audit.material import random_judgeable_samples
 from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
+from vieval_plugin.benchmarks.tasks import tasks
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.statistics import Rating
@@ -25,7 +25,7 @@ from vieval_plugin.records import fingerprint, target_json
 from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.session import QuestionCounts, Session
-from vieval_plugin.tasks import tasks
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
 SAMPLES, CONTESTS = 600, 400

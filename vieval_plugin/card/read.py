@@ -11,11 +11,11 @@ from pathlib import Path, PurePosixPath
 from pydantic import TypeAdapter, ValidationError
 
 from vieval_plugin.card.card import VERSION, Card, CardEntry
-from vieval_plugin.errors import VievalError
 from vieval_plugin.records import Run
 from vieval_plugin.results.host_samples import CARD_JSON
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.run.verdict_lines import run_file
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isdir, isfile
 from vieval_plugin.text.yaml_json import read_json
 

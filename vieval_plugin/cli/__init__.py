@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vieval_plugin import __version__
-from vieval_plugin.errors import ExitCode, VievalError
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
+from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import did_you_mean

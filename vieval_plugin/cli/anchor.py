@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command
 from vieval_plugin.cli.score.backbone import named_backbone, require_model
-from vieval_plugin.errors import ExitCode
+from vieval_plugin.text.errors import ExitCode
 
 if TYPE_CHECKING:
     from vieval_plugin.audit.anchor import Anchor, DriftReport
@@ -62,12 +62,12 @@ def add(commands: Commands) -> None:
 
 def _make(options: argparse.Namespace) -> int:
     from vieval_plugin.audit.anchor import REPEATS, anchor_samples, runs_of_anchor, source_of, with_copies
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_suffix, require_writable
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.run.verdict_lines import Inputs, write_runs
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     if options.n < 1:

@@ -55,12 +55,12 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.audit.audit import audit
     from vieval_plugin.audit.material import random_judgeable_samples
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.labelling.sources import read_to_label
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.progress import Progress
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     if options.limit < 1:

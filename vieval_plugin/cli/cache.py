@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.backends.cache.store import Store
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     path = config.current().store_path()
@@ -64,7 +64,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _clear(options: argparse.Namespace, store: Store, path: Path) -> str:
     """Delete what is named, once that is confirmed; what was done."""
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.suggestions import did_you_mean
 
     counts = {model: count for model, count, _, _ in store.info()}
@@ -80,7 +80,7 @@ def _clear(options: argparse.Namespace, store: Store, path: Path) -> str:
 
 def _confirmed(question: str) -> bool:
     """Ask the person at the terminal for a yes; VievalError where there is nobody to ask."""
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
 
     if not sys.stdin.isatty():
         raise VievalError("deleted nothing: there is no terminal to ask at; say --yes")

@@ -37,12 +37,12 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.inputs import rated_runs
     from vieval_plugin.results.calibration import calibrate
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.run.calibration import write_calibration
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     require_writable(options.out, reads=[options.verdicts, *options.human])

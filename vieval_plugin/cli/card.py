@@ -77,8 +77,8 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.card.sentences import limits
     from vieval_plugin.card.writing import answers, write_card
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.published.files import NAME
     from vieval_plugin.results.host_samples import CARD_JSON
+    from vieval_plugin.results.published.files import NAME
     from vieval_plugin.text.escaping import say
 
     _require_numbers(options)
@@ -105,9 +105,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _require_published(folder: Path) -> None:
-    from vieval_plugin.errors import VievalError, docs_url
-    from vieval_plugin.published.files import NAME, descriptions, published_files
-    from vieval_plugin.published.judges import present
+    from vieval_plugin.results.published.files import NAME, descriptions, published_files
+    from vieval_plugin.results.published.judges import present
+    from vieval_plugin.text.errors import VievalError, docs_url
 
     if not folder.is_dir():
         raise VievalError(f"--published {folder}: no such folder; `vieval prepare {NAME}` fetches published verdicts")
@@ -125,7 +125,7 @@ def _folder_of(model: str) -> Path:
 
 
 def _require_numbers(options: argparse.Namespace) -> None:
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
 
     lowest_by_name = {"samples": 1, "repeats": 0, "audit": 0, "budget": 0, "seed": 0}
     for name, lowest in lowest_by_name.items():

@@ -61,11 +61,11 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.card.compare import lines as lines_of_cards
     from vieval_plugin.card.compare import results_of_cards
     from vieval_plugin.card.read import is_card
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.comparison import compare_results, lines, write_comparison
     from vieval_plugin.report.files import FINDING_FILES
     from vieval_plugin.results.runs import load_results
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     if options.out:

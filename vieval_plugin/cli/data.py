@@ -63,8 +63,8 @@ def _add_adiee(actions: Commands) -> None:
 
 
 def _label(options: argparse.Namespace) -> int:
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
     from vieval_plugin.training.adiee import dataset, labels
 
@@ -85,7 +85,7 @@ def _label(options: argparse.Namespace) -> int:
 
 def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list[Terms]]:
     from vieval_plugin.benchmarks.sequences import read_sequences
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import from_sequence
 
@@ -107,11 +107,11 @@ def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list
 def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]:
     from vieval_plugin.backends import weights
     from vieval_plugin.backends.metrics.networks.clip import load as load_clip
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.readers.samples import read_samples
     from vieval_plugin.run.summary import failures
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import Editors, from_outputs, pairs_of
 
@@ -146,8 +146,8 @@ def _add_drawn(actions: Commands) -> None:
 def _draw(options: argparse.Namespace) -> int:
     from vieval_plugin.benchmarks.sequences import FILE
     from vieval_plugin.benchmarks.vieval_demo.sequences import write_drawn
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     if options.count < 1:

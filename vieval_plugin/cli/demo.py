@@ -30,10 +30,10 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.errors import VievalError, install_advice
     from vieval_plugin.generation import posters
     from vieval_plugin.judges.text_rendering import SPEC
     from vieval_plugin.judges.tools import ToolMissing
+    from vieval_plugin.text.errors import VievalError, install_advice
     from vieval_plugin.text.escaping import say
 
     folder: Path = options.out

@@ -61,7 +61,7 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.config import Backbone
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.redaction import redacted
 
@@ -90,8 +90,8 @@ def _local(options: Config) -> Iterator[Check]:
     """Python, the options, VLMEvalKit's hook, the data folder and the store."""
     from vieval_plugin import __version__, config
     from vieval_plugin.backends.cache.store import Store
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.hosts.vlmevalkit import guard, hook_files
+    from vieval_plugin.text.errors import VievalError
 
     config_path = os.environ.get(config.FILE_VARIABLE)
     yield Check(True, f"vieval {__version__}, Python {sys.version.split()[0]}")
@@ -118,8 +118,8 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
     """A short chat, a schema and log-probabilities, from each address of a backbone."""
     from vieval_plugin.backends.http.openai import OpenAIBackend
     from vieval_plugin.backends.http.server import Usage, server_options
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Probabilities
+    from vieval_plugin.text.errors import VievalError
 
     greeting = (Message("user", ("Say hello.",)),)
     for url in backbone.base_url:
@@ -150,7 +150,7 @@ async def _listed_model(url: str) -> str:
     from vieval_plugin.backends.http.responses import Refused
     from vieval_plugin.backends.http.server import Server, Usage, server_options
     from vieval_plugin.config import Backbone
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.redaction import redacted
     from vieval_plugin.text.yaml_json import read_json
 
@@ -171,8 +171,8 @@ async def _listed_model(url: str) -> str:
 def _abilities(options: Config, model: str) -> Iterator[Ability]:
     """Jobs of judges, harnesses, rewards and benchmarks; `model` is a backbone that answers, empty where there is none."""
     from vieval_plugin.benchmarks import registry as benchmark_registry
-    from vieval_plugin.errors import docs_url, install_advice
     from vieval_plugin.judges import registry as judge_registry
+    from vieval_plugin.text.errors import docs_url, install_advice
 
     judges: dict[Ability, list[str]] = {}
     for name, spec in judge_registry.judges().items():
@@ -200,8 +200,8 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
 
 def _scoring(spec: JudgeSpec, model: str) -> Ability:
     """The job of a judge, with braces for its name, and what it needs."""
-    from vieval_plugin.errors import docs_url, install_advice
     from vieval_plugin.judges.tools.ocr import TOOL as OCR
+    from vieval_plugin.text.errors import docs_url, install_advice
 
     if spec.pack and not spec.scored:
         address = docs_url("guides/scoring.md#choose-a-backbone")
@@ -225,7 +225,7 @@ def _missing_package(metric: str) -> str:
     import numpy as np
 
     from vieval_plugin.backends.metrics.pixel_metrics import METRICS
-    from vieval_plugin.errors import VievalError, install_advice
+    from vieval_plugin.text.errors import VievalError, install_advice
 
     noise = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
     try:

@@ -55,9 +55,9 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_suffix, require_writable
     from vieval_plugin.results.lookup import open_results
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
     from vieval_plugin.training.export import MARGIN, ExportChoices, export
     from vieval_plugin.training.preference_pairs import PARQUET
@@ -79,8 +79,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _pairs(options: argparse.Namespace) -> int:
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.results.lookup import open_results
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
     from vieval_plugin.training.preference_pairs import preference_pairs, write_pairs
 

@@ -68,7 +68,7 @@ def add(commands: Commands) -> None:
 def _sources(options: argparse.Namespace) -> Sources:
     from vieval_plugin import config
     from vieval_plugin.leaderboard.sources import Sources
-    from vieval_plugin.published.files import NAME
+    from vieval_plugin.results.published.files import NAME
 
     data = config.current().data_folder()
     return Sources(options.published or data / NAME, data)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import add_command
-from vieval_plugin.errors import docs_url
+from vieval_plugin.text.errors import docs_url
 
 if TYPE_CHECKING:
     from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     from vieval_plugin.benchmarks import registry as benchmark_registry
-    from vieval_plugin.published.files import NAME
+    from vieval_plugin.results.published.files import NAME
 
     parser = add_command(
         commands,
@@ -49,7 +49,7 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks.benchmark import Preparing
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     root = options.root or config.current().data_folder()
@@ -66,9 +66,9 @@ def _run(options: argparse.Namespace) -> int:
 def _preparation(name: str) -> tuple[str, Callable[[Path, Preparing], Prepared], Mapping[str, str]]:
     """The thing to be prepared: its name, how, and the sources whose address may be changed."""
     from vieval_plugin.benchmarks import registry as benchmark_registry
-    from vieval_plugin.errors import VievalError
-    from vieval_plugin.published.fetching import HOSTS, prepare
-    from vieval_plugin.published.files import NAME
+    from vieval_plugin.results.published.fetching import HOSTS, prepare
+    from vieval_plugin.results.published.files import NAME
+    from vieval_plugin.text.errors import VievalError
 
     if name == NAME:
         return NAME, prepare, HOSTS

@@ -96,8 +96,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.prompts import packs
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.suggestions import did_you_mean
     from vieval_plugin.text.untrusted import exists, path_of

@@ -29,7 +29,7 @@ from vieval_plugin.cli import (
 )
 from vieval_plugin.cli.score import DEFAULT_JUDGE
 from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, require_model
-from vieval_plugin.errors import ExitCode
+from vieval_plugin.text.errors import ExitCode
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -110,10 +110,10 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     """Rank, and write what a build reads, also of an error; what an earlier run left is removed, as it would mislead."""
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.answer import Answer
     from vieval_plugin.report.build_result import BuildResult
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.redaction import redacted
 
     reads = [*options.inputs, *options.human, *filter(None, [options.against, options.prompts])]
@@ -143,7 +143,6 @@ def _write_result(options: argparse.Namespace, result: BuildResult) -> None:
 
 def _rank(options: argparse.Namespace, reads: Sequence[Path]) -> int:
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.images import files_of
     from vieval_plugin.judges.contests import candidates_of
     from vieval_plugin.report.build_result import BuildResult, falls_table
@@ -161,6 +160,7 @@ def _rank(options: argparse.Namespace, reads: Sequence[Path]) -> int:
     from vieval_plugin.results.baseline import read_baseline, with_baseline
     from vieval_plugin.results.prompt_differences import without_different_prompts
     from vieval_plugin.results.runs import load_results
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     if options.generator_url:
@@ -245,10 +245,10 @@ def _checked(baseline: Baseline, options: argparse.Namespace) -> tuple[Baseline,
 def _make_images(options: argparse.Namespace) -> None:
     """Make the images of the prompts on the server that flags name, in the folder that is the only input."""
     from vieval_plugin.backends.http.server import ServerOptions
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.readers.prompt_rows import prompts_of
     from vieval_plugin.run.served_images import make_images
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     if not options.generator_model or not options.prompts or options.inputs[1:]:
@@ -261,9 +261,9 @@ def _make_images(options: argparse.Namespace) -> None:
 
 def _are_of_images(inputs: Sequence[Path]) -> bool:
     """Return whether all inputs are folders of images, and none is of results; VievalError where no prompts are known."""
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.readers.image_folder import has_prompts, is_of_images
     from vieval_plugin.results.host_samples import SAMPLES
+    from vieval_plugin.text.errors import VievalError
 
     if not all(is_of_images(path) and not any(path.rglob(SAMPLES)) for path in inputs):
         return False
@@ -276,7 +276,7 @@ def _are_of_images(inputs: Sequence[Path]) -> bool:
 
 def _require_applicable(options: argparse.Namespace, of_images: bool) -> None:
     """VievalError for flags about judging, where nothing is judged."""
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
 
     if options.best_of and options.margin is not None:
         raise VievalError("--best-of decides nothing: leave out --margin, or --best-of")
@@ -312,7 +312,6 @@ def _judged(options: argparse.Namespace, failed: list[str], baseline: Baseline |
 
     The decision of a gate that needs none, as all pictures are the same files, where nothing is to be written.
     """
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.images import files_of
     from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.readers.columns import parse_columns
@@ -325,6 +324,7 @@ def _judged(options: argparse.Namespace, failed: list[str], baseline: Baseline |
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.run.side_by_side import judge_folders
     from vieval_plugin.run.verdict_lines import inputs_of, write_runs
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     current = options_in_force(options)
@@ -384,10 +384,10 @@ def _foreseen(
     Raises:
         VievalError: it could not decide, whatever is judged: there is one generator, or several judges.
     """
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.meta_evaluation.gate import digests_of, same_files
     from vieval_plugin.meta_evaluation.win_rates import EVEN
     from vieval_plugin.report.gate import NO_OTHER, same_files_gate, too_few_sentence
+    from vieval_plugin.text.errors import VievalError
 
     prompts = defaultdict(set)
     for sample in samples:
@@ -432,9 +432,9 @@ def _gate(
     limits: Sequence[str],
 ) -> Gate | None:
     """The decision, with what limits it, and with the page as the place to look."""
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
     from vieval_plugin.report.gate import gate
+    from vieval_plugin.text.errors import VievalError
 
     margin: float | None = options.margin
     if margin is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import EXAMPLE_BACKBONE, add_aspects, add_backbone, add_command
 from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, require_model
-from vieval_plugin.errors import docs_url
+from vieval_plugin.text.errors import docs_url
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -117,7 +117,7 @@ def _add_callers(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.errors import VievalError, install_advice
+    from vieval_plugin.text.errors import VievalError, install_advice
 
     try:
         import aiohttp  # noqa: F401
@@ -140,12 +140,12 @@ def _run(options: argparse.Namespace) -> int:
 
 def _server_setup(options: argparse.Namespace) -> ServerSetup:
     """The server that the flags describe; VievalError for flags that do not go together."""
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.rewards.reward import read_reward, require_a_score_each
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.serve.run import ServerSetup
     from vieval_plugin.serve.security import TOKEN_VARIABLE, guard_of
+    from vieval_plugin.text.errors import VievalError
 
     current = _with_own_store(options_in_force(options))
     configured = current.backbones.get(JUDGE)
@@ -174,9 +174,9 @@ def _server_setup(options: argparse.Namespace) -> ServerSetup:
 
 
 def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.rewards.samples import Conditions
     from vieval_plugin.serve.options import MIB, Bounds, ServeOptions
+    from vieval_plugin.text.errors import VievalError
 
     for name in ("attempts", "repeats", "max_samples", "max_body"):
         if (number := getattr(options, name)) is not None and number < 1:

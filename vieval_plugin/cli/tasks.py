@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from vieval_plugin.cli import add_command
 
 if TYPE_CHECKING:
+    from vieval_plugin.benchmarks.tasks import Task
     from vieval_plugin.cli import Commands
-    from vieval_plugin.tasks import Task
 
 
 def add(commands: Commands) -> None:
@@ -50,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _write(pattern: str, folder: Path) -> str:
     """Write the files of the tasks that a filter chooses, with all members of its groups; return a line on them."""
-    from vieval_plugin import tasks
+    from vieval_plugin.benchmarks import tasks
     from vieval_plugin.hosts.lmms_eval import task_files
 
     entries = tasks.entries()
@@ -62,7 +62,7 @@ def _write(pattern: str, folder: Path) -> str:
 
 def _benchmarks() -> list[str]:
     """A line a benchmark."""
-    from vieval_plugin import tasks
+    from vieval_plugin.benchmarks import tasks
     from vieval_plugin.text.tables import text_table
 
     by_benchmark: dict[str, list[Task]] = {}
@@ -96,7 +96,7 @@ def _joined_states(states: Sequence[str]) -> str:
 
 def _tasks(pattern: str) -> list[str]:
     """The tasks that a filter chooses, those of a group in one line, and what is missing, a line a part."""
-    from vieval_plugin import tasks
+    from vieval_plugin.benchmarks import tasks
     from vieval_plugin.text.tables import text_table
 
     singles, groups = {task.name: task for task in tasks.tasks()}, tasks.groups()
@@ -132,7 +132,7 @@ def _row(name: str, members: Sequence[Task], state_of: Callable[[str, str], _Sta
 
 def _matching(text: str, benchmarks: dict[str, str]) -> set[str]:
     """The names that a filter chooses; VievalError, with the nearest, where it chooses none."""
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.suggestions import did_you_mean
 
     if text in benchmarks.values():
@@ -189,7 +189,7 @@ def _state(name: str, part: str) -> _State:
     from vieval_plugin import config
     from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.benchmarks.benchmark import data_root
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
 
     benchmark, options = benchmark_registry.benchmark(name), config.current()
     try:

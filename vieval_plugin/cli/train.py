@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import add_command
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands

@@ -17,10 +17,10 @@ from pydantic import Field, TypeAdapter, ValidationError, create_model, field_va
 from pydantic_core import PydanticCustomError
 
 from vieval_plugin.config.section import Section, anchored, described, forbid_unknown, is_options_type, redacted_options
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec, option
 from vieval_plugin.stats.options import MissingRatings, Policy, StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import isfile, path_of, real
 from vieval_plugin.text.yaml_json import read_yaml

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import SECRET_NAME, redacted
 from vieval_plugin.text.untrusted import exists, path_of
 

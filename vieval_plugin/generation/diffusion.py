@@ -14,11 +14,11 @@ import PIL.Image
 from tqdm import tqdm
 
 from vieval_plugin.backends.weights import line_of
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.generation.requests import ImageRequest, answer_json, as_png, file_for
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.text.errors import VievalError, install_advice
 
 _ROLES: Mapping[str, tuple[str, ...]] = {
     "image": ("source", "control", "subject", "concepts"),

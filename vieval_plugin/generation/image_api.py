@@ -17,11 +17,11 @@ from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.backends.http.image_encoding import File, FormBody
 from vieval_plugin.backends.http.responses import Refused
 from vieval_plugin.backends.http.server import Server, ServerOptions, Usage
-from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.requests import ImageRequest, answer_json, file_for, transparent_where_white
 from vieval_plugin.images import examine, read_bytes
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Status
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.text.errors import VievalError
 
 GENERATIONS, EDITS = "images/generations", "images/edits"
 _NAMES_NONE = "an answer with neither b64_json nor url"

@@ -16,7 +16,7 @@ import numpy as np
 import PIL.Image
 from PIL import ImageDraw, ImageFilter, ImageFont, ImageOps
 
-from vieval_plugin.errors import VievalError, install_advice
+from vieval_plugin.text.errors import VievalError, install_advice
 
 CAREFUL, CARELESS = "new", "old"
 """The generators, which are the folders of their images."""

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.requests import ImageRequest, answer_json
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.readers.columns import fields_of, rows_of
@@ -15,6 +14,7 @@ from vieval_plugin.readers.image_names import SUFFIXES, readings, stems_of
 from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.sample_rows import address_among, samples_of_row
 from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isdir
 
 _ANY = ""

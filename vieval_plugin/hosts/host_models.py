@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from vieval_plugin.config import Backbone
-from vieval_plugin.errors import VievalError
 from vieval_plugin.run.backbones import JUDGE
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import SECRET_NAME, redacted
 
 _ATTRIBUTES = (

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.errors import VievalError
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import console, say
 from vieval_plugin.text.redaction import redacted
 

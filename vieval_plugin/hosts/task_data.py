@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import data_root
 from vieval_plugin.benchmarks.loading.subset import select_subset
+from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.statistics import Rating
-from vieval_plugin.tasks import Task
 
 
 def samples_of(task: Task, options: Config) -> Sequence[Judged]:

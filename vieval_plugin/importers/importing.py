@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import yaml
 
 import vieval_plugin.importers
-from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.prompts.pack import PackQuestion
 from vieval_plugin.prompts.packs import MANIFEST, load
+from vieval_plugin.text.errors import VievalError, docs_url
 
 Importer: TypeAlias = Callable[[Path, Path, "str | None"], list[Path]]
 """Given the authors' files, a folder to write to and a context file's name, if any: the folders of the packs."""

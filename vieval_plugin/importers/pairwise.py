@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.importers.importing import raw, require_checkout, write_pack
+from vieval_plugin.text.errors import VievalError
 
 _TEMPLATES = Path("genaibench") / "templates"
 _EDIT, _IMAGE, _VIDEO = "image_edition", "image_generation", "video_generation"

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 _MOST_BYTES = 128 << 10
 _MOST_NAMED = 3

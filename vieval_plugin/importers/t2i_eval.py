@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.importers.importing import raw, require_checkout, write_pack
+from vieval_plugin.text.errors import VievalError
 
 # Which constant words which question; those on looks come with and without a reference image.
 _CONSTANTS = {

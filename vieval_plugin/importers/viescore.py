@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
 from vieval_plugin.importers.importing import question_of, raw, write_pack
 from vieval_plugin.prompts.packs import built_in, load
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
 _PLACEHOLDERS = {"<prompt>": "prompt", "<instruction>": "instruction", "<subject>": "subject"}

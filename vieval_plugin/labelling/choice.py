@@ -7,8 +7,8 @@ import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged, candidates_of
+from vieval_plugin.text.errors import VievalError
 
 
 def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:

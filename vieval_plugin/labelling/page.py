@@ -14,7 +14,6 @@ from markupsafe import Markup
 from tqdm import tqdm
 
 from vieval_plugin import images
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.labelling.choice import swapped
@@ -22,6 +21,7 @@ from vieval_plugin.labelling.questions import QUESTIONS, RATINGS, TASKS, PageQue
 from vieval_plugin.labelling.sources import ToLabel
 from vieval_plugin.media.thumbnails import encoded
 from vieval_plugin.records import fingerprint
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
 LARGE = 64 << 20

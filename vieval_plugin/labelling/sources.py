@@ -8,7 +8,6 @@ from pathlib import Path
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode, examine, files_of, images_of, name_of
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample
@@ -27,6 +26,7 @@ from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.shard_sample import sample_shards
 from vieval_plugin.results.shard_verdicts import input_sample, is_shards, open_shards, record_named
 from vieval_plugin.results.unjudged import is_run, load_unjudged
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import exists, is_below, isdir, path_of
 

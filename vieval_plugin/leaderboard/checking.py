@@ -17,18 +17,18 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.card.card import Card, CardEntry, CardNumber
 from vieval_plugin.card.making import Material, entry_of
 from vieval_plugin.card.read import read_card, runs_of
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_changed, name_of
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Status
 from vieval_plugin.leaderboard.sources import Sources, judged_of
-from vieval_plugin.published.files import descriptions
 from vieval_plugin.records import Provenance, Record
 from vieval_plugin.results.lookup import judge_of, rerun, was_asked
+from vieval_plugin.results.published.files import descriptions
 from vieval_plugin.results.runs import results_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.verdict_lines import run_hash
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 
 CANNOT_SHOW = "no check can show which model wrote the replies, nor that it was asked once"
 MOST_PROBLEMS = 20

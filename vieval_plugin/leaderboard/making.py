@@ -7,17 +7,17 @@ from contextlib import suppress
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.leaderboard.board import Board, BoardJudge
 from vieval_plugin.leaderboard.printed import compare_printed
 from vieval_plugin.leaderboard.sources import Sources, judged_of
 from vieval_plugin.leaderboard.submissions import Submission, run_of_submission
 from vieval_plugin.leaderboard.views import views_of
-from vieval_plugin.published.files import descriptions
-from vieval_plugin.published.judges import present, published_baselines, published_judges, run_of
 from vieval_plugin.records import Run
+from vieval_plugin.results.published.files import descriptions
+from vieval_plugin.results.published.judges import present, published_baselines, published_judges, run_of
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import vieval_plugin.published
+import vieval_plugin.results.published
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.leaderboard.board import ALL_PARTS, PrintedNumber
 from vieval_plugin.meta_evaluation.image_models import HUMAN
@@ -40,7 +40,7 @@ def printed_elsewhere() -> list[dict[str, str]]:
 
 
 def _published_rows(name: str) -> list[dict[str, str]]:
-    with (Path(vieval_plugin.published.__file__).parent / name).open(encoding="utf-8", newline="") as file:
+    with (Path(vieval_plugin.results.published.__file__).parent / name).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
+from vieval_plugin.text.errors import VievalError
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from vieval_plugin.card.card import Card, CardEntry
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Choice, Status, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Provenance, Record, Run, rated_record
 from vieval_plugin.results.runs import results_of
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
 VERSION = 1

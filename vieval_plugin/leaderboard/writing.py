@@ -12,17 +12,17 @@ from markupsafe import Markup
 
 from vieval_plugin import __version__
 from vieval_plugin.card.scale import ScaleRow, scale
-from vieval_plugin.errors import docs_url
 from vieval_plugin.leaderboard.board import BASELINE, REFERENCE, Board, BoardView
 from vieval_plugin.leaderboard.printed import printed_elsewhere
 from vieval_plugin.leaderboard.views import POLICIES
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.published.files import NAME
 from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.words import ASPECTS, short_number, task_type
+from vieval_plugin.results.published.files import NAME
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
+from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
 PAGE, CSV, JSON = "index.html", "leaderboard.csv", "leaderboard.json"

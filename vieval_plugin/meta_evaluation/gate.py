@@ -11,7 +11,6 @@ from itertools import chain
 import numpy as np
 from scipy import stats
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, SampleId, Status, outputs
@@ -26,6 +25,7 @@ from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.non_inferiority import LEVEL, MeanOfDifferences
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 
 _JUDGED_AGAIN = (*FAILED_CALLS, Status.MISSING)
 """Statuses of what can be judged again: no failure of the generator, nor of what the judge said of it."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, SCHEMES, TIE, Votes
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.tables import Table, number
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_known
+from vieval_plugin.text.errors import VievalError
 
 VOTE = "vote"
 """The aspect of a vote on a contest."""

@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import (
     FIRST,
     FORWARD,
@@ -50,6 +49,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points
 from vieval_plugin.stats.votes import NONE, VoteScheme, above_constant, group_points, points
+from vieval_plugin.text.errors import VievalError
 
 Share: TypeAlias = Callable[[Answers, Bootstrap], Estimate]
 """A share of pairs, or of contests, from a judge's answers."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import UndefinedError, meta, nodes
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
 from vieval_plugin.prompts.scale import Replies
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, path_of
 
 if TYPE_CHECKING:  # pydantic's, which no judge needs

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import vieval_plugin.prompt_templates
-from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.prompts.pack import REMINDER, Pack, PackQuestion
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
 from vieval_plugin.prompts.schema import Manifest, P, parsed
+from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.untrusted import exists, is_below, isfile, path_of
 from vieval_plugin.text.yaml_json import read_yaml
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts.scale import Combination, Replies, Scale
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 
 P = TypeVar("P", bound=BaseModel)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode, images_of, is_there, name_of
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import OUTPUTS, Image, Status, Step, Verdict
 from vieval_plugin.records import UNJUDGED, unjudged
+from vieval_plugin.text.errors import VievalError
 
 
 def absent_image(judged: Judged) -> str:

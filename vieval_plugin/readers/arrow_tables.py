@@ -14,13 +14,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.images import is_there
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, TableCell
 from vieval_plugin.readers.places import Place, place_of, reason_of, size_of
 from vieval_plugin.readers.rows import require_once
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
+from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isfile
 from vieval_plugin.text.yaml_json import read_json

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image
 from vieval_plugin.readers.image_names import SUFFIXES
 from vieval_plugin.readers.sample_rows import is_address, stem_of
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
+from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import address_of, is_below

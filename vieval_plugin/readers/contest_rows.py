@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Votes, fault
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.rated_models import numbered_roles
 from vieval_plugin.readers.rows import UNNAMED, Row, numbered, tag_list
 from vieval_plugin.readers.video_frames import SUFFIXES
+from vieval_plugin.text.errors import VievalError
 
 CONTESTS = "contests.jsonl"
 """The file of a part's contests."""

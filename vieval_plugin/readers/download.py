@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tqdm import tqdm
 
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.media.files import remove_unfinished, write_whole
+from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.untrusted import PORTS, address_of, retry_after
 
 if TYPE_CHECKING:

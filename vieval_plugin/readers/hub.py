@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.readers.arrow_tables import arrow_table
 from vieval_plugin.readers.tables import InputTable
+from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.suggestions import abbreviated
 
 _NAME = re.compile(r"(?P<dataset>\w[\w.-]*/[\w.-]+?)(:(?P<config>[\w.-]+))??(:(?P<split>[\w.-]+))?")

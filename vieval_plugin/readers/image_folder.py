@@ -8,7 +8,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import begins_as_image
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.arrow_tables import is_saved
@@ -34,6 +33,7 @@ from vieval_plugin.readers.samples import (
     samples_in_row,
 )
 from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
 from vieval_plugin.text.wording import plural

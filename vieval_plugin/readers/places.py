@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from vieval_plugin.errors import VievalError, install_advice
+from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.redaction import redacted
 
 REMOTE = re.compile(r"(s3|gs|gcs):/+")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.columns import fields_of, rows_of
 from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 
 NAMES = tuple(f"prompts.{suffix}" for suffix in ("jsonl", "csv", "parquet", "txt"))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.rows import ASPECT, KIND, Row, rating
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 
 Images: TypeAlias = Callable[[str, str], Mapping[str, Image]]

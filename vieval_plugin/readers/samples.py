@@ -10,7 +10,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.readers.absent_images import absence
@@ -19,6 +18,7 @@ from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.sample_rows import address_among, addresses_among, draw_of, kind_of, samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN, unjudged
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import overlong
 
 

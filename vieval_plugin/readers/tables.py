@@ -10,10 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.readers.rows import require_once
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import is_encodable
 from vieval_plugin.text.yaml_json import read_json
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 _HEADER = 2**20  # bytes that tarfile may read of a member's headers, extended ones included
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.rows import numbered
+from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.untrusted import isfile, real
 
 if TYPE_CHECKING:

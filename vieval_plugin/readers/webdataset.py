@@ -16,11 +16,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, Self
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import MAX_BYTES
 from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.readers.image_names import SUFFIXES
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
 PLAIN, COMPRESSED = (".tar",), (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from vieval_plugin.errors import docs_url
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, Comparison, SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import (
     CORRECTED,
@@ -39,6 +38,7 @@ from vieval_plugin.report.words import (
 )
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import enumeration
 
 _MOST_NAMED = 3

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 from xml.etree import ElementTree
 
-from vieval_plugin.errors import ExitCode
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.meta_evaluation.gate import PromptFall
 from vieval_plugin.meta_evaluation.tables import Table
@@ -17,6 +16,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.rendering import markdown as markdown_table
 from vieval_plugin.text import escaping
+from vieval_plugin.text.errors import ExitCode
 
 _FAILURES = (ExitCode.WORSE, ExitCode.UNDECIDED)
 _LONGEST_TEXT = 200

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from vieval_plugin.errors import ExitCode, VievalError
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
@@ -17,6 +16,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.report.answer import Answer, why_not
 from vieval_plugin.stats.non_inferiority import LEVEL, Decision, MeanOfDifferences, fewest_items, more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.wording import enumeration
 
 MOST_UNJUDGED = 0.01

@@ -6,10 +6,10 @@ from collections import Counter
 from itertools import chain
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rated
 from vieval_plugin.records import Run
 from vieval_plugin.results.runs import Results
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
 

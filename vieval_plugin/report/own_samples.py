@@ -10,7 +10,6 @@ import numpy as np
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Findings
@@ -19,6 +18,7 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.win_rates import win_rate_findings
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 
 
 class OfOwnSamples(OfGenerators):

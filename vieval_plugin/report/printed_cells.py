@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.readers.rows import decimal, read_table
+from vieval_plugin.text.errors import VievalError
 
 _COLUMNS = ("table", "task", "image_model", "judge", "statistic", "aspect", "printed", "reproducible", "why_not")
 _DIGITS = {"rho": 2, "footrule": 1, "accuracy_paper": 2}

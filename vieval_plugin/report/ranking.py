@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison
@@ -39,6 +38,7 @@ from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
 from vieval_plugin.text.wording import enumeration
 

@@ -13,7 +13,6 @@ from markupsafe import Markup
 from tqdm import tqdm
 
 from vieval_plugin import images
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.media.files import write_whole
@@ -22,6 +21,7 @@ from vieval_plugin.records import Record
 from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.results.tree import Node, outline
 from vieval_plugin.text import escaping
+from vieval_plugin.text.errors import VievalError
 
 _TEMPLATE = Path(__file__).with_name("trace_page.html.jinja")
 _SIDE = 512

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_folder
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, compare_systems, over_benchmarks
 from vieval_plugin.meta_evaluation.costs import durations
@@ -44,6 +43,7 @@ from vieval_plugin.report.words import reason_words
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
 from vieval_plugin.text.wording import decimals, enumeration
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_there
 from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
 from vieval_plugin.meta_evaluation.gate import known_digest
@@ -18,6 +17,7 @@ from vieval_plugin.results.lookup import open_results
 from vieval_plugin.results.prompt_differences import prompt_difference
 from vieval_plugin.results.runs import Results
 from vieval_plugin.results.sources import source_of
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 
 REPEAT = "repeat "

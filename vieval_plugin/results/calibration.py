@@ -8,7 +8,6 @@ from itertools import chain
 
 import numpy as np
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Record, Run
@@ -17,6 +16,7 @@ from vieval_plugin.run.calibration import Calibration, TypicalErrors
 from vieval_plugin.stats.calibration import LEAST_LABELS, Improvement, Labels, fits, held_out, improvement, tied_share
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
 

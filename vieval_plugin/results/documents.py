@@ -16,10 +16,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from vieval_plugin.config.section import redacted_options
-from vieval_plugin.errors import UPGRADE, VievalError
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import SCHEMA, Generation, Provenance, Record, Unjudged
+from vieval_plugin.text.errors import UPGRADE, VievalError
 from vieval_plugin.text.untrusted import overlong, path_of
 from vieval_plugin.text.yaml_json import read_json
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.media.files import unfinished_file
 from vieval_plugin.readers.arrow_tables import batches_of, parquet_file, reading_table
 from vieval_plugin.readers.places import Place, place_at
@@ -22,6 +21,7 @@ from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, ver
 from vieval_plugin.run.calibration import Calibration
 from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.schema import arrow
+from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import exists
 

@@ -9,9 +9,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.media.files import require_suffix, unfinished_file, write_whole
 from vieval_plugin.records import Record
+from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.escaping import csv_text
 
 JSONL, CSV, PARQUET = ".jsonl", ".csv", ".parquet"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import images_of, is_changed, name_of
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
@@ -24,6 +23,7 @@ from vieval_plugin.results.shard_verdicts import is_shards, open_shards, record_
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.router import recorded_reply
 from vieval_plugin.run.scheduler import BROKEN
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists
 
 _MOST_EXAMPLES = 5

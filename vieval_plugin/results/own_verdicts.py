@@ -9,13 +9,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import UPGRADE, VievalError
 from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
 from vieval_plugin.records import OWN, SCHEMA, Provenance, Record, record_of
 from vieval_plugin.results.documents import plain, read_provenance, read_target, read_verdict
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.run.verdict_log import read_header
+from vieval_plugin.text.errors import UPGRADE, VievalError
 from vieval_plugin.text.untrusted import path_of
 from vieval_plugin.text.yaml_json import read_json
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import chain
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.records import Run
 from vieval_plugin.results.runs import Results
+from vieval_plugin.text.errors import VievalError
 
 _MOST_CHARACTERS = 40
 _DIGITS = 64  # of a SHA-256; anything else stands for one that is not known

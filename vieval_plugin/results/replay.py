@@ -15,7 +15,6 @@ from typing import TypeAlias
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, contest_verdict
 from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict
@@ -23,6 +22,7 @@ from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.results import logs
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.results.host_samples import responses_of
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isfile
 from vieval_plugin.text.yaml_json import read_json
 

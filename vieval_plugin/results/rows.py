@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import Provenance, Record
@@ -12,6 +11,7 @@ from vieval_plugin.results import host_samples
 from vieval_plugin.results.flat_table import is_flat
 from vieval_plugin.results.own_verdicts import is_own, records_of
 from vieval_plugin.run.verdict_log import PARTIAL
+from vieval_plugin.text.errors import VievalError
 
 
 def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:

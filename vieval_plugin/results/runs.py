@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import SampleId, Status
 from vieval_plugin.records import Record, Run
@@ -17,6 +16,7 @@ from vieval_plugin.results.shard_sample import FolderTotals, sample_shards
 from vieval_plugin.results.shard_verdicts import is_shards
 from vieval_plugin.results.sources import Source, differing_details, labels_of, source_of
 from vieval_plugin.run.verdict_log import PARTIAL
+from vieval_plugin.text.errors import VievalError
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.readers.arrow_tables import with_cells
@@ -22,6 +21,7 @@ from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import ShardRow, rows_of_shards
 from vieval_plugin.run.shards.schema import arrow
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 
 _STEPS = TypeAdapter(tuple[Step, ...])

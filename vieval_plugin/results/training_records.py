@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.records import Provenance, Record
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isdir, isfile, path_of
 from vieval_plugin.text.yaml_json import read_json
 

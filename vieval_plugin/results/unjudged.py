@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of, image_stamps
@@ -25,6 +24,7 @@ from vieval_plugin.run.generated import (
     read_answer,
     trusted_folders,
 )
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isdir, isfile, path_of, real
 from vieval_plugin.text.yaml_json import read_json
 

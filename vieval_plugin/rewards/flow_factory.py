@@ -11,10 +11,10 @@ from typing import Any
 
 from flow_factory.rewards import GroupwiseRewardModel, PointwiseRewardModel, RewardModelOutput
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
 from vieval_plugin.rewards.reward import RewardValue, imputed
 from vieval_plugin.rewards.samples import Conditions
+from vieval_plugin.text.errors import VievalError
 
 _OF_JUDGE = ("model", "base_url", "setting", "scorer", "options", "on_failure")
 _OF_BACKBONE = ("num_concurrent", "timeout", "patience", "temperature")

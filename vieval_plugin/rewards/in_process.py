@@ -13,7 +13,6 @@ from vieval_plugin import config
 from vieval_plugin.api.conversion import Format, GivenImage, image
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.backends.concurrency import DaemonPool
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.rewards.reward import (
     Reward,
@@ -25,6 +24,7 @@ from vieval_plugin.rewards.reward import (
 )
 from vieval_plugin.rewards.samples import PLAIN, Conditions, require_equally_many, sample_of
 from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.text.errors import VievalError
 
 _BATCH_AXES = 4
 

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.api.verdicts import main_aspect
-from vieval_plugin.errors import VievalError
 from vieval_plugin.rewards.in_process import OpenReward, numbers
+from vieval_plugin.text.errors import VievalError
 
 _FIRST_WITH_NONE = (1, 6)
 Render: TypeAlias = Callable[[list[str]], Iterable[Any]]

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 from vieval_plugin.api.verdicts import main_aspect, no_aspect, preference
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict, worst
 from vieval_plugin.records import OWN
 from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.records import OWN
+from vieval_plugin.text.errors import VievalError
 
 LONGEST_TEXT = 100_000
 """Characters of a prompt."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward, pictures
 from vieval_plugin.rewards.samples import Conditions
+from vieval_plugin.text.errors import VievalError
 
 
 async def compute_score(

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 
 import platformdirs
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image, Sample, Status
 from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.download import Download, fetch_all, is_private
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import unjudged
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import PORTS, address_of
 

@@ -20,7 +20,6 @@ from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Reply
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
@@ -28,6 +27,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, without_models
 from vieval_plugin.run.runner import judge_each, judge_in_batches
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.errors import VievalError
 
 OnOutcome: TypeAlias = Callable[[int, Outcome], None]
 """Takes an outcome as it comes, with its job's number."""

@@ -12,9 +12,9 @@ from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.backends.http.openai import OpenAIBackend, Sampling
 from vieval_plugin.backends.http.server import Usage, server_options
 from vieval_plugin.config import Backbone
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Reply
 from vieval_plugin.run.router import Question
+from vieval_plugin.text.errors import VievalError
 
 JUDGE = "judge"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from pydantic import FiniteFloat, TypeAdapter
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Provenance
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import enumeration
 from vieval_plugin.text.yaml_json import read_json
 

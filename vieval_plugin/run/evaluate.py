@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.arguments import named_arguments, require, require_all
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
@@ -23,6 +22,7 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
+from vieval_plugin.text.errors import VievalError
 
 _RATED = "SC"
 

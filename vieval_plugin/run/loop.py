@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from vieval_plugin.backends.concurrency import DaemonPool
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 T = TypeVar("T")
 CLOSED = "the judge was closed before it was done; ask again, and close it afterwards"

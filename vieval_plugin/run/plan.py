@@ -17,7 +17,6 @@ import numpy as np
 from tqdm import tqdm
 
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.spec import missing_inputs_reason
@@ -26,6 +25,7 @@ from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.stats.estimate import Estimate, total
+from vieval_plugin.text.errors import VievalError
 
 PILOT = 8
 VARIABLE = "VIEVAL_PLAN"

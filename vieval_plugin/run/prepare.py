@@ -8,7 +8,6 @@ from typing import cast
 
 from vieval_plugin.backends.image_tools.text_reader import identity
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
 from vieval_plugin.judges.protocol import Judge, Program, Status
@@ -17,6 +16,7 @@ from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.records import OWN, Provenance, unjudged
 from vieval_plugin.run.calibration import Calibration, read_calibration
+from vieval_plugin.text.errors import VievalError
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.errors import docs_url
 from vieval_plugin.judges.protocol import FAILED_CALLS, Status
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import plural
 
 _LEAST_UNREAD_REPLIES = 20

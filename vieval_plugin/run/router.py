@@ -13,7 +13,6 @@ from vieval_plugin.backends.image_tools.text_reader import TextReader
 from vieval_plugin.backends.image_tools.tools import Threads, run
 from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.network_metrics import Scorers
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import probabilities, tools
 from vieval_plugin.judges.protocol import (
     Ask,
@@ -31,6 +30,7 @@ from vieval_plugin.judges.protocol import (
     UseTool,
 )
 from vieval_plugin.judges.tools import ocr
+from vieval_plugin.text.errors import VievalError
 
 ASKS_A_MODEL = "this judge asks a model, and this run only measures images: run it with another --model"
 

@@ -12,8 +12,8 @@ from itertools import chain, count
 from typing import Any, TypeVar
 
 from vieval_plugin.backends.concurrency import gather_or_cancel
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Measurement, Probabilities, Program, Reply, Status, Step, Text, Verdict
+from vieval_plugin.text.errors import VievalError
 
 T = TypeVar("T")
 BROKEN = ("program",)

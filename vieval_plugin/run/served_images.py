@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin.backends.http.server import ServerOptions, Usage
-from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.image_api import GENERATIONS, ImageApi, make
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.readers.prompt_rows import Prompts
 from vieval_plugin.readers.samples import samples_in_row
 from vieval_plugin.run.generated import prompt_of, read_answer
+from vieval_plugin.text.errors import VievalError
 
 _UNFINISHED = "unfinished"
 """Folder of the images that are made until all are: a run that was stopped goes on, and the next build begins anew."""

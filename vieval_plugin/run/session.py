@@ -14,7 +14,6 @@ from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.backends.http.batches import BatchOptions, Deferred
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Ask, Path, Program, Reply, Status, Verdict
 from vieval_plugin.readers.absent_images import absence
@@ -27,6 +26,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
 from vieval_plugin.run.runner import judge_with, run_jobs
 from vieval_plugin.run.scheduler import Outcome, ends, one_by_one
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.wording import plural
 

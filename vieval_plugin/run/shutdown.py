@@ -17,7 +17,7 @@ from types import FrameType
 
 import platformdirs
 
-from vieval_plugin.errors import PROJECT
+from vieval_plugin.text.errors import PROJECT
 from vieval_plugin.text.escaping import console
 from vieval_plugin.text.redaction import redacted
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import FAILED_CALLS, Sample, SampleId, Status, Verdict
 from vieval_plugin.readers.samples import SampleRow, SampleSource
@@ -16,6 +15,7 @@ from vieval_plugin.records import OWN, Provenance
 from vieval_plugin.run.evaluate import outcomes_of, provenance_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
+from vieval_plugin.text.errors import VievalError
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine, images_of, is_there
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import OUTPUTS, Sample
@@ -16,6 +15,7 @@ from vieval_plugin.readers.sample_rows import address_among
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.run.addresses import Hosts, allowed_hosts, is_allowed
 from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.text.errors import VievalError
 
 FIRST = 20
 """Rows at the beginning of a run that may not all be misread."""

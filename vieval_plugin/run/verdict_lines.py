@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest, is_there
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image, Sample, TableCell, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import OWN, SCHEMA, Provenance, target_json, verdict_document
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.versions import versions_of
 from vieval_plugin.text.yaml_json import read_json

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import FAILED_CALLS, Status
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import Inputs, differing, runs_document
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
 try:

@@ -15,7 +15,6 @@ from aiohttp.typedefs import Handler, Middleware
 from markupsafe import Markup
 
 from vieval_plugin.backends.concurrency import DaemonPool
-from vieval_plugin.errors import VievalError
 from vieval_plugin.rewards.reward import Reward, toys_among
 from vieval_plugin.serve.connections import connection_of
 from vieval_plugin.serve.metrics import CONTENT_TYPE
@@ -34,6 +33,7 @@ from vieval_plugin.serve.protocols.protocol import (
 from vieval_plugin.serve.requests import Bodies
 from vieval_plugin.serve.security import Guard
 from vieval_plugin.serve.service import Service
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import console
 from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.redaction import redacted

@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.records import unjudged
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.errors import VievalError
 
 _log = logging.getLogger("vieval")
 

@@ -14,7 +14,6 @@ from aiohttp import web
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.rewards.reward import Reward
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.session import Session
@@ -24,6 +23,7 @@ from vieval_plugin.serve.options import Bounds, ServeOptions
 from vieval_plugin.serve.requests import Bodies
 from vieval_plugin.serve.security import Guard
 from vieval_plugin.serve.service import Service
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
 _TRIM_INTERVAL = 600.0

@@ -15,8 +15,8 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vieval_plugin.errors import VievalError, docs_url
 from vieval_plugin.serve.protocols.protocol import RequestRefused
+from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.untrusted import ParsedAddress, address_of
 
 TOKEN_VARIABLE = "VIEVAL_SERVE_TOKEN"

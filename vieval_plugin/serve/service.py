@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Status, Verdict, worst
@@ -24,6 +23,7 @@ from vieval_plugin.serve.jobs import KeyedJob, RunLoop, outcome_or_failure
 from vieval_plugin.serve.metrics import Metrics
 from vieval_plugin.serve.options import ServeOptions
 from vieval_plugin.serve.protocols.protocol import RequestEntry
+from vieval_plugin.text.errors import VievalError
 
 _NO_GROUP = "this reward compares the members of a group, and the sample names none"
 

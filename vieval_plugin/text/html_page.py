@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, Template
 from markupsafe import Markup
 
-from vieval_plugin.errors import PROJECT
+from vieval_plugin.text.errors import PROJECT
 from vieval_plugin.text.escaping import html
 
 

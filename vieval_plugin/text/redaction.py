@@ -11,7 +11,7 @@ from html import unescape
 from typing import Any
 from urllib.parse import unquote
 
-from vieval_plugin.errors import PROJECT
+from vieval_plugin.text.errors import PROJECT
 
 SECRET_NAME = re.compile(r"(^|[_-])(api_?key|key|secret|passw(or)?d|authorization|credentials?|token)$", re.IGNORECASE)
 _is_secret = lru_cache(maxsize=4096)(SECRET_NAME.search)

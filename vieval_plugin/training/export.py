@@ -17,13 +17,13 @@ import numpy as np
 from tqdm import tqdm
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.conversation import Exchange, TrainingUnit
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.judges.spec import Export
 from vieval_plugin.records import OWN, Record
 from vieval_plugin.results.lookup import Lookup
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
 from vieval_plugin.training.chat_format import Trainer, write
 

@@ -14,7 +14,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.images import name_of, read_bytes
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.media.files import write_whole
@@ -22,6 +21,7 @@ from vieval_plugin.meta_evaluation.candidates import Candidate, candidates_by_pr
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.results.lookup import Lookup, require_as_judged
 from vieval_plugin.results.prompt_differences import prompt_difference
+from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.training.export import require_trainable
 
 Columns: TypeAlias = Literal["trl", "diffusers"]

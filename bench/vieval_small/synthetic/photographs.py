@@ -14,7 +14,7 @@ import PIL.Image
 import PIL.ImageOps
 
 from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture
-from vieval_plugin.errors import VievalError, install_advice
+from vieval_plugin.text.errors import VievalError, install_advice
 
 HELD_OUT: dict[str, str] = {
     "galaxies far away": "skimage/data/hubble_deep_field.jpg",

@@ -9,7 +9,6 @@ from tests.refusals import refusal
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.imagenhub import arena
 from vieval_plugin.benchmarks.imagenhub.tasks import task_info
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import missing_inputs_reason
@@ -17,6 +16,7 @@ from vieval_plugin.records import Run, response_json, target_json
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 
 BENCHMARK = arena.BENCHMARK
 INFO = task_info("tie")
@@ -174,7 +174,7 @@ def test_what_is_not_there_is_said(root):
 
 
 def test_its_tasks_are_variants_so_that_a_wildcard_on_imagenhub_does_not_find_them():
-    from vieval_plugin import tasks
+    from vieval_plugin.benchmarks import tasks
 
     assert [one.name for one in tasks.tasks() if one.benchmark == arena.NAME] == ["variant_imagenhub_arena_viescore"]
     assert (BENCHMARK.trainable, BENCHMARK.licence.startswith("votes: MIT")) == (False, True)

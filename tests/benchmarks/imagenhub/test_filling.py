@@ -13,8 +13,8 @@ from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub import conditions, filling
 from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts
 from vieval_plugin.benchmarks.imagenhub.filling import fill, summary_lines
-from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from tests.refusals import refusal
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.samples import _texts
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 RATER_2 = "imagenhub/human_ratings/ImagenHub_Control-Guided_IG/Control-Guided_IG_rater2.tsv"
 

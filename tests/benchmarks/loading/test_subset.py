@@ -6,8 +6,8 @@ import pytest
 
 from vieval_plugin.benchmarks.imagenhub import BENCHMARK
 from vieval_plugin.benchmarks.loading.subset import select_subset
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.text.errors import VievalError
 
 SAMPLES = [Sample(SampleId("imagenhub", "tie", model, uid), {}) for model in ("A", "B") for uid in ("1", "2", "3")]
 

@@ -1,6 +1,6 @@
 """The tasks of this package: its judge on its benchmarks, in both settings, and VIEval's judges on them."""
 
-from vieval_plugin.tasks import TaskRow
+from vieval_plugin.benchmarks.tasks import TaskRow
 
 TASKS = (
     TaskRow("squares", "praise"),

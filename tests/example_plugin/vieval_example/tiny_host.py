@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vieval_plugin import Progress
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
 from vieval_plugin.hosts.task_data import rating_of, samples_of
 from vieval_plugin.meta_evaluation import metrics
@@ -15,7 +16,6 @@ from vieval_plugin.run.answerers import Answerer
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.tasks import Task
 
 
 def run_task(task: Task, answerer: Answerer, options: Config, limit: int) -> dict[str, object]:

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.benchmarks import vieval_demo
-from vieval_plugin.errors import VievalError
+from vieval_plugin.benchmarks import tasks, vieval_demo
 from vieval_plugin.hosts.vlmevalkit import guard, names, tables
 from vieval_plugin.hosts.vlmevalkit.host_model import identity_of, interleaved
 from vieval_plugin.hosts.vlmevalkit.results import KeptVerdict, SheetCell, VerdictFiles, append, cell, finish, read_cell
 from vieval_plugin.judges.protocol import Chat, Image, Message, Status, Verdict
+from vieval_plugin.text.errors import VievalError
 
 # what the host looks for in names, in its --judge tables and its functions for types
 LOOKED_FOR = (

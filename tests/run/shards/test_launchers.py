@@ -3,8 +3,8 @@
 import pytest
 
 from tests.shard_runs import arguments, verdicts
-from vieval_plugin.errors import VievalError
 from vieval_plugin.run.shards.launchers.parts import part_of
+from vieval_plugin.text.errors import VievalError
 
 pytestmark = pytest.mark.usefixtures("no_store")
 SMALL = ("--rows-per-shard", "8", "--num-concurrent", "4")

@@ -24,7 +24,7 @@ from tests.shard_runs import (
     verdicts,
     wait_until,
 )
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 pytestmark = [
     needs("ray"),

@@ -25,8 +25,8 @@ from tqdm import tqdm
 from vieval_plugin.backends.cache import store_file
 from vieval_plugin.backends.cache.store_file import Spool, checksum, is_locked, left_behind, locked
 from vieval_plugin.backends.reply_checks import Answer, fault
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Box, Chat, Image, Likelihood, Measurement, Probabilities, Text, ToolResult
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import real
 
 LEASE = 15.0

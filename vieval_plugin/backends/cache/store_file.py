@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from vieval_plugin.errors import VievalError, docs_url
+from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.untrusted import real
 
 SCHEMA = 3

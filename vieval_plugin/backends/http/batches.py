@@ -23,8 +23,8 @@ from urllib.parse import quote
 from vieval_plugin.backends.http.image_encoding import File, FormBody, as_json
 from vieval_plugin.backends.http.responses import Again, Refused, answer_of, failure_of, parsed_json
 from vieval_plugin.backends.http.server import CHAT, Check, Server
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.wording import plural

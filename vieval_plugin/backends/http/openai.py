@@ -26,8 +26,8 @@ from vieval_plugin.backends.http.responses import (
 from vieval_plugin.backends.http.server import CHAT, Check, Server, ServerOptions, Usage
 from vieval_plugin.backends.reply_checks import Answer, checked, final, probabilities
 from vieval_plugin.backends.token_probabilities import TokenIds, narrowed_bounds, prefix_probabilities
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Reply, Status
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 
 _MOST_OWN = 1 << 20  # questions of a run whose answers in the store are known to be its own

@@ -17,8 +17,8 @@ from vieval_plugin.backends.http.image_encoding import encoded
 from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts
 from vieval_plugin.backends.http.responses import Again, Denied, Refused, answer_of, failure_of
 from vieval_plugin.config import Backbone
-from vieval_plugin.errors import VievalError, docs_url, install_advice
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.text.errors import VievalError, docs_url, install_advice
 from vieval_plugin.text.redaction import redacted, register_secrets, user_of
 from vieval_plugin.text.untrusted import address_of
 

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 
 from vieval_plugin import images
 from vieval_plugin.backends.image_tools.image_memory import Decode
-from vieval_plugin.errors import install_advice
 from vieval_plugin.judges.protocol import Box, Image, ToolResult
 from vieval_plugin.judges.tools import ToolMissing
 from vieval_plugin.judges.tools._pixels import Pixels
+from vieval_plugin.text.errors import install_advice
 
 BOX_THRESHOLD = TEXT_THRESHOLD = 0.2
 BATCH = 8

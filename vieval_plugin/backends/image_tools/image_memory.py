@@ -20,9 +20,9 @@ from typing import TypeAlias
 from tqdm import tqdm
 
 from vieval_plugin import images
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.judges.tools._pixels import Pixels
+from vieval_plugin.text.errors import VievalError
 
 
 class Spill:

@@ -18,11 +18,11 @@ from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.backends.image_tools import grounding, text_reader
 from vieval_plugin.backends.image_tools.image_memory import Decode, Decoded, Spill
 from vieval_plugin.backends.weights import line_of
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Failure, Image, Reply, Status, ToolResult, UseTool
 from vieval_plugin.judges.tools._pixels import Pixels, as_png, resized
 from vieval_plugin.judges.tools.highlight import highlight
+from vieval_plugin.text.errors import VievalError
 
 # more than there are cores on a small machine: a detector takes what several threads wait for as one batch
 THREADS = 8

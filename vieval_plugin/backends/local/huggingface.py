@@ -19,9 +19,9 @@ from vieval_plugin.backends.local.batch import Item, Result, answer_in_batches, 
 from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.backends.token_probabilities import BoundsByPrefix, Tokens, from_token_bounds, tokens_by_prefix
 from vieval_plugin.backends.weights import library, line_of
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Reply, Status, Text
+from vieval_plugin.text.errors import VievalError
 
 # which of the arguments also say which processor it is
 _ORIGIN = ("revision", "trust_remote_code", "cache_dir", "local_files_only")

@@ -23,8 +23,8 @@ from vieval_plugin.backends.token_probabilities import (
     open_prefix_tokens,
     tokens_by_prefix,
 )
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Reply, Status, Text
+from vieval_plugin.text.errors import VievalError
 
 _TOP_LOGPROBS, _IMPOSSIBLE = 20, -9999.0
 

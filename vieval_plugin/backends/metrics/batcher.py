@@ -22,9 +22,9 @@ from vieval_plugin.backends.concurrency import DaemonPool, gather_or_cancel
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.pixel_metrics import measure
 from vieval_plugin.backends.reply_checks import checked, final
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status, ToolResult, UseTool
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.versions import versions_of
 
 T = TypeVar("T")

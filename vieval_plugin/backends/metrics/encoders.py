@@ -13,7 +13,7 @@ import PIL.Image
 
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, Picture
 from vieval_plugin.backends.weights import library, state_dict
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 TRUNCATED = "text truncated to the length that the scorer reads"
 """What verdicts take note of where a network was given the beginning of a text only."""

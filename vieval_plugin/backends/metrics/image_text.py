@@ -12,7 +12,7 @@ from typing import Any
 import PIL.Image
 
 from vieval_plugin.backends.weights import device, hub_name_or_folder, library, line_of, why_not
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from vieval_plugin.backends.metrics import networks
 from vieval_plugin.backends.metrics.batcher import Instrument, PreparedMeasure
 from vieval_plugin.backends.weights import Origin, is_out_of_memory, line_of
 from vieval_plugin.config import Scorer
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode, decoding, size
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
+from vieval_plugin.text.errors import VievalError
 
 ENTRY_POINTS, SERVED_ENTRY_POINTS = "vieval.networks", "vieval.served_networks"
 

@@ -15,9 +15,9 @@ import numpy as np
 import PIL.Image
 from numpy.typing import NDArray
 
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.images import decode, decoding, size
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
+from vieval_plugin.text.errors import VievalError, install_advice
 
 Pixels: TypeAlias = NDArray[np.uint8]
 Metric: TypeAlias = Callable[[Mapping[str, Pixels]], float]

@@ -13,11 +13,11 @@ from pathlib import Path
 from vieval_plugin.benchmarks.imagenhub.samples import load as load_rated
 from vieval_plugin.benchmarks.imagenhub.tasks import task_info
 from vieval_plugin.benchmarks.loading.folders import DataFolder
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Votes
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.rows import read_object, read_objects
+from vieval_plugin.text.errors import VievalError
 
 NAME = "imagenhub_arena"
 PART = "tie"

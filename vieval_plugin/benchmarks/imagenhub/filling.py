@@ -18,10 +18,10 @@ from vieval_plugin.benchmarks.imagenhub.conditions import Fetch, FileKindReport,
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS, museum_folder, ratings_folder, task_info
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import begins_as_image, examine
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.download import Download, Failed, fetch_all
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.wording import plural
 

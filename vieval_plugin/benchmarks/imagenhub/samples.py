@@ -8,9 +8,9 @@ from typing import Any
 
 from vieval_plugin.benchmarks.imagenhub.ratings import ADVICE, aspects, read_ratings
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TaskInfo, museum_folder, task_info
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.rows import read_object
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isfile
 
 LOOKUP = "dataset_lookup.json"

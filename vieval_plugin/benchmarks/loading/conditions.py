@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Sample, SampleId
 from vieval_plugin.meta_evaluation.generators import OfGenerators
+from vieval_plugin.text.errors import VievalError
 
 
 def generating(

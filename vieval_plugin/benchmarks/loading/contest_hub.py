@@ -17,13 +17,13 @@ from tqdm import tqdm
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.loading.folders import DataFolder, without_network
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import format_of, is_there
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.contest_rows import CONTESTS
 from vieval_plugin.readers.hub import load_from_hub, one_line, unreachable
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
 IMAGES = "images"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.benchmarks.benchmark import Benchmark, Prepared, Preparing, known_part
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.statistics import Report
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.wording import plural
 

@@ -20,12 +20,12 @@ import yaml
 from pydantic import Field
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.prompts.schema import StrictModel
 from vieval_plugin.readers.hub import one_line
+from vieval_plugin.text.errors import VievalError, install_advice
 
 
 class HostTask(StrictModel):

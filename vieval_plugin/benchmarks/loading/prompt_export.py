@@ -10,11 +10,11 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.conditions import conditions_of
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_jpeg, read_bytes
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.image_names import expected_name
+from vieval_plugin.text.errors import VievalError
 
 PROMPTS_FILE, EXPECTED_FILE, CONDITIONS = "prompts.jsonl", "expected.csv", "conditions"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TIE
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.ratings import VOTE, HumanRatings
 from vieval_plugin.readers.rows import Row, read_table
+from vieval_plugin.text.errors import VievalError
 
 COLUMNS = ("benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value")
 _ASPECTS = ("SC", "PQ", "O")

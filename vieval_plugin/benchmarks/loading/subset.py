@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
+from vieval_plugin.text.errors import VievalError
 
 
 def select_subset(samples: Iterable[Judged], path: Path, folders: Mapping[str, str]) -> list[Judged]:

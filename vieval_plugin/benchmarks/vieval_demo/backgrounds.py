@@ -18,7 +18,7 @@ import PIL.ImageOps
 
 from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture, Rgb
 from vieval_plugin.benchmarks.vieval_demo.plan import NAME
-from vieval_plugin.errors import VievalError, install_advice
+from vieval_plugin.text.errors import VievalError, install_advice
 
 PLACES: dict[str, str] = {
     "meadow": "in a green meadow",

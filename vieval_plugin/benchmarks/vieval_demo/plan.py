@@ -8,8 +8,8 @@ import math
 import random
 from dataclasses import dataclass
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.text.errors import VievalError
 
 NAME = "vieval_demo"
 INSTRUCTIONS = 16

@@ -182,8 +182,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _require_flags(options: argparse.Namespace) -> bool:
     """Return whether images are judged that are named themselves; VievalError for flags that do not go together."""
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.readers.image_folder import are_images, other_than_images
+    from vieval_plugin.text.errors import VievalError
 
     if bool(options.benchmark) == bool(options.samples):
         raise VievalError(
@@ -216,9 +216,9 @@ def _prepared(
     options: argparse.Namespace, source: SampleSource, current: Config, default: tuple[str, str | None]
 ) -> _Request:
     """The judges that are ready to run, and lines on those of several that are not."""
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.strict import require_texts
+    from vieval_plugin.text.errors import VievalError
 
     judge, setting = default
     names = list(dict.fromkeys(options.judge or [judge]))
@@ -329,9 +329,9 @@ def _judge_all(
     log: VerdictLog, request: _Request, sources: Sequence[Provenance], folder: Path, batch: bool
 ) -> list[tuple[str, str]]:
     """Have each judge judge what is not in the log yet; those of several that could not go on, with the reason."""
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.run.scoring import score_into
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     unable = list(request.unable)

@@ -57,8 +57,8 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
     from pydantic import ValidationError
 
     from vieval_plugin.config import Backbone
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.run.backbones import JUDGE
+    from vieval_plugin.text.errors import VievalError
 
     model, base_url = options.model, options.base_url
     if JUDGE not in current.backbones:
@@ -88,9 +88,9 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
 
 def require_model(name: str, current: Config, backbone: Backbone | None) -> None:
     """VievalError for a judge that asks a model where none is named."""
-    from vieval_plugin.errors import VievalError, docs_url
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.run.backbones import JUDGE
+    from vieval_plugin.text.errors import VievalError, docs_url
 
     if not (backbone or current.backbones):
         specs_with_weights = (

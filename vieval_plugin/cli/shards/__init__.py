@@ -40,10 +40,10 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.run.shards.compact import compact
     from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.progress import progress_of
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.wording import plural
 
@@ -80,11 +80,11 @@ def _verify(folder: ShardFolder, plan: Plan, unscored: str) -> int:
 def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> int:
     from vieval_plugin import config
     from vieval_plugin.cli.shards.judging import judged
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.run.shards.compact import drop_outdated
     from vieval_plugin.run.shards.start import options_of, passes_again, run_again
     from vieval_plugin.run.shards.worker import work_here
+    from vieval_plugin.text.errors import VievalError
 
     statuses = tuple(status.strip() for status in options.rejudge.split(","))
     if unknown := [status for status in statuses if status not in list(Status)]:

@@ -66,8 +66,8 @@ def is_of_shards(options: argparse.Namespace) -> bool:
     Raises:
         VievalError: they do not, and what is judged are tar files, a pattern or data in object storage.
     """
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.run.shards.inputs import is_data_set, is_for_shards_alone, is_object_storage
+    from vieval_plugin.text.errors import VievalError
 
     if not options.out or options.plan or options.out.suffix.lower() in _FILES:
         if for_shards := [name for name in options.samples if is_for_shards_alone(name)]:
@@ -87,7 +87,7 @@ def is_of_shards(options: argparse.Namespace) -> bool:
 
 def require_no_shard_flags(options: argparse.Namespace) -> None:
     """VievalError for flags of a folder of shards where there is none."""
-    from vieval_plugin.errors import VievalError
+    from vieval_plugin.text.errors import VievalError
 
     if useless := [name for name in _OF_SHARDS if getattr(options, name) not in (None, False)]:
         raise VievalError(f"--{useless[0].replace('_', '-')} is for a folder of shards; name one with --out")
@@ -104,10 +104,10 @@ def judge_shards(options: argparse.Namespace, judge: str, current: Config, backb
 
 
 def _request(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> ShardRequest:
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.run.shards.start import ShardRequest
     from vieval_plugin.run.shards.worker import MOST_FAILURES
+    from vieval_plugin.text.errors import VievalError
 
     if useless := [name for name in _OF_FILES if getattr(options, name)]:
         raise VievalError(
@@ -180,10 +180,10 @@ def _asked_in_batches(options: argparse.Namespace, started: StartedRun, batch: B
     """The run, once batches over all its shards have answered its questions."""
     from functools import partial
 
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.session import ask_in_batches
     from vieval_plugin.run.shards.start import samples_left
+    from vieval_plugin.text.errors import VievalError
 
     if useless := [name for name in ("budget", "part", "ray") if getattr(options, name) is not None]:
         raise VievalError(f"--{useless[0]} does not go with batches, which one process sends for all shards")

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from vieval_plugin import config, tasks
+from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
+from vieval_plugin.benchmarks import tasks
+from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.run.router import ASKS_A_MODEL
-from vieval_plugin.tasks import Task
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
 WhyNot: TypeAlias = Callable[[Task], "Why | None"]

@@ -20,7 +20,6 @@ from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import tell
 from vieval_plugin.judges import registry as judge_registry
@@ -45,6 +44,7 @@ from vieval_plugin.run.plan import (
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
 JudgeAll: TypeAlias = Callable[[Any, list[Instance]], list[GenerationResult]]

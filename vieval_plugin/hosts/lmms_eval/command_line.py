@@ -13,8 +13,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.shutdown import error_line
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
 

@@ -13,7 +13,6 @@ from lmms_eval.api.instance import Instance
 from vieval_plugin import config
 from vieval_plugin.backends.http.server import Usage, server_options
 from vieval_plugin.config import Backbone
-from vieval_plugin.errors import VievalError
 from vieval_plugin.generation import diffusion, image_api
 from vieval_plugin.generation.diffusion import Diffusion
 from vieval_plugin.generation.image_api import ImageApi
@@ -24,6 +23,7 @@ from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
 from vieval_plugin.hosts.lmms_eval.models import HOST, OwnModel
 from vieval_plugin.hosts.shutdown import tell_usage, vieval_errors
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, path_of
 
 

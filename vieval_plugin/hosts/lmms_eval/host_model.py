@@ -21,7 +21,6 @@ from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, chats_and_likelihoods
 from vieval_plugin.backends.reply_checks import log_probability
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval.answering import judged, or_plan, requests_of, results
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
@@ -30,6 +29,7 @@ from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Prob
 from vieval_plugin.run.answerers import BatchAnswerer
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.router import AnswerBatch, Question
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 

@@ -29,13 +29,13 @@ from vieval_plugin import config
 from vieval_plugin.api import conversion
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.api.verdicts import main_aspect, preference
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, SampleId, Status, Verdict
 from vieval_plugin.records import OWN, unjudged, verdict_document
 from vieval_plugin.rewards.samples import Conditions, sample_of
 from vieval_plugin.run.backbones import JUDGE
+from vieval_plugin.text.errors import VievalError
 
 FACTORY = "lmms_eval.llm_judge.factory"
 _OUTPUT = "output"

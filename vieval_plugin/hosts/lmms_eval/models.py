@@ -20,8 +20,8 @@ from vieval_plugin.backends.local.huggingface import TransformersBackend
 from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering
 from vieval_plugin.hosts.lmms_eval.answering import (
@@ -44,7 +44,7 @@ from vieval_plugin.run.answerers import Answerer, EngineAnswerer, MetricAnswerer
 from vieval_plugin.run.plan import is_planned
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.tasks import Task
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of
 

@@ -15,6 +15,7 @@ from lmms_eval.api.task import ConfigurableTask
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.model_identity import ModelIdentity
 from vieval_plugin.hosts.requests import JudgeRequest
@@ -27,7 +28,6 @@ from vieval_plugin.meta_evaluation.statistics import Rating, Summary, summary_of
 from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.tasks import Task
 
 REQUEST_TYPE = "vieval_judge"
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
-from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks import tasks
 from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.tasks import Task, TaskGroup, TaskRow
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.tasks import Task, TaskGroup, TaskRow
 
 README = "README.md"
 INCLUDES = ("judged.inc", "generated.inc", "group.inc")

@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
+from vieval_plugin.benchmarks import tasks
+from vieval_plugin.benchmarks.tasks import Task, TaskGroup
 from vieval_plugin.hosts.lmms_eval import answerable, model_identity, tables, task_files
 from vieval_plugin.hosts.shutdown import vieval_errors
-from vieval_plugin.tasks import Task, TaskGroup
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import nearest
 
 _ALIKE = 0.8

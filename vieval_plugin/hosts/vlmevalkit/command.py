@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit import guard, register
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
 _OURS = "--vieval-"

@@ -11,7 +11,6 @@ from vlmeval.dataset.image_base import ImageBaseDataset
 from vlmeval.smp import load
 
 from vieval_plugin import config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.shutdown import one_line
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.hosts.vlmevalkit import names, tables
@@ -20,6 +19,7 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import csv_text
 
 LIMIT: list[int] = []

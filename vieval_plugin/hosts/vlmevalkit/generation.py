@@ -16,7 +16,6 @@ from vlmeval.smp import load
 
 from vieval_plugin import config
 from vieval_plugin.config import Backbone
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.host_models import output_folders
 from vieval_plugin.hosts.shutdown import one_line, tell
 from vieval_plugin.hosts.vlmevalkit import judging
@@ -29,6 +28,7 @@ from vieval_plugin.run.generated import GeneratedImage, generated_images, read_a
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.verdict_lines import write_verdicts
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of
 from vieval_plugin.text.yaml_json import read_json

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 TESTED = "ms-vlmeval 0.0.20, nvidia-vlmeval 26.3, the project's main of August 2026"
 REMEDY = (

@@ -6,9 +6,9 @@ import sysconfig
 from pathlib import Path
 
 from vieval_plugin import __version__
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit import hook
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.text.errors import VievalError
 
 _MODULE = "_vieval_vlmevalkit_hook"
 

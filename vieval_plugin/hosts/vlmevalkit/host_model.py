@@ -21,11 +21,11 @@ from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, chats_and_likelihoods
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Message, Reply, Status, Text
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.run.answerers import CallAnswerer
 from vieval_plugin.run.router import Question
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import exists

@@ -19,7 +19,6 @@ from vlmeval.config import supported_VLM
 from vlmeval.smp import LMUDataRoot, get_rank_and_world_size, load
 
 from vieval_plugin import config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.shutdown import one_line, tell
 from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
@@ -45,6 +44,7 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
 failed: list[int] = []

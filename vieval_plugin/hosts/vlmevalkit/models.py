@@ -16,10 +16,10 @@ from vieval_plugin.backends.local.huggingface import TransformersBackend
 from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.shutdown import one_line
 from vieval_plugin.run.answerers import Answerer, EngineAnswerer, MetricAnswerer, ServerAnswerer
+from vieval_plugin.text.errors import VievalError
 
 _HOST = ForeignHost(
     "VievalOpenAI",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
+from vieval_plugin.benchmarks import tasks
+from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.tasks import Task
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import FAILED_CALLS, Verdict
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
 FAILED = "Failed to obtain answer via API."

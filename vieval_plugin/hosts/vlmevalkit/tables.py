@@ -8,6 +8,7 @@ from typing import Any
 from pandas import DataFrame
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
 from vieval_plugin.hosts.task_data import rating_of
 from vieval_plugin.judges import registry as judge_registry
@@ -16,7 +17,6 @@ from vieval_plugin.meta_evaluation.metrics import higher_is_better, names, value
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Summary, combine, summary_of
 from vieval_plugin.records import Record
-from vieval_plugin.tasks import Task
 
 OVERALL = "Overall"
 _DECIMALS = 4

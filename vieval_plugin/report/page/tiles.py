@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from vieval_plugin import config, images
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, SampleId, Status
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
@@ -17,6 +16,7 @@ from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.records import OWN, Record, fingerprint, output_file
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.results.shard_verdicts import sample_of
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import decimals
 
 _MOST_PICTURES = 12

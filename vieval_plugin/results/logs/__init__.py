@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId, Verdict
+from vieval_plugin.text.errors import VievalError
 
 Reader: TypeAlias = Callable[[Path, Callable[[str, str], SampleId], str, str], Mapping[SampleId, Verdict]]
 """Given a part's folder, how an image model and a uid make an identity, a name, a setting: verdicts by sample or contest."""

@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, FORWARD, PAPER, REVERSE, SECOND, TIE
 from vieval_plugin.judges.pairwise.reading import read_label
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict, worst
 from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.results.logs import NotNamedError
 from vieval_plugin.results.logs.rows import read_log
+from vieval_plugin.text.errors import VievalError
 
 _FILE = "pairwise.json"
 _GREEDY = re.compile(r"\[\[.*\]\]")

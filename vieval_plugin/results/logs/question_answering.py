@@ -16,13 +16,13 @@ from pathlib import Path
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks.tifa160 import MODEL_NAMES
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict
 from vieval_plugin.judges.question_answering import ASPECT, QUESTIONS, SPEC, verdict_of
 from vieval_plugin.judges.question_answering.questions import DSG, PromptQuestion, to_json
 from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.readers.rows import Row, read_table
 from vieval_plugin.results.logs import NotNamedError
+from vieval_plugin.text.errors import VievalError
 
 _RATED = "tifa160-likert-anns.csv"
 _ADVICE = "restore the files of github.com/j-min/DSG"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vieval_plugin import __version__
-from vieval_plugin.errors import VievalError
 from vieval_plugin.run.shards.folder import JOINED, ShardFolder
 from vieval_plugin.run.shards.plan import Plan
 from vieval_plugin.run.shards.schema import encoded_tables
 from vieval_plugin.run.shards.under_way import open_shards
+from vieval_plugin.text.errors import VievalError
 
 MOST_BYTES = 256 << 20
 

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.arrow_tables import parquet_file, parquet_table, reading_table, row_group_table
 from vieval_plugin.readers.image_names import SUFFIXES, natural
@@ -32,6 +31,7 @@ from vieval_plugin.readers.places import (
 from vieval_plugin.readers.tables import InputTable
 from vieval_plugin.readers.webdataset import COMPRESSED, PLAIN, TarMember, tar_index, webdataset_table
 from vieval_plugin.run.shards.schema import arrow
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isdir, path_of
 
 PARQUET = (".parquet",)

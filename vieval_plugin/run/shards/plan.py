@@ -14,12 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 import vieval_plugin
 from vieval_plugin import __version__, judges
-from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.places import Place
 from vieval_plugin.records import SCHEMA, Provenance
 from vieval_plugin.run.shards.inputs import InputFile, rows_of_files, with_limit
 from vieval_plugin.run.shards.schema import VerdictSchema
 from vieval_plugin.run.verdict_lines import differing_runs, identity_of
+from vieval_plugin.text.errors import VievalError
 
 ROWS_PER_SHARD = 512
 _MOST_SHARDS = 100_000_000  # a plan of more is damaged

@@ -10,7 +10,6 @@ from itertools import count, groupby
 from operator import attrgetter
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest, images_of
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample
@@ -22,6 +21,7 @@ from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.run.addresses import allowed_hosts, fetched_rows
 from vieval_plugin.run.shards.inputs import rows_in_group
 from vieval_plugin.run.shards.plan import Plan, Shard
+from vieval_plugin.text.errors import VievalError
 
 _OVERHEAD = 2048  # bytes that a row takes beside its images
 

@@ -40,12 +40,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vieval_plugin import __version__
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Choice, Verdict
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import Provenance, verdict_document
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.redaction import without_secrets
 from vieval_plugin.text.yaml_json import read_json
 

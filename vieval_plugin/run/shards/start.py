@@ -14,7 +14,6 @@ import platformdirs
 
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.columns import ColumnMap, fields_of, require_columns
@@ -32,6 +31,7 @@ from vieval_plugin.run.shards.under_way import forget_deaths
 from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
 from vieval_plugin.run.strict import FIRST, require_any_of_first, require_calibrated, require_texts
 from vieval_plugin.run.verdict_lines import differing_runs, identity_of
+from vieval_plugin.text.errors import VievalError
 
 MOST_STORED = 100_000
 """Rows above which replies are not kept, unless the options say so."""

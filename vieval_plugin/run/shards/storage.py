@@ -17,9 +17,9 @@ from typing import TypeAlias
 
 import platformdirs
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import create_whole, require_writable, write_whole
 from vieval_plugin.readers.places import REMOTE, Place, parquet_footer, place_at, place_of, reading, reason_of
+from vieval_plugin.text.errors import VievalError
 
 _STALE = 3600.0  # seconds after which an unfinished file is nobody's any more
 _TRIAL = "trial"

@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.run.shards.plan import Shard
+from vieval_plugin.text.errors import VievalError
 
 try:
     import fcntl

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.places import place_at
 from vieval_plugin.run.shards.folder import ShardFolder
 from vieval_plugin.run.shards.inputs import InputFile, in_threads, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import output_digest, rows_of_shards
+from vieval_plugin.text.errors import VievalError
 
 _DIGESTS = 32
 """Images whose digests are computed again, each of another shard."""

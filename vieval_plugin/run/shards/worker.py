@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import FAILED_CALLS, Status
 from vieval_plugin.readers.places import place_at
 from vieval_plugin.readers.samples import SampleRow
@@ -36,6 +35,7 @@ from vieval_plugin.run.shards.read_ahead import ReadAhead
 from vieval_plugin.run.shards.rows import ShardRow, output_digest, rows_of_shards, with_fetched
 from vieval_plugin.run.shards.schema import Tally, encoded, shard_metadata, verdict_row
 from vieval_plugin.run.shards.under_way import DEATHS, RowsUnderWay, forget_deaths, is_open, suspect_and_fatal_rows
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
 MOST_OPEN = 3

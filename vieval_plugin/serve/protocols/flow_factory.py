@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.rewards.reward import failure_message
 from vieval_plugin.rewards.samples import require_equally_many, sample_of
@@ -27,6 +26,7 @@ from vieval_plugin.serve.protocols.protocol import (
     json_object,
     list_of,
 )
+from vieval_plugin.text.errors import VievalError
 
 
 def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:

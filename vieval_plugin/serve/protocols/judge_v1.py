@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample, Verdict
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
@@ -35,6 +34,7 @@ from vieval_plugin.serve.protocols.protocol import (
     json_object,
     list_of,
 )
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import without_secrets
 from vieval_plugin.text.untrusted import is_encodable
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from vieval_plugin import images
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.rewards.reward import RewardValue
 from vieval_plugin.rewards.samples import Conditions
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
 JSON_TYPE = "application/json"

@@ -12,11 +12,11 @@ import PIL.Image
 
 from vieval_plugin.backends.metrics.networks.value_head import join_side_by_side
 from vieval_plugin.backends.weights import library
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.adiee.question import ANSWERS, QUESTIONS, Form, Images, Reading, answer_text, question_text
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.network import TOKEN, positions
 

@@ -16,9 +16,9 @@ from tqdm import tqdm
 
 from vieval_plugin.backends.metrics.encoders import Encoder
 from vieval_plugin.benchmarks.sequences import EditingSequence, label, triples
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image, Sample
+from vieval_plugin.text.errors import VievalError
 
 _HALFWAY = 0.5  # the label of a strong editor's output that may not be right
 FAILED = 0.0

@@ -20,9 +20,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from tqdm import tqdm
 
 from vieval_plugin.backends.weights import library
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.adiee.question import Images
 from vieval_plugin.prompts import packs
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.training.adiee.conversations import Batch, Conversations
 from vieval_plugin.training.adiee.held_out import HeldOutAgreement, agreement, values
 from vieval_plugin.training.adiee.labels import LabelledEdit

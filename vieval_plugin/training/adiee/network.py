@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vieval_plugin.backends.weights import library
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.training.tuning import Tune, load_base
 
 TOKEN = "[SCORE]"

@@ -16,7 +16,7 @@ from vieval_plugin.backends.weights import (
     pretrained,
     weights_name,
 )
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 
 def load(origin: Origin, processor: str = "") -> Encoder:

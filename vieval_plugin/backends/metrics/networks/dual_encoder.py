@@ -10,9 +10,9 @@ from vieval_plugin.backends.metrics.encoders import Encoder
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.metrics.networks.clip import load as load_clip
 from vieval_plugin.backends.weights import Origin
-from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.schema import StrictModel
+from vieval_plugin.text.errors import VievalError
 
 
 class DualEncoder(StrictModel):

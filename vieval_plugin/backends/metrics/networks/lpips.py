@@ -11,7 +11,7 @@ import numpy as np
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.metrics.pixel_metrics import pair, working_pixels
 from vieval_plugin.backends.weights import Origin, device, identity, library, state_dict, weights_name
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import path_of
 
 # which of torchmetrics' slices each convolution of torchvision's AlexNet is in

@@ -26,10 +26,10 @@ from vieval_plugin.backends.metrics.network_metrics import ServedMetric
 from vieval_plugin.backends.reply_checks import checked
 from vieval_plugin.backends.weights import library
 from vieval_plugin.config import Backbone
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.schema import StrictModel
+from vieval_plugin.text.errors import VievalError
 
 NAME = "served"
 

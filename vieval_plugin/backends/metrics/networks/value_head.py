@@ -19,9 +19,9 @@ from vieval_plugin.backends.metrics.image_text import ImageTextModel
 from vieval_plugin.backends.metrics.image_text import load as load_base
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.weights import Origin, identity, library, line_of, weights_name
-from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.schema import StrictModel
+from vieval_plugin.text.errors import VievalError
 
 _INDEX = "token_index"  # among the inputs of the network
 

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.metrics.vieval_small_network import PARTS, Layer, View
 from vieval_plugin.backends.weights import Origin
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import path_of
 
 WEIGHTS = Path(__file__).with_name("vieval_small.safetensors")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from vieval_plugin.errors import VievalError
+from vieval_plugin.text.errors import VievalError
 
 _VARIABLES = (("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"), ("RANK", "WORLD_SIZE", ""))
 

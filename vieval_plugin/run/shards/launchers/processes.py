@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.run.shards.passes import NotWritten, Pass, PassQueue, Written
 from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c
+from vieval_plugin.text.errors import VievalError
 
 MOST_DEATHS = 30
 """Deaths of a worker in a row, without a shard that it wrote, after which it is not started again.

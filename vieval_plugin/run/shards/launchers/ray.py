@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any
 
-from vieval_plugin.errors import VievalError, install_advice
 from vieval_plugin.run.shards.folder import ShardFolder, open_folder
 from vieval_plugin.run.shards.launchers.processes import MOST_DEATHS
 from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
 from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
+from vieval_plugin.text.errors import VievalError, install_advice
 
 _PASSES = 2  # that an actor has: one that it judges, and the next
 _PATIENCE = 20.0  # seconds in which a file that was written elsewhere is to be seen here

@@ -7,9 +7,9 @@ import hashlib
 import pytest
 
 from tests.local_site import answering
-from vieval_plugin.published import fetching, files
-from vieval_plugin.published.files import PublishedFile
 from vieval_plugin.readers import download
+from vieval_plugin.results.published import fetching, files
+from vieval_plugin.results.published.files import PublishedFile
 
 REPOSITORY, COMMIT = "TIGER-AI-Lab/VIEScore", "1a2d1786f0d8def1736d38cb6f57a73410dd7d71"
 BODIES = {f"_answers/results_mine/ImagenHub {n}/SC.json": b"x" * n for n in range(1, 13)}

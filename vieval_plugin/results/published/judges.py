@@ -9,14 +9,14 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId, Verdict
-from vieval_plugin.published.files import NAME, PublishedFile, descriptions, files_below
 from vieval_plugin.records import Record, Run, rated_record
 from vieval_plugin.results import logs
+from vieval_plugin.results.published.files import NAME, PublishedFile, descriptions, files_below
 from vieval_plugin.results.replay import Recording, replayed
 from vieval_plugin.results.runs import results_of
+from vieval_plugin.text.errors import VievalError
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing, known_part
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network
-from vieval_plugin.published.files import NAME, PublishedFile, published_files, sources
 from vieval_plugin.readers.download import Download, Failed, fetch_all
+from vieval_plugin.results.published.files import NAME, PublishedFile, published_files, sources
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.wording import plural
 

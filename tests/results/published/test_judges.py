@@ -7,10 +7,9 @@ import shutil
 import pytest
 
 from vieval_plugin.benchmarks.registry import benchmark
-from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.tables import Key
-from vieval_plugin.published.files import descriptions, published_files
-from vieval_plugin.published.judges import (
+from vieval_plugin.results.published.files import descriptions, published_files
+from vieval_plugin.results.published.judges import (
     parts_present,
     present,
     published_baselines,
@@ -19,6 +18,7 @@ from vieval_plugin.published.judges import (
     verdicts_of,
 )
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
 
 AS_PRINTED = StatisticsOptions(policy="as_recorded", draws=20)
 
