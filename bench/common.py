@@ -75,8 +75,8 @@ def samples(files: Iterable[Path]) -> Iterator[Sample]:
         yield Sample(SampleId("own", "tig", "", str(number)), {"output": Image(file)}, {"prompt": prompt})
 
 
-def backbone(url: str, concurrent: int) -> Backbone:
-    return Backbone(model="fake", base_url=(url,), num_concurrent=concurrent)
+def backbone(url: str, concurrent: int, max_tokens: int | None = None) -> Backbone:
+    return Backbone(model="fake", base_url=(url,), num_concurrent=concurrent, max_tokens=max_tokens)
 
 
 def options(store: Path | None) -> Config:
@@ -91,11 +91,12 @@ async def judged(
     store: Path | None = None,
     on_outcome: Callable[[int, Outcome], None] = lambda *_: None,
     through: Callable[[Answer], Answer] = lambda answer: answer,
+    max_tokens: int | None = None,
 ) -> Progress:
     """Judge as a run does, with as many samples under way as requests; `through` may wrap who answers the questions."""
     progress, config = Progress(), options(store)
     with opened_store(config) as kept:
-        async with Backbones({JUDGE: backbone(url, concurrent)}, kept, progress.usage) as backbones:
+        async with Backbones({JUDGE: backbone(url, concurrent, max_tokens)}, kept, progress.usage) as backbones:
             answer = through(backbones.answer)
             await judge_each(jobs, answer, progress, on_outcome, live=concurrent, store=kept, bar=False)
     return progress

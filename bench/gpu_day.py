@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import platform
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,7 +27,10 @@ from typing import Any
 
 import common
 
+from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import Chat, Image, Likelihood
+from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
 
@@ -42,17 +46,21 @@ class Size:
     in_flight: tuple[int, ...]
     samples_each: int  # per request in flight
     side: int
+    answer_tokens: int | None  # random weights end no answer by themselves
     batches: tuple[int, ...]
+    training_batches: tuple[int, ...]
     training_steps: int
     engine: dict[str, Any]
 
 
 SIZES = {
-    "7b": Size((8, 32, 128), 4, 512, (1, 8, 32), 20, {"dtype": "bfloat16", "max_model_len": 8192}),
+    "7b": Size((8, 32, 128), 2, 512, 128, (1, 8, 32), (1, 8), 10, {"dtype": "bfloat16", "max_model_len": 8192}),
     "tiny": Size(
         (2, 4),
         2,
         128,
+        None,
+        (1, 4),
         (1, 4),
         10,
         {"dtype": "float32", "max_model_len": 8192, "max_num_seqs": 4, "enforce_eager": True},
@@ -168,54 +176,104 @@ def cached_tokens(url: str) -> tuple[float, float]:
 
 
 def server(folder: Path, size: Size, name: str) -> None:
-    """Print calls a second of three judges beside vLLM's own client, by requests in flight."""
-    rows = []
+    """Print wall times of the same questions by our client and by vLLM's, and then the judges from end to end."""
     with vllm_server(folder, size) as url, tempfile.TemporaryDirectory() as temporary:
         files = common.photographs(Path(temporary), max(size.in_flight) * size.samples_each, size.side)
-        common.in_own_process(ours, url, "viescore", "0shot", files[:2], 2)  # the first calls compile and warm up
+        common.in_own_process(
+            judging, url, "viescore", "0shot", files[:2], 2, size
+        )  # the first calls compile and warm up
+        print("The first question of each sample, with its schema, from an empty prefix cache:\n")
+        rows = Rows(["judge", "in flight", "questions", "s", "s of vLLM's client", "ratio", "CPU ms a question"])
         for (judge, setting), in_flight in itertools.product(JUDGES, size.in_flight):
             chosen = files[: in_flight * size.samples_each]
-            seen, hits = cached_tokens(url)
-            cost, calls, statuses = common.in_own_process(ours, url, judge, setting, chosen, in_flight)
-            seen_after, hits_after = cached_tokens(url)
-            share = (hits_after - hits) / max(seen_after - seen, 1)
-            client = client_rate(url, folder, Path(temporary), judge, setting, chosen, in_flight)
-            rate = calls / cost.wall
-            rows.append(
-                [
-                    judge,
-                    str(in_flight),
-                    str(calls),
-                    f"{cost.wall:.1f}",
-                    f"{rate:.2f}",
-                    f"{client:.2f}",
-                    f"{rate / client:.2f}",
-                    f"{share:.0%}",
-                    f"{1000 * cost.cpu / calls:.1f}",
-                    statuses,
-                ]
+            reset_prefix_cache(url)
+            cost = common.in_own_process(asking, url, judge, setting, chosen, in_flight, size)
+            reset_prefix_cache(url)
+            client = client_seconds(url, folder, Path(temporary), judge, setting, chosen, in_flight, size)
+            cpu = f"{1000 * cost.cpu / len(chosen):.1f}"
+            rows.add(
+                judge, in_flight, len(chosen), f"{cost.wall:.1f}", f"{client:.1f}", f"{cost.wall / client:.2f}", cpu
             )
-            print(" ".join(rows[-1]), file=sys.stderr, flush=True)
-    print("The client of vLLM's own benchmark sends the judge's first question of each sample, with its schema.\n")
-    ratios = ["calls/s", "calls/s of vLLM's client", "ratio", "prefix cache", "CPU ms a call", "verdicts"]
-    common.table(["judge", "in flight", "calls", "s", *ratios], rows)
+        print("\nWhole verdicts:\n")
+        rows = Rows(["judge", "in flight", "calls", "s", "calls/s", "prefix cache", "CPU ms a call", "verdicts"])
+        in_flight = size.in_flight[1]
+        for judge, setting in JUDGES:
+            reset_prefix_cache(url)
+            seen, hits = cached_tokens(url)
+            chosen = files[: in_flight * size.samples_each]
+            cost, calls, statuses = common.in_own_process(judging, url, judge, setting, chosen, in_flight, size)
+            seen_after, hits_after = cached_tokens(url)
+            share, cpu = (hits_after - hits) / max(seen_after - seen, 1), f"{1000 * cost.cpu / calls:.1f}"
+            rows.add(
+                judge, in_flight, calls, f"{cost.wall:.1f}", f"{calls / cost.wall:.2f}", f"{share:.0%}", cpu, statuses
+            )
 
 
-def ours(url: str, judge: str, setting: str | None, files: list[Path], in_flight: int) -> tuple[common.Cost, int, str]:
-    """What judging the files costs, with the calls it takes and how the verdicts end."""
+class Rows:
+    """A table in Markdown, printed a row at a time: a step that is ended leaves what it measured."""
+
+    def __init__(self, header: list[str]) -> None:
+        self.add(*header)
+        self.add(*["---", *["---:"] * (len(header) - 1)])
+
+    def add(self, *cells: object) -> None:
+        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def reset_prefix_cache(url: str) -> None:
+    """Empty the server's prefix cache, so that who asks second has no advantage."""
+    with urllib.request.urlopen(f"{url.removesuffix('/v1')}/reset_prefix_cache", data=b""):
+        pass
+
+
+def first_questions(judge: str, setting: str | None, files: list[Path]) -> list[Chat | Likelihood]:
+    """The first question of a judge on each file."""
+    prepared = prepare(judge, setting, common.options(None))
+    return [next(prepared.program(sample))[0] for sample in common.samples(files)]
+
+
+def asking(url: str, judge: str, setting: str | None, files: list[Path], in_flight: int, size: Size) -> common.Cost:
+    """The cost of asking a judge's first questions by our client alone."""
+
+    async def ask_all() -> None:
+        waiting = iter(first_questions(judge, setting, files))
+        backbone = common.backbone(url, in_flight, size.answer_tokens)
+        async with Backbones({JUDGE: backbone}, None, Usage()) as backbones:
+
+            async def work() -> None:
+                for ask in waiting:
+                    await backbones.answer(ask)
+
+            await asyncio.gather(*(work() for _ in range(in_flight)))
+
+    with common.costs() as cost:
+        asyncio.run(ask_all())
+    return cost
+
+
+def judging(
+    url: str, judge: str, setting: str | None, files: list[Path], in_flight: int, size: Size
+) -> tuple[common.Cost, int, str]:
+    """The cost of judging the files, with the calls that it takes and how the verdicts end."""
     prepared = prepare(judge, setting, common.options(None))
     jobs = [Job(sample, prepared) for sample in common.samples(files)]
     with common.costs() as cost:
-        progress = asyncio.run(common.judged(url, jobs, in_flight))
+        progress = asyncio.run(common.judged(url, jobs, in_flight, max_tokens=size.answer_tokens))
     return cost, progress.usage.calls, ", ".join(f"{status} {n}" for status, n in progress.statuses.items())
 
 
-def client_rate(
-    url: str, folder: Path, temporary: Path, judge: str, setting: str | None, files: list[Path], in_flight: int
+def client_seconds(
+    url: str,
+    folder: Path,
+    temporary: Path,
+    judge: str,
+    setting: str | None,
+    files: list[Path],
+    in_flight: int,
+    size: Size,
 ) -> float:
-    """Requests a second of `vllm bench serve` for the first questions of a judge on these files."""
-    prepared = prepare(judge, setting, common.options(None))
-    asks = [next(prepared.program(sample))[0] for sample in common.samples(files)]
+    """Seconds of `vllm bench serve` for the first questions of a judge on these files."""
+    asks = first_questions(judge, setting, files)
     rows = temporary / "questions.jsonl"
     rows.write_text("".join(json.dumps({"content": content(ask)}) + "\n" for ask in asks))
     first = asks[0]
@@ -225,7 +283,7 @@ def client_rate(
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     if isinstance(first, Likelihood):
         body |= {"logprobs": True, "top_logprobs": 20}
-    limit = first.max_tokens if isinstance(first, Chat) else 1
+    limit = (size.answer_tokens or first.max_tokens) if isinstance(first, Chat) else 1
     command = [os.environ["VLLM_PYTHON"], "-c", CLIENT]
     command += ["--backend", "openai-chat", "--base-url", url.removesuffix("/v1"), "--endpoint", "/v1/chat/completions"]
     command += ["--model", MODEL, "--tokenizer", str(folder / "model"), "--dataset-name", "custom_image"]
@@ -241,7 +299,7 @@ def client_rate(
         raise SystemExit(
             f"{judge}: vLLM's client completed {result['completed']} of {len(asks)}\n{done.stdout[-3000:]}"
         )
-    return float(result["request_throughput"])
+    return float(result["duration"])
 
 
 def content(ask: Chat | Likelihood) -> list[dict[str, Any]]:
@@ -255,33 +313,29 @@ def content(ask: Chat | Likelihood) -> list[dict[str, Any]]:
 
 def questions(temporary: Path, count: int, side: int) -> dict[str, list[Chat | Likelihood]]:
     """First questions of VIEScore and VQAScore on photographs."""
-    samples = list(common.samples(common.photographs(temporary, count, side)))
-    asks = {}
-    for judge, setting in JUDGES[:2]:
-        prepared = prepare(judge, setting, common.options(None))
-        asks[judge] = [next(prepared.program(sample))[0] for sample in samples]
-    return asks
+    files = common.photographs(temporary, count, side)
+    return {judge: first_questions(judge, setting, files) for judge, setting in JUDGES[:2]}
 
 
 def engine(folder: Path, size: Size, name: str) -> None:
     """Print questions a second of vLLM in this process."""
-    from vieval_plugin.backends.http.server import Usage
     from vieval_plugin.backends.local.vllm import VLLMBackend
 
     structured = {"backend": "xgrammar", "disable_any_whitespace": True}
-    backend = VLLMBackend(str(folder / "model"), usage=Usage(), structured_outputs_config=structured, **size.engine)
+    arguments = {"sampling": Sampling(max_tokens=size.answer_tokens), "structured_outputs_config": structured}
+    backend = VLLMBackend(str(folder / "model"), usage=Usage(), **arguments, **size.engine)
     timed(backend, size, max(size.in_flight) * size.samples_each)
 
 
 def transformers(folder: Path, size: Size, name: str) -> None:
     """Print questions a second of transformers in this process, by batch."""
-    from vieval_plugin.backends.http.server import Usage
     from vieval_plugin.backends.local.huggingface import TransformersBackend
 
     for batch in size.batches:
         print(f"Batches of {batch}:\n")
-        backend = TransformersBackend(str(folder / "model"), usage=Usage(), batch_size=batch)
-        timed(backend, size, 2 * max(size.batches))
+        sampling = Sampling(max_tokens=size.answer_tokens)
+        backend = TransformersBackend(str(folder / "model"), usage=Usage(), sampling=sampling, batch_size=batch)
+        timed(backend, size, max(4, 2 * batch))
         del backend
 
 
@@ -314,12 +368,14 @@ def adiee(folder: Path, size: Size, name: str) -> None:
         run("data", "drawn", "--out", turns, "--count", 60, "--seed", 1)
         run("data", "adiee", turns, "--out", data, "--most", 2, "--seed", 1)
         rows = []
-        for batch in size.batches:
+        for batch in size.training_batches:
             options = ("--base", folder / "model", "--batch-size", batch, "--seed", 1)
-            short, long = (
-                run("train", "adiee", data, "--out", Path(temporary, f"{batch}-{steps}"), "--steps", steps, *options)
-                for steps in (size.training_steps, 3 * size.training_steps)
-            )
+            seconds = []
+            for steps in (size.training_steps, 3 * size.training_steps):
+                trained = Path(temporary, f"{batch}-{steps}")
+                seconds.append(run("train", "adiee", data, "--out", trained, "--steps", steps, *options))
+                shutil.rmtree(trained)  # it holds the whole model
+            short, long = seconds
             each = (long - short) / (2 * size.training_steps)
             rows.append([str(batch), f"{short:.1f}", f"{each:.3f}", f"{batch / each:.2f}"])
     common.table(["batch", f"s of {size.training_steps} steps", "s a step", "edits/s"], rows)

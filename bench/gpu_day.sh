@@ -1,29 +1,37 @@
 #!/bin/bash
 # VIEval beside a real vLLM and on a GPU: one page of Markdown, in steps of at most eight minutes, forty in all.
 # usage: bench/gpu_day.sh [STEP ...]     all steps where none is named: weights server engine transformers adiee metrics ray
-# A step whose part of the page is there is not run again (remove OUT/STEP.md for that), so an interrupted day goes on.
+# A step whose part of the page is there is not run again (remove OUT/SIZE/STEP.md for that), so an interrupted day goes on.
 # environment:
-#   OUT          folder of weights and of the page gpu_day.md (default: out/gpu_day)
-#   SIZE         7b (default: random weights in the shape of Qwen2.5-VL-7B, a GPU of 40 GB, 16 GB on disk), or tiny, for a CPU
+#   OUT          folder with one for each size, of weights and of the page gpu_day.md (default: out/gpu_day)
+#   SIZE         7b (default: random weights in the shape of Qwen2.5-VL-7B, a GPU of 40 GB, 32 GB on disk), or tiny, for a CPU
 #   PYTHON       Python with VIEval and all its extras (default: .venv/bin/python, of `make test`)
 #   VLLM_PYTHON  Python with vLLM and VIEval's extra http (default: .venv-vllm/bin/python, of `make test-vllm`)
 set -uo pipefail
 cd "$(dirname "$0")/.."
-out=${OUT:-out/gpu_day} size=${SIZE:-7b} python=${PYTHON:-.venv/bin/python}
+size=${SIZE:-7b} python=${PYTHON:-.venv/bin/python}
+out=${OUT:-out/gpu_day}/$size
 export VLLM_PYTHON=${VLLM_PYTHON:-.venv-vllm/bin/python}
 export VLLM_LOGGING_STREAM=ext://sys.stderr # what a step prints is the page
+export VLLM_SERVER_DEV_MODE=1 # its prefix cache can be emptied between two runs
 export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 PYTHONPATH=$PWD:$PWD/bench:$PWD/tests
 [[ $size == 7b ]] || export VLLM_CPU_KVCACHE_SPACE=1 TORCH_COMPILE_DISABLE=1
 steps=(weights server engine transformers adiee metrics ray)
 mkdir -p "$out"
-failed=0
+failed=0 seconds=2400
 for step in "${@:-${steps[@]}}"; do
   [[ -e $out/$step.md ]] && continue
   echo "== $step (log: $out/$step.log)"
   interpreter=$python
   [[ $step == engine ]] && interpreter=$VLLM_PYTHON
   start=$SECONDS
-  if timeout --kill-after=20 480 "$interpreter" bench/gpu_day.py "$step" "$out" --size "$size" > "$out/$step.part" 2> "$out/$step.log"; then
+  left=$((seconds - SECONDS))
+  if ((left < 30)); then
+    echo "== no time is left for $step; run it again: bench/gpu_day.sh $step"
+    failed=1
+    continue
+  fi
+  if timeout --kill-after=20 $((left < 480 ? left : 480)) "$interpreter" bench/gpu_day.py "$step" "$out" --size "$size" > "$out/$step.part" 2> "$out/$step.log"; then
     printf '\n%s s.\n' $((SECONDS - start)) >> "$out/$step.part"
     mv "$out/$step.part" "$out/$step.md"
   else
@@ -36,7 +44,10 @@ done
   printf '# VIEval beside vLLM, weights of size %s\n\n' "$size"
   for step in "${steps[@]}"; do
     printf '## %s\n\n' "$step"
-    cat "$out/$step.md" 2> /dev/null || echo "Not measured."
+    if ! cat "$out/$step.md" 2> /dev/null; then
+      cat "$out/$step.part" 2> /dev/null # what a step measured before it was ended
+      echo "Not measured to its end."
+    fi
     echo
   done
 } > "$out/gpu_day.md"

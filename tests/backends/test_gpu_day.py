@@ -25,12 +25,12 @@ def test_every_step_is_measured_once(tmp_path):
         pytest.skip("no environment with vLLM (VIEVAL_VLLM_PYTHON); `make test-vllm` makes one")
     done = day(tmp_path)
     assert done.returncode == 0, done.stdout
-    page = (tmp_path / "gpu_day.md").read_text()
+    page = (tmp_path / "tiny" / "gpu_day.md").read_text()
     steps = ["weights", "server", "engine", "transformers", "adiee", "metrics", "ray"]
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == steps
     assert "Not measured" not in page
-    assert page.count("| cigeval |") == 2
-    assert day(tmp_path).stdout.splitlines() == ["== " + str(tmp_path / "gpu_day.md")]
+    assert page.count("| cigeval |") == 2 + 1  # by requests in flight, and from end to end
+    assert day(tmp_path).stdout.splitlines() == ["== " + str(tmp_path / "tiny" / "gpu_day.md")]
 
 
 @pytest.mark.slow
@@ -39,4 +39,4 @@ def test_a_step_that_fails_is_named_with_what_runs_it_again(tmp_path):
     assert done.returncode == 1
     assert "== transformers failed with exit code 1" in done.stdout
     assert "run it again: bench/gpu_day.sh transformers" in done.stdout
-    assert "Not measured." in (tmp_path / "gpu_day.md").read_text()
+    assert "Not measured to its end." in (tmp_path / "tiny" / "gpu_day.md").read_text()
