@@ -67,7 +67,7 @@ def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_a
 
 def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsys):
     shown = rank(capsys, *given(12, ("mine", "third")))
-    assert shown[0] == "Too few images are rated to say which of mine and third is better."
+    assert shown[0] == "Too few images are rated to say which of third, mine and theirs is best."
     few, separator, so_far = shown[1].partition(", where 50 of each are needed, or all. So far: Corrected mean O of ")
     assert few.startswith("Rated prompts: 12 of ")
     assert separator
@@ -76,8 +76,43 @@ def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsy
     assert re.match(rf"mine 0\.\d\d, 0\.4\d more than third {interval}, p < \.001\), on the 12 rated prompts", so_far)
     assert re.fullmatch(rf"By the ratings alone, mine is ahead by 0\.\d\d {interval}\)\.", shown[2])
     assert "is better than" not in "\n".join(shown)
-    assert [line.split()[:2] for line in shown if re.match(r" *\d-2 ", line)][:2] == [["1-2", "mine"], ["1-2", "third"]]
+    assert [line.split()[:2] for line in shown if re.match(r" *\d-2 ", line)][:2] == [["1-2", "third"], ["1-2", "mine"]]
     assert "Not ranked: theirs (people rated none of its images)." in shown
+
+
+@pytest.mark.parametrize(("of_third", "ranked"), [(0, 2), (1, 2), (4, 3)])
+def test_few_labels_of_one_generator_leave_all_in_the_judge_s_order(given, capsys, of_third, ranked):
+    """The one with few is the judge's best, though not people's: it is where the judge has it, with a rank or without."""
+    verdicts, flag, path = given(25)
+    lines = path.read_text().splitlines()
+    third = [line for line in lines if ",third," in line]
+    path.write_text("\n".join(line for line in lines if line not in third[of_third:]))
+    shown = rank(capsys, verdicts, flag, path)
+    assert shown[0] == "Too few images are rated to say which of third, mine and theirs is best."
+    assert "Fewer than 30 labels, or 5 of a generator, do not change the order: it is the judge's own." in shown
+    table = "\n".join(shown).partition("corrected by people's ratings")[2].partition("\n\n")[2].partition("\n\n")[0]
+    assert re.findall(r"^ *(?:1-\d +)?(third|mine|theirs) ", table, re.MULTILINE) == ["third", "mine", "theirs"]
+    assert any(line.startswith("Not ranked: third (") for line in shown) == (ranked == 2)
+    assert any(line.endswith(f"Holm over {ranked} pairs") for line in shown) == (ranked == 3)
+
+
+def test_an_order_that_is_not_that_of_the_printed_means_says_why(given, capsys):
+    """Ratings that differ by chance turn two close means over, and not the order."""
+    sentence = "The order is not that of the corrected means: so few labels differ by chance too"
+    assert sentence not in "\n".join(rank(capsys, *given(60)))
+    verdicts, flag, path = given(12)
+    header, *lines = path.read_text().splitlines()
+    means = {"third": 0.7, "mine": 0.60, "theirs": 0.62}
+    rng = np.random.default_rng(0)
+    rated = {name: np.clip(mean + 0.3 * np.sign(rng.permutation(12) - 5.5), 0, 1) for name, mean in means.items()}
+    rows = [f"{line.rpartition(',')[0]},{rated[line.split(',')[3]][n % 12]:.3f}" for n, line in enumerate(lines)]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    shown = rank(capsys, verdicts, flag, path)
+    table = "\n".join(shown).partition("corrected by people's ratings")[2]
+    ordered = re.findall(r"^ *(?:1-3 +)?(third|mine|theirs) +(0\.\d+) \[", table, re.MULTILINE)
+    assert [name for name, _ in ordered] == ["third", "mine", "theirs"]
+    assert float(ordered[2][1]) > float(ordered[1][1])
+    assert any(line.startswith(sentence) for line in shown)
 
 
 def test_better_holds_also_with_the_failures_of_the_praised_generator_as_0(given, tmp_path, capsys):
@@ -166,8 +201,7 @@ def test_few_rated_prompts_are_no_test_and_do_not_pass_the_gate(given, capsys):
     assert "on 3 rated prompts; the margin is 0.02. At least 6 rated prompts are needed." in "\n".join(shown)
     table = "\n".join(shown).partition("corrected by people's ratings")[2].partition("\n\nPeople: ")[0]
     assert len(re.findall(r" \[[\d.]+, [\d.]+\]", table)) == 3  # of the judge's own means alone
-    title, two, *_ = rank(capsys, *given(3, ("mine", "third")))
-    assert title == "Too few images are rated to say which of mine and third is better."
+    _, two, *_ = rank(capsys, *given(3, ("mine", "third")))
     assert two.endswith(" more than third (no test of fewer than 6), on the 3 rated prompts that both have.")
     shown = rank(capsys, *given(12), "--margin", "0.02", code=4)
     assert "50 rated prompts of each are needed, or all." in "\n".join(shown)

@@ -35,7 +35,6 @@ from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.comparison import PairedComparison
-from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.prediction_powered import (
@@ -82,11 +81,11 @@ class GeneratorEstimates:
 
 @dataclass(frozen=True)
 class CorrectedRanking:
-    """Generators ranked by what people would say; `estimates` say what each is made of, those without a rating last.
+    """Generators ranked by what people would say; `estimates` say what each is made of.
 
-    Two are in the order of their corrected means, three or more in that of `shrunken_means`, or of the judge's own while
-    labels are few (`in_judge_order`). `by_ratings` are the differences of the ranking's pairs by people's ratings alone.
-    A pair of which too few prompts are rated to decide has no adjusted p.
+    Two are in the order of their corrected means, three or more in that of `shrunken_means`, and while labels of any are
+    few all are in that of the judge's own (`in_judge_order`). `by_ratings` are the differences of the ranking's pairs by
+    people's ratings alone. A pair of which too few prompts are rated to decide has no adjusted p.
     """
 
     ranking: Leaderboard
@@ -189,14 +188,8 @@ def _powered(images: Sequence[Observation], aspect: str, weight: float | None) -
 def _ranked(
     run: Run, aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates]
 ) -> CorrectedRanking:
-    corrected = [e for e in estimates if e.corrected.mean.defined]
-    means, in_judge_order = _means_to_order(corrected)
-    ordered = [
-        *(corrected[n] for n in np.argsort(-means, kind="stable")),
-        *(e for e in estimates if not e.corrected.mean.defined),
-    ]
-    able = [e.generator for e in ordered[: len(corrected)]]
-    comparison, by_ratings = _compared(aspect, judged, estimates, able)
+    ordered, in_judge_order = _ordered(estimates)
+    comparison, by_ratings = _compared(aspect, judged, estimates, ordered)
     images_by_model = {generator.image_model: generator.all for generator in judged}
     numbers = tuple(
         Number(
@@ -214,16 +207,20 @@ def _ranked(
     title = f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings"
     place = (run.benchmark, ALL, aspect, CORRECTED, aspect, title)
     ranking = Leaderboard(*place, numbers, comparison, judge=run.name)
-    return CorrectedRanking(ranking, tuple(ordered), by_ratings, in_judge_order)
+    return CorrectedRanking(ranking, ordered, by_ratings, in_judge_order)
 
 
 def _compared(
-    aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates], able: Sequence[str]
+    aspect: str,
+    judged: Sequence[GeneratorImages],
+    estimates: Sequence[GeneratorEstimates],
+    ordered: Sequence[GeneratorEstimates],
 ) -> tuple[Comparison, tuple[Estimate, ...]]:
-    """Generators with a corrected mean, in the order of `able`, each two tested; systems in the order of the input.
+    """Generators as they are ordered, each two with a corrected mean tested; systems in the order of the input.
 
     Beside the comparison, the difference of each pair by people's ratings alone.
     """
+    able = [e.generator for e in ordered if e.corrected.mean.defined]
     scored = {g.image_model: [image for image in g.all if aspect in image.scores] for g in judged}
     differences = [_pair(first, second, scored, aspect) for first, second in combinations(able, 2)]
     tested, by_ratings = [pair for pair, _ in differences], tuple(alone for _, alone in differences)
@@ -250,11 +247,13 @@ def _compared(
         "rated prompts",
         "generators",
     )
-    means = {e.generator: e.corrected.mean.value for e in estimates}
-    order = [*able, *(generator for generator in systems if generator not in able)]
     standings = tuple(
-        Standing(systems[name], means[name], (int(ranges[name][0]), int(ranges[name][1])) if name in ranges else None)
-        for name in order
+        Standing(
+            systems[e.generator],
+            e.corrected.mean.value,
+            (int(ranges[e.generator][0]), int(ranges[e.generator][1])) if e.generator in ranges else None,
+        )
+        for e in ordered
     )
     reason = (
         ""
@@ -264,15 +263,19 @@ def _compared(
     return Comparison(compared, standings, pairs, reason=reason), by_ratings
 
 
-def _means_to_order(estimates: Sequence[GeneratorEstimates]) -> tuple[Floats, bool]:
-    """The means that generators with a corrected one are ordered by; True where labels are too few to change the judge's."""
-    judged = np.array([estimate.raw.value for estimate in estimates])
-    if len(estimates) < 3:
-        return np.array([estimate.corrected.mean.value for estimate in estimates]), False
-    rated, fewest = sum(e.rated for e in estimates), min(e.rated_prompts for e in estimates)
-    if rated < LEAST_TO_ORDER or fewest < LEAST_EACH_TO_ORDER:
-        return judged, True
-    return shrunken_means(judged, [estimate.corrected for estimate in estimates]), False
+def _ordered(estimates: Sequence[GeneratorEstimates]) -> tuple[tuple[GeneratorEstimates, ...], bool]:
+    """Generators in order; True where labels are too few to change the judge's, be it those of one generator alone."""
+    scored = [e for e in estimates if e.raw.defined]
+    labels, fewest = sum(e.rated for e in scored), min(e.rated_prompts for e in scored)
+    in_judge_order = len(scored) > 2 and (labels < LEAST_TO_ORDER or fewest < LEAST_EACH_TO_ORDER)
+    if in_judge_order:
+        means = {e.generator: e.raw.value for e in scored}
+    elif len(scored) > 2:
+        shrunken = shrunken_means([e.raw.value for e in scored], [e.corrected for e in scored])
+        means = {e.generator: float(mean) for e, mean in zip(scored, shrunken, strict=True)}
+    else:
+        means = {e.generator: e.corrected.mean.value for e in scored if e.corrected.mean.defined}
+    return tuple(sorted(estimates, key=lambda e: -means.get(e.generator, -math.inf))), in_judge_order
 
 
 def _undefined(estimate: GeneratorEstimates) -> str:

@@ -80,6 +80,7 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "highest, judge": "{scope}{first} agrees most with {against}, but cannot be told apart from {equal}.",
         "first": "{scope}{first} comes first, but cannot be told apart from {equal}.",
         "highest": "{scope}{first} has the highest {statistic}, but cannot be told apart from {equal}.",
+        "beaten, rated": "{scope}{first} comes first, but {better} is better on what both scored.",
         "beaten": "{scope}{first} has the highest {statistic}, but {better} is better on what both scored.",
         "better on common": "{pairs}, on what both scored.",
         "none better": "No {entrant} is shown to be better than another.",
@@ -134,17 +135,22 @@ def answer(board: Leaderboard, bias: PositionBias | None = None, corrected: Corr
         title, counts = TITLES["contradiction"].format(judge=board.judge), f"{bias.contradicted} of {bias.contests}"
         evidence = f"Two orders of one pair get opposite answers in {counts} contests."
         return Answer(title, evidence, (*_bias(bias), *_failures(board)), "Take a judge that scores each image.")
-    words = _words(board)
+    words = _words(board, corrected)
     case, evidence = _case(board, words, corrected)
     limits = (*(_of_ratings(corrected) if corrected else ()), *_bias(bias), *_limits(board, case))
     unrated = board.is_of_generators and board.statistic == MEAN and board.benchmark == OWN
     return Answer(TITLES[case].format(**words), evidence, limits, _RATE_SOME if unrated else "")
 
 
-def _words(board: Leaderboard) -> dict[str, str]:
+def _words(board: Leaderboard, corrected: CorrectedRanking | None) -> dict[str, str]:
     """The words that titles are filled with."""
     ranked, defined = board.ranked, board.defined
+    if (
+        corrected is not None and corrected.in_judge_order
+    ):  # where also a generator without a corrected mean has its place
+        defined = list(board.numbers)
     shown = [n.system for n in (ranked or defined or board.numbers)]
+    names = [n.system for n in defined]
     count, judge = number_word(len(ranked or defined)), str(board.judge or "")
     return {
         "judge": judge if len(judge) <= _LONGEST_NAME or board.judge is None else board.judge.judge,
@@ -155,8 +161,10 @@ def _words(board: Leaderboard) -> dict[str, str]:
         "first": shown[0] if shown else "",
         "second": shown[1] if shown[1:] else "",
         "first_images": YOUR_IMAGES if shown[:1] == [YOUR_IMAGES] else f"{shown[0]}'s images" if shown else "",
-        "names": enumeration(shown) if 0 < len(shown) <= _MOST_NAMED else f"the {count} {board.entrants}",
-        "comparative": "better" if len(shown) <= _MOST_NAMED else "best",
+        "names": enumeration(names)
+        if 0 < len(names) <= _MOST_NAMED
+        else f"the {number_word(len(names))} {board.entrants}",
+        "comparative": "better" if len(names) == 2 else "best",
         "count": count,
         "scope": f"Of the {count} ranked, " if 1 < len(ranked) < len(defined) else "",
         "statistic": statistic_words(board.measured),
@@ -206,7 +214,7 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
     )
     evidence = f"{_own(board, ranked[0])};{shared} {better} ({comparison.family})."
     if words["better"]:
-        return "beaten", evidence
+        return "beaten, rated" if kind == "rated" else "beaten", evidence
     return {"judge": "highest, judge", "rated": "first"}.get(kind, "highest"), evidence
 
 
@@ -358,7 +366,7 @@ def _unranked(board: Leaderboard) -> list[str]:
         return []
     names = ", ".join(f"{number.system} ({reason_words(number.unranked)})" for number in unranked[:_MOST_NAMED])
     more = f" and {len(unranked) - _MOST_NAMED} more" if len(unranked) > _MOST_NAMED else ""
-    first = board.numbers[0].system
+    first = (board.ranked or board.numbers)[0].system
     pairs = [board.comparison.pair_of(n.system, first) for n in unranked if board.comparison.beats(n.system, first)]
     better = [
         f"{pair.first} is significantly better than {first} on the {pair.n} {board.unit} that both scored."
@@ -445,11 +453,8 @@ def _bias(bias: PositionBias | None) -> list[str]:
 
 def _so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
     """Ratings that are there and needed, and the result so far."""
-    first, pairs = board.numbers[0], board.comparison.pairs
-    several = len(pairs) > 1
-    so_far = (
-        f"{_own(board, first)} ({first.system})." if several else _difference(board, pairs[0].better_first(), first)
-    )
+    [pair, *further] = (pair.better_first() for pair in board.comparison.pairs)
+    so_far = _range(board, board.defined) if further else _difference(board, pair, board.number_of(pair.first))
     return f"{_few_ratings(corrected)}. So far: {so_far}"
 
 
@@ -476,6 +481,11 @@ def _of_ratings(corrected: CorrectedRanking) -> list[str]:
         text.append(
             f"Fewer than {LEAST_TO_ORDER} labels, or {LEAST_EACH_TO_ORDER} of a generator, do not change the order: it is the "
             "judge's own."
+        )
+    elif (means := [number.estimate.value for number in corrected.ranking.ranked]) != sorted(means, reverse=True):
+        text.append(
+            "The order is not that of the corrected means: so few labels differ by chance too, and for the order each "
+            "correction is shrunk to the gap that all generators share."
         )
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
         text.append(f"{_few_ratings(corrected)}.")
