@@ -109,24 +109,35 @@ def accepted(labels: Sequence[Labels], seed: int) -> bool:
     return improvement(together, held_out(together, seed), 500, seed).accepted
 
 
-def errors(task: RecordedTask, number: int, rng: np.random.Generator, on_prompts: bool) -> np.ndarray:
-    """Absolute, then squared errors of raw, mean, median and calibrated, on other prompts and on other generators too."""
-    unseen = rng.permutation(task.prompts.max() + 1)[task.prompts] < (task.prompts.max() + 1) / 5
-    available = np.flatnonzero(~unseen)
-    others = RecordedTask(task.kind, *(column[available] for column in task[1:]))
-    images = available[drawn(others, number, rng, on_prompts)]
-    by_case = []
-    for left_out in (None, *np.unique(task.generators)):
-        train = images if left_out is None else images[task.generators[images] != left_out]
-        test = unseen if left_out is None else unseen & (task.generators == left_out)
-        if not len(train) or not test.any():
-            continue
-        ratings, raw = task.ratings[train], task.scores[test]
-        constants = (np.full(len(raw), value) for value in (ratings.mean(), np.median(ratings)))
-        fitted = np.interp(raw, *isotonic_fit(task.scores[train], ratings))
-        off = np.array([raw, *constants, fitted]) - task.ratings[test]
-        by_case.append(np.stack([np.abs(off).mean(axis=1), (off**2).mean(axis=1)]))
-    return np.stack([by_case[0], np.mean(by_case[1:], axis=0)])
+def errors(tasks: Sequence[RecordedTask], number: int, rng: np.random.Generator, on_prompts: bool) -> np.ndarray:
+    """Absolute, then squared errors of raw, mean, median and calibrated, on other prompts and on other generators too.
+
+    Fitted as `vieval calibrate` fits: by task with 30 labels of each, else on those of all.
+    """
+    held_back, chosen = [], []
+    for task in tasks:
+        unseen = rng.permutation(task.prompts.max() + 1)[task.prompts] < (task.prompts.max() + 1) / 5
+        available = np.flatnonzero(~unseen)
+        others = RecordedTask(task.kind, *(column[available] for column in task[1:]))
+        chosen.append(labels_of(task, available[drawn(others, number, rng, on_prompts)]))
+        held_back.append(unseen)
+    labels = joined(chosen)
+    strata, kinds, makers = (np.array(names) for names in (labels.strata, labels.kinds, labels.generators))
+    by_task = []
+    for task, unseen in zip(tasks, held_back, strict=True):
+        by_case = []
+        for left_out in (None, *np.unique(task.generators)):
+            train = (strata == strata[kinds == task.kind][0]) & (makers != f"{task.kind}/{left_out}")
+            test = unseen if left_out is None else unseen & (task.generators == left_out)
+            if not train.any() or not test.any():
+                continue
+            ratings, raw = labels.ratings[train], task.scores[test]
+            constants = (np.full(len(raw), value) for value in (ratings.mean(), np.median(ratings)))
+            fitted = np.interp(raw, *isotonic_fit(labels.scores[train], ratings))
+            off = np.array([raw, *constants, fitted]) - task.ratings[test]
+            by_case.append(np.stack([np.abs(off).mean(axis=1), (off**2).mean(axis=1)]))
+        by_task.append(np.stack([by_case[0], np.mean(by_case[1:], axis=0)]))
+    return np.mean(by_task, axis=0)
 
 
 def print_errors(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> None:
@@ -134,9 +145,8 @@ def print_errors(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> 
     for number in options.labels:
         runs = np.array(
             [
-                np.mean([errors(task, number, rng, options.on_prompts) for task in tasks], axis=0)
+                errors(tasks, number, np.random.default_rng([options.seed, seed, number]), options.on_prompts)
                 for seed in tqdm(range(options.runs), desc=f"errors, {number} labels", disable=None)
-                for rng in [np.random.default_rng([options.seed, seed, number])]
             ]
         )
         for where, of_case in zip(("prompts", "generators"), runs.transpose(1, 0, 2, 3), strict=True):

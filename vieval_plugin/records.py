@@ -58,13 +58,19 @@ class Provenance:
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
     #: Name that the user gave the run.
     label: str = ""
-    #: Name of a calibrated score, and hash of the calibration's file; empty where there is none.
+    #: Name of a calibrated score, how good it is, and hash of the calibration's file; empty where there is none.
     calibration: tuple[str, ...] = ()
 
     @property
     def setting(self) -> str:
         """The settings in words, for people."""
         return " ".join(self.settings)
+
+    @property
+    def calibration_note(self) -> str:
+        """Line on a calibrated score and how good it is; empty where there is none."""
+        name, *described = self.calibration or ("",)
+        return f"{name} is what people would say: {', calibration '.join(described)}" if name else ""
 
 
 @dataclass(frozen=True)

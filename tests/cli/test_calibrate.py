@@ -11,6 +11,9 @@ from tests.shard_runs import parquet, pyarrow, verdicts, write_parquet
 from tests.verdict_files import runs_of
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.cli import main
+from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
+from vieval_plugin.records import Provenance
+from vieval_plugin.run.verdict_lines import write_verdicts
 from vieval_plugin.text.errors import VievalError
 
 pytestmark = needs("duckdb")
@@ -45,7 +48,7 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     printed = vieval(*judged(200)).out
     assert re.match(
         r"PQ of sharpness \(sharpness\) is calibrated with 200 ratings: typical error 0\.\d\d \(always saying the median: "
-        r"0\.\d\d\)\.\n",
+        r"0\.\d\d\), and on images of a generator without labels not known\.\n",
         printed,
     )
     for line in (
@@ -59,11 +62,12 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     kept = tmp_path / "kept"
     filtered = ("filter", tmp_path / "out", "--calibration", tmp_path / "cal.json", "--out", kept)
     printed = vieval(*filtered, "--where", "PQ_calibrated > .6").out
-    assert "PQ_calibrated: calibrated with 200 ratings: typical error 0." in printed
-    assert "on images of a generator with labels" in printed
+    assert "note: PQ_calibrated is what people would say: calibrated with 200 ratings: typical error 0." in printed
     expected = {row["uid"]: np.interp(row["scores"]["PQ"], scores, ratings) for row in verdicts(tmp_path / "out")}
     rows = [row for file in sorted(kept.rglob("*.parquet")) for row in parquet.read_table(file).to_pylist()]
     assert {row["uid"]: row["PQ_calibrated"] for row in rows} == {u: v for u, v in expected.items() if v > 0.6}
+    [digest] = {row["calibration"] for row in rows}
+    assert f", calibration {digest}\n" in printed
 
 
 def test_too_few_labels_and_labels_that_show_no_gain_write_nothing(vieval, judged, tmp_path):
@@ -71,10 +75,12 @@ def test_too_few_labels_and_labels_that_show_no_gain_write_nothing(vieval, judge
     assert err == (
         "vieval: 20 labels on 20 prompts of images with a score, and a calibration needs 30 on 6 prompts; label more\n"
     )
-    printed = vieval(*judged(50, noise=5), code=1).out
-    assert printed.startswith(
-        "Not calibrated: 50 ratings do not show that PQ of sharpness (sharpness) is better calibrated; "
+    title, *evidence = vieval(*judged(50, noise=5), code=1).out.splitlines()
+    assert title == (
+        "Not calibrated: 50 ratings do not show that PQ of sharpness (sharpness) is nearer to people's, calibrated, than the "
+        "mean of the labels."
     )
+    assert "No number of labels up to 1,000 would show it in four of five cases, as far as these tell." in evidence
     assert not (tmp_path / "cal.json").exists()
     vieval(*judged(50, noise=5), "--anyway")
     printed = vieval(
@@ -84,32 +90,48 @@ def test_too_few_labels_and_labels_that_show_no_gain_write_nothing(vieval, judge
     assert "calibrated (not accepted, written with --anyway) with 50 ratings" in printed
 
 
-def test_a_refusal_names_the_number_of_labels_that_would_do(judged, capsys):
+def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_asks_for_the_others(
+    judged, capsys, tmp_path, monkeypatch
+):
     """With so much noise some 40 labels are often too few."""
+    monkeypatch.chdir(tmp_path)
     needed = {}
     for number in range(36, 46):
         code = main([*map(str, judged(number, noise=0.45))])
-        title = capsys.readouterr().out.splitlines()[0]
-        if code and (found := re.search(r" is better calibrated; some ([\d,]+) would, as far as these tell\.$", title)):
+        *_, last = lines = capsys.readouterr().out.splitlines()
+        found = re.search(r"^Some ([\d,]+) labels would show it in four of five cases", "\n".join(lines), re.MULTILINE)
+        if code and found:
             needed[number] = int(found[1])
+            assert lines[0].startswith("Not calibrated: ")
+            assert (
+                f"--n {needed[number]} --human {tmp_path / 'labels.csv'} --out more.html` asks for the others" in last
+            )
+            command = last
     assert needed
     assert all(number < of_these <= 10 * number for number, of_these in needed.items())
+    [_, *arguments] = re.search("`(.+)`", command)[1].split()
+    assert main(arguments) == 0
+    assert "to label" in capsys.readouterr().out
 
 
 def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(vieval, judged, tmp_path):
     vieval(*judged(100))
     calibration = ("--calibration", tmp_path / "cal.json")
     data = tmp_path / "data"
-    vieval("score", data / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "v.jsonl", *calibration)
+    note = "PQ_calibrated is what people would say: calibrated with 100 ratings: typical error 0."
+    printed = vieval("score", data / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "v.jsonl", *calibration).out
+    assert note in printed
+    assert re.search(r"samples +PQ +PQ_calibrated", printed)
     rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
     assert all(row["scores"].keys() == {"PQ", "PQ_calibrated"} for row in rows)
     [run] = runs_of(tmp_path / "v.jsonl").values()
-    name, digest = run["provenance"]["calibration"]
+    name, sentence, digest = run["provenance"]["calibration"]
     assert (name, len(digest)) == ("PQ_calibrated", 16)
+    assert sentence in note + printed
     vieval("score", data / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "v.csv", *calibration)
     header, *_ = (tmp_path / "v.csv").read_text().splitlines()
     assert "PQ,PQ_calibrated,status" in header
-    vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", *calibration)
+    assert note in vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", *calibration).out
     by_uid = {row["uid"]: row["scores"] for row in verdicts(tmp_path / "shards")}
     assert {row["uid"]: row["scores"] for row in rows}.items() <= by_uid.items()
     # the same folder is not gone on with without it
@@ -124,8 +146,25 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(vieval, j
             VievalError, match="for task type tig, and there are samples of tie; label some of these too"
         ):
             judge([{"kind": "tie", "images": {"output": image, "source": image}, "texts": {"instruction": "x"}}])
+    # of verdicts that have the score already its error is said as well, and which calibration it is by
+    filtered = ("filter", tmp_path / "shards", "--where", "PQ_calibrated > 0", "--out")
+    assert note in vieval(*filtered, tmp_path / "kept").out
+    kept = [row for file in (tmp_path / "kept").rglob("*.parquet") for row in parquet.read_table(file).to_pylist()]
+    assert {row["calibration"] for row in kept} == {digest}
+    assert note in vieval("report", tmp_path / "v.jsonl", "--out", tmp_path / "report").out
+    assert f"calibration {digest}" in (tmp_path / "report" / "findings.json").read_text()
+    vieval(*judged(120))
+    replaced = f"PQ_calibrated of calibration {digest}, which the verdicts had, is replaced"
+    for printed in (
+        vieval("report", tmp_path / "v.jsonl", *calibration, "--out", tmp_path / "report").out,
+        vieval(*filtered, tmp_path / "again", *calibration).out,
+    ):
+        assert f"note: {replaced}\n" in printed
+        assert "calibrated with 120 ratings" in printed
+        assert note not in printed
     printed = vieval("report", tmp_path / "out", *calibration, "--out", tmp_path / "report").out
-    assert "PQ_calibrated is what people would say: calibrated with 100 ratings: typical error 0." in printed
+    assert "PQ_calibrated is what people would say: calibrated with 120 ratings: typical error 0." in printed
+    assert "is replaced" not in printed
     assert "PQ_calibrated" in (tmp_path / "report" / "numbers.csv").read_text()
     page = (tmp_path / "report" / "report.html").read_text()
     assert "typical error 0." in page
@@ -195,3 +234,61 @@ def test_a_verdict_without_a_score_has_no_calibrated_one_and_passes_no_condition
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "broken")
     filtered = ("filter", tmp_path / "broken", "--calibration", tmp_path / "cal.json", "--out", tmp_path / "kept")
     assert "239 of 240 rows" in vieval(*filtered, "--where", "PQ_calibrated >= 0").out
+
+
+@pytest.fixture
+def rated(vieval, tmp_path):
+    """The command on verdicts with O, on 40 prompts of each generator and task type, of which so many prompts are rated."""
+
+    def cubed(rng):
+        score = rng.uniform()
+        return score, np.clip(score**3 + rng.normal(0, 0.05), 0, 1)
+
+    def calibrate(generators_by_kind, *, aspect="O", prompts=40, draw=cubed, code=0):
+        rng = np.random.default_rng(0)
+        samples, verdicts, lines = [], [], ["benchmark,part,uid,generator,draw,rater,aspect,value"]
+        for kind, generators in generators_by_kind.items():
+            for generator in generators:
+                for number in range(40):
+                    score, people = draw(rng)
+                    samples.append(Sample(SampleId("own", kind, generator, f"p{number}"), {}, kind=kind))
+                    verdicts.append(Verdict({"O": score}, Status.OK))
+                    if number < prompts:
+                        lines.append(f"own,{kind},p{number},{generator},,ann,{aspect},{people:.3f}")
+        write_verdicts(tmp_path / "v.jsonl", samples, verdicts, Provenance("viescore", (), ("O",), "judge-7b"))
+        (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
+        command = ("calibrate", tmp_path / "v.jsonl", "--human", tmp_path / "labels.csv")
+        return vieval(*command, "--out", tmp_path / "cal.json", code=code)
+
+    return calibrate
+
+
+def test_new_generators_are_validated_where_each_task_type_has_labels_of_two(rated):
+    two = ("ours", "theirs")
+    assert "without labels not known" not in rated({"tig": two, "tie": two}).out
+    printed = rated({"tig": two, "tie": ("ours",)}).out
+    assert "on images of a generator without labels not known" in printed
+    assert "Typical error on generators without labels: not known, as all labels of a task type are of one." in printed
+
+
+def test_labels_that_cannot_be_held_out_or_are_of_another_aspect_are_refused_in_a_line(rated):
+    many = tuple(f"model{number}" for number in range(30))
+    assert rated({"tig": many}, prompts=1, code=1).err == (
+        "vieval: 30 labels on 1 prompt of images with a score and task type tig, and a calibration needs 30 on 6 prompts; "
+        "label more\n"
+    )
+    assert rated({"tig": ("ours",)}, aspect="PQ", code=1).err == (
+        "vieval: people rated PQ, and the judge scores O; label O\n"
+    )
+
+
+def test_an_accepted_calibration_that_is_no_nearer_than_the_median_says_so(rated):
+    """Most images are rated 0, and the judge likes half of the others and a quarter of these."""
+
+    def draw(rng):
+        people = rng.choice([0, 0.5], p=[0.6, 0.4])
+        return (0.9 if rng.uniform() < 0.25 + people / 2 else 0.2), people
+
+    sentence = "Saying the median for every image is no further off on average"
+    assert sentence in rated({"tig": [f"model{number}" for number in range(16)]}, draw=draw).out
+    assert sentence not in rated({"tig": ("ours", "theirs")}).out

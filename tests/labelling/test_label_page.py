@@ -149,6 +149,21 @@ def test_the_command_makes_the_same_page_for_the_same_seed_and_prints_it(samples
     assert sorted({key[3] for key in keys_of(first)}) == ["demo_a", "demo_b", "demo_c"]
 
 
+def test_what_is_rated_already_is_left_out_of_a_larger_page(samples_file, tmp_path, capsys):
+    few, more, ratings = tmp_path / "few.html", tmp_path / "more.html", tmp_path / "labels.csv"
+    assert run(samples_file, "--n", 3, "--out", few) == 0
+    rows = [[*key[:3], key[3], key[4], "ann", "PQ", "0.5"] for key in keys_of(few.read_text())]
+    header = "benchmark,part,uid,generator,draw,rater,aspect,value"
+    ratings.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    assert run(samples_file, "--n", 5, "--human", ratings, "--out", more) == 0
+    assert "2 of 6 to label" in capsys.readouterr().out
+    asked = {tuple(key) for key in keys_of(more.read_text())}
+    assert len(asked) == 2
+    assert not asked & {tuple(key) for key in keys_of(few.read_text())}
+    assert run(samples_file, "--n", 3, "--human", ratings, "--out", more) == 1
+    assert "all 3 that --n 3 chooses are rated already; raise --n" in capsys.readouterr().err
+
+
 def test_what_the_labels_suffice_for_is_said(tmp_path, capsys):
     (tmp_path / "a.png").write_bytes(png())
     path = write(tmp_path, *(row(f"u{n}", image_model=model) for n in range(60) for model in ("new", "old")))

@@ -1,6 +1,7 @@
 """Agreement of two judges on recorded votes: where they agree, the first is right more often than elsewhere."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,6 +82,12 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
         sentence,
     )
     assert agreement_notes(runs[:1], StatisticsOptions()) == []
+    # one that scores PQ alone is compared by PQ, and one that scores another aspect not at all
+    of_pq, of_other = (
+        agreement_of_two([runs[0], replace(runs[1], aspects=(a,))], StatisticsOptions()) for a in ("PQ", "X")
+    )
+    assert of_pq == agreement_of_two([replace(run, aspects=("PQ",)) for run in runs], StatisticsOptions())
+    assert of_other is None
 
 
 def test_no_answer_is_like_no_other():

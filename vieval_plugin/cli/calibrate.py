@@ -53,29 +53,40 @@ def _run(options: argparse.Namespace) -> int:
     calibration, better, ties = calibrate(run, statistics)
     say(*_lines(calibration, better, *ties), *(f"note: {note}" for note in notes))
     say(f"seed {statistics.seed}, {statistics.draws} resamples")
-    if not (calibration.accepted or options.anyway):
-        return 1
-    write_calibration(calibration, options.out)
-    command = f'vieval filter FOLDER --calibration {options.out} --where "{calibration.name} > .6" --out kept/'
-    say(f"wrote {options.out}; next: `{command}`")
-    return 0
+    if calibration.accepted or options.anyway:
+        write_calibration(calibration, options.out)
+        command = f'vieval filter FOLDER --calibration {options.out} --where "{calibration.name} > .6" --out kept/'
+        say(f"wrote {options.out}; next: `{command}`")
+    elif needed := better.labels_needed(calibration.labels):
+        rated = " ".join(map(str, options.human))
+        say(f"next: `vieval label {options.verdicts} --n {needed} --human {rated} --out more.html` asks for the others")
+    return 0 if calibration.accepted or options.anyway else 1
 
 
 def _lines(calibration: Calibration, better: Improvement, raw_ties: float, ties: float) -> Iterator[str]:
     """The title, its evidence, and the limits."""
+    from vieval_plugin.stats.calibration import MOST_LABELS
+    from vieval_plugin.text.wording import enumeration
+
     judge = f"{calibration.judge} {calibration.setting}".strip()
     score = f"{calibration.aspect} of {judge} ({calibration.backbone})"
+    gains = {"the raw score": better.over_raw, "the mean of the labels": better.over_constant}
     if calibration.accepted:
-        yield f"{score} is {calibration.sentence()}."
+        yield f"{score} is {calibration.sentence}."
     else:
-        needed = better.labels_needed(calibration.labels)
-        number = f"some {needed:,} would, as far as these tell" if needed else "no number that would is in sight"
-        yield f"Not calibrated: {calibration.labels} ratings do not show that {score} is better calibrated; {number}."
-    for gain, baseline in ((better.over_raw, "the raw score"), (better.over_constant, "the mean of the labels")):
+        unbeaten = enumeration([name for name, gain in gains.items() if gain.high >= 0], "or")
+        yield f"Not calibrated: {calibration.labels} ratings do not show that {score} is nearer to people's, calibrated, than {unbeaten}."
+    for name, gain in gains.items():
         interval = f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
-        yield f"Squared error on held-out labels less that of {baseline}: {interval}, which has to lie below 0."
+        yield f"Squared error on held-out labels less that of {name}: {interval}, which has to lie below 0."
+    if not calibration.accepted:
+        needed = better.labels_needed(calibration.labels)
+        number = f"Some {needed:,} labels" if needed else f"No number of labels up to {MOST_LABELS:,}"
+        yield f"{number} would show it in four of five cases, as far as these tell."
     for errors, where in ((calibration.on_prompts, "prompts"), (calibration.on_generators, "generators")):
         numbers = errors and f"{errors.calibrated:.3f}, {errors.raw:.3f} raw, {errors.median:.3f} by the labels' median"
-        yield f"Typical error on {where} without labels: {numbers or 'not known, as all labels are of one'}."
+        yield f"Typical error on {where} without labels: {numbers or 'not known, as all labels of a task type are of one'}."
+    if calibration.accepted and calibration.on_prompts.calibrated >= calibration.on_prompts.median:
+        yield "Saying the median for every image is no further off on average: the calibrated score tells good from bad, and not by how much."
     tied = "" if math.isnan(ties) else f" ({ties:.0%} of pairs on one prompt, {raw_ties:.0%} by the raw score)"
     yield f"Calibration makes ties{tied}, so order, tests and rewards go by the raw score. An error is typical, and no bound."

@@ -50,9 +50,6 @@ def _run(options: argparse.Namespace) -> int:
 
     calibration = read_calibration(options.calibration) if options.calibration else None
     result = filter_shards(options.folder, options.where, options.out, options.prefix, options.partial, calibration)
-    if calibration:
-        say(f"{calibration.name}: {calibration.sentence(of_new_generators=True)}")
-    if result.note:
-        say(f"note: {result.note}")
+    say(*(f"note: {note}" for note in result.notes))
     say(f"wrote {options.out}: {result.passed:,} of {plural(result.verdicts, 'row')}, {plural(result.files, 'file')}")
     return 0

@@ -36,6 +36,13 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="the page to write, one HTML file with its images")
     parser.add_argument("--n", type=int, default=100, help="number of images or pairs (default: %(default)s)")
+    parser.add_argument(
+        "--human",
+        nargs="+",
+        type=Path,
+        default=[],
+        help="CSV files of what is rated already: of these N it is left out",
+    )
     parser.add_argument("--kind", help="the task type of samples that name none, such as tig")
     parser.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
     add_columns(parser)
@@ -45,6 +52,7 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
+    from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.images import files_of
     from vieval_plugin.judges.contests import Contest, candidates_of
     from vieval_plugin.labelling.choice import strata
@@ -54,22 +62,29 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.results.own_verdicts import is_own
     from vieval_plugin.results.shard_verdicts import is_shards
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     columns = parse_columns(options.columns)
     samples = read_to_label(options.samples, options.kind, options.partial, columns, options.prompts)
     prompts = [options.prompts] if options.prompts else []
     outputs = [output for sample in samples for output in candidates_of(sample.judged)]
-    require_writable(options.out, reads=[*map(Path, options.samples), *prompts, *files_of(outputs)])
+    require_writable(options.out, reads=[*map(Path, options.samples), *options.human, *prompts, *files_of(outputs)])
+    rated = read_ratings(options.human).where if options.human else {}
     seed = config.current().statistics.seed
     selection, reasons = choose_readable(samples, options.n, seed)
+    to_ask = [sample for sample in selection if sample.judged.id not in rated]
+    if not to_ask:
+        raise VievalError(
+            f"all {len(selection)} that --n {options.n} chooses are rated already; raise --n, or name more images"
+        )
     labelled = [sample for number, sample in enumerate(samples) if number not in reasons]
-    page = label_page(selection, seed)
+    page = label_page(to_ask, seed)
     write_whole(options.out, page)
     counts = strata([sample.judged for sample in selection]).values()
     total = len(strata([sample.judged for sample in labelled]))
     say(
-        f"wrote {options.out} ({len(page) / 2**20:.1f} MB): {len(selection)} of {len(labelled)} to label",
+        f"wrote {options.out} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(labelled)} to label",
         f"drawn from {len(counts)} of {total} groups (kind and generator), {min(counts)} to {max(counts)} from each, "
         f"seed {seed}",
     )
@@ -89,7 +104,8 @@ def _run(options: argparse.Namespace) -> int:
     if not isinstance(selection[0].judged, Contest):
         path = Path(options.samples[0])
         verdicts = path if is_own(path) or is_shards(path) else "VERDICTS"
-        say(f"next: answer the page, download the file of answers, and `vieval rank {verdicts} --human labels-*.csv`")
+        answers = " ".join([*map(str, options.human), "labels-*.csv"])
+        say(f"next: answer the page, download the file of answers, and `vieval rank {verdicts} --human {answers}`")
     return 0
 
 

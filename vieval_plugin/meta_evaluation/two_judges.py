@@ -26,7 +26,7 @@ _PairAnswers: TypeAlias = dict[tuple[str, ...], tuple[int, int, str]]
 def agreement_of_two(runs: Sequence[Run], options: StatisticsOptions) -> TwoJudges | None:
     """Agreement of two judges of one benchmark, and how often the first is right where they agree and elsewhere.
 
-    Pairs are those of contests, and of outputs of two image models for one prompt.
+    Pairs are those of contests, and of outputs of two image models for one prompt, by an aspect that both judges score.
 
     Args:
         runs: the judges'.
@@ -37,7 +37,8 @@ def agreement_of_two(runs: Sequence[Run], options: StatisticsOptions) -> TwoJudg
     """
     if len(runs) != 2:
         return None
-    first, second = (_pair_answers(run, options) for run in runs)
+    aspects = preferred([aspect for aspect in runs[0].aspects if aspect in runs[1].aspects])
+    first, second = (_pair_answers(run, aspects, options) for run in runs)
     common = [key for key in first if key in second]
     if not common:
         return None
@@ -48,25 +49,25 @@ def agreement_of_two(runs: Sequence[Run], options: StatisticsOptions) -> TwoJudg
     return two_judges(codes[0], codes[1], right, [group for *_, group in judged], options.seed)
 
 
-def _pair_answers(run: Run, options: StatisticsOptions) -> _PairAnswers:
+def _pair_answers(run: Run, aspects: Sequence[str], options: StatisticsOptions) -> _PairAnswers:
+    """A judge's answers by the first of these aspects; in contests, where one may vote and the other score, else by its own."""
     answers: _PairAnswers = {}
     for part, judged in run.records.items():
         observed = [o for o in apply_contest_policy(map(observe, judged), options) if o.status not in NEVER_JUDGED]
         pairs = paired([o for o in observed if o.contest])
         if pairs.observations:
-            codes = judge_codes(pairs, preferred(subjects_of(observed, run.aspects))[0])
+            codes = judge_codes(pairs, preferred(subjects_of(observed, aspects or run.aspects))[0])
             uids = [pairs.observations[number].uid for number in pairs.contest]
             for uid, images, *answer in zip(uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True):
                 answers[(part, uid, *map(str, images))] = _answer(part, *answer)
-        aspect = preferred(run.aspects)[0] if run.aspects else ""
         by_prompt: dict[str, list[Observation]] = defaultdict(list)
         for o in observed:
-            if not o.contest:
+            if aspects and not o.contest:
                 by_prompt[o.uid].append(o)
         for uid, samples in by_prompt.items():
             for two in combinations(sorted(samples, key=lambda o: (o.image_model, o.draw)), 2):
-                scores = [o.scores.get(aspect, math.nan) for o in two]
-                ratings = [fmean(o.ratings[aspect]) if o.ratings.get(aspect) else math.nan for o in two]
+                scores = [o.scores.get(aspects[0], math.nan) for o in two]
+                ratings = [fmean(o.ratings.get(aspects[0]) or [math.nan]) for o in two]
                 key = (part, uid, *(f"{o.image_model}/{o.draw}" for o in two))
                 answers[key] = _answer(part, _code(*scores), _code(*ratings), two[0].group)
     return answers

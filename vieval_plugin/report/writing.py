@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
@@ -88,6 +89,8 @@ def write_report(
         VievalError: for results whose benchmark is not known, and ratings of none of them, before anything is written.
     """
     runs, notes = rated_runs(results, ratings)
+    records = (record for run in runs for rows in chain(*run.records.values()) for record in rows)
+    notes += filter(None, dict.fromkeys(record.provenance.calibration_note for record in records))
     seconds, reference_order = durations(runs), read_order(order) if order else ()
     sections: list[PageSection] = []
     for benchmark, benchmark_runs in benchmarks_with_runs(runs):

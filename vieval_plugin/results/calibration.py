@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -17,7 +17,7 @@ from vieval_plugin.stats.calibration import LEAST_LABELS, Improvement, Labels, f
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.wording import plural
+from vieval_plugin.text.wording import enumeration, plural
 
 
 def calibrate(run: Run, options: StatisticsOptions) -> tuple[Calibration, Improvement, tuple[float, float]]:
@@ -44,18 +44,15 @@ def calibrate(run: Run, options: StatisticsOptions) -> tuple[Calibration, Improv
     ]
     aspect = min(run.aspects, key=lambda name: (not _labels(images, name).kinds, name != "O"), default="O")
     labels = _labels(images, aspect)
-    number, prompts = len(labels.kinds), len(set(labels.prompts))
-    if number < LEAST_LABELS or prompts < LEAST_FOR_A_TEST:
-        given = f"{plural(number, 'label')} on {plural(prompts, 'prompt')} of images with a score"
-        raise VievalError(f"{given}, and a calibration needs {LEAST_LABELS} on {LEAST_FOR_A_TEST} prompts; label more")
+    _require_enough(labels, run.aspects, {name for image in images for name in image.ratings})
     on_prompts, on_generators = held_out(labels, options.seed), held_out(labels, options.seed, by_generator=True)
     knots = {kind: (tuple(x.tolist()), tuple(y.tolist())) for kind, (x, y) in fits(labels).items()}
     better = improvement(labels, on_prompts, options.draws, options.seed)
     source = next(chain(*chain(*run.records.values()))).provenance
     calibration = Calibration(
-        *(source.judge, source.setting, source.backbone, source.pack_hash, aspect, knots, number),
+        *(source.judge, source.setting, source.backbone, source.pack_hash, aspect, knots, len(labels.kinds)),
         _errors(labels, on_prompts),
-        None if np.isnan(on_generators).all() else _errors(labels, on_generators),
+        None if np.isnan(on_generators).any() else _errors(labels, on_generators),
         better.accepted,
     )
     scored = [image for image in images if aspect in image.scores and image.kind in knots]
@@ -63,6 +60,21 @@ def calibrate(run: Run, options: StatisticsOptions) -> tuple[Calibration, Improv
     groups = [image.group for image in scored]
     raw, calibrated = (tied_share([scores[name] for scores in added], groups) for name in (aspect, calibration.name))
     return calibration, better, (raw, calibrated)
+
+
+def _require_enough(labels: Labels, aspects: Sequence[str], rated: Collection[str]) -> None:
+    """VievalError where labels, those of each stratum, are too few to fit and to hold some out."""
+    if rated and not {*rated} & {*aspects}:
+        missing = enumeration(aspects, "or")
+        raise VievalError(f"people rated {enumeration(sorted(rated))}, and the judge scores {missing}; label {missing}")
+    for stratum in dict.fromkeys(labels.strata) or [""]:
+        prompts = [prompt for prompt, name in zip(labels.prompts, labels.strata, strict=True) if name == stratum]
+        if len(prompts) < LEAST_LABELS or len({*prompts}) < LEAST_FOR_A_TEST:
+            number = f"{plural(len(prompts), 'label')} on {plural(len({*prompts}), 'prompt')} of images with a score"
+            raise VievalError(
+                f"{number}{stratum and f' and task type {stratum}'}, and a calibration needs {LEAST_LABELS} on "
+                f"{LEAST_FOR_A_TEST} prompts; label more"
+            )
 
 
 def _labels(images: Sequence[Observation], aspect: str) -> Labels:
@@ -75,27 +87,29 @@ def _labels(images: Sequence[Observation], aspect: str) -> Labels:
 
 def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:
     values = np.array([predicted[0], labels.scores, predicted[2]])
-    errors = np.abs(values - labels.ratings)[:, ~np.isnan(predicted[0])]
-    return TypicalErrors(*errors.mean(axis=1).tolist())
+    return TypicalErrors(*np.abs(values - labels.ratings).mean(axis=1).tolist())
 
 
 def with_calibrated_scores(results: Results, calibration: Calibration) -> Results:
-    """The same results, in which each verdict on an image has the calibrated score, and a note on how good it is.
+    """The same results, in which each verdict on an image has the calibrated score, and a line on one that it replaces.
 
     Raises:
         VievalError: a verdict is another judge's, or on a task type without labels.
     """
+    notes: dict[str, None] = {}
 
     def add(record: Record) -> Record:
         calibration.require(record.provenance)
         calibration.require_kinds([record.kind])
+        notes[calibration.replaced(record.provenance)] = None
         verdict = replace(record.verdict, scores=calibration.added(record.verdict.scores, record.kind))
-        provenance = replace(record.provenance, calibration=(calibration.name, calibration.hash))
-        return replace(record, verdict=verdict, provenance=provenance)
+        return replace(
+            record, verdict=verdict, provenance=replace(record.provenance, calibration=calibration.described)
+        )
 
     def added(run: Run) -> Run:
         by_part = {part: [tuple(map(add, records)) for records in samples] for part, samples in run.records.items()}
         return replace(run, records=by_part)
 
-    note = f"{calibration.name} is what people would say: {calibration.sentence()}"
-    return replace(results, runs=tuple(map(added, results.runs)), notes=(*results.notes, note))
+    runs = tuple(map(added, results.runs))
+    return replace(results, runs=runs, notes=(*results.notes, *filter(None, notes)))

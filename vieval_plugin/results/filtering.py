@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,8 @@ class FilteredRows:
     passed: int
     #: Files that were written.
     files: int
-    #: Line on a run that is not complete.
-    note: str = ""
+    #: Lines on a calibrated score, and on a run that is not complete.
+    notes: tuple[str, ...] = ()
 
 
 def filter_shards(
@@ -59,9 +59,9 @@ def filter_shards(
 ) -> FilteredRows:
     """Write the rows of a data set whose verdicts pass, and nothing at all where that ends early.
 
-    A parquet file becomes one with the same columns, then the scores, `status` and `verdict_uid`. A tar becomes a tar,
-    with a further member `KEY.vieval.json` in each sample that has the same. A row whose prompts are several is written
-    once for each that passes.
+    A parquet file becomes one with the same columns, then the scores, `status`, `verdict_uid` and, with a calibrated
+    score, `calibration`, the hash of its file. A tar becomes a tar, with a further member `KEY.vieval.json` in each
+    sample that has the same. A row whose prompts are several is written once for each that passes.
 
     Args:
         path: a folder of shards.
@@ -101,7 +101,11 @@ def filter_shards(
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    return FilteredRows(verdicts, passed, files, opened.note)
+    source = opened.plan.provenance
+    replaced = calibration.replaced(source) if calibration else ""
+    if calibration:
+        source = replace(source, calibration=calibration.described)
+    return FilteredRows(verdicts, passed, files, tuple(filter(None, (source.calibration_note, replaced, opened.note))))
 
 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
@@ -136,7 +140,9 @@ def _passing(opened: VerdictFolder, table: Any, where: str, calibration: Calibra
         except RuntimeError:  # DuckDB's word for Ctrl-C
             raise KeyboardInterrupt from None
     added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by([(name, "ascending") for name in _KEY])
-    return added.rename_columns([*_KEY, *scores, "status", UID])
+    added = added.rename_columns([*_KEY, *scores, "status", UID])
+    *_, by = (calibration.described if calibration else opened.plan.provenance.calibration) or ("",)
+    return added.append_column("calibration", arrow().repeat(by, added.num_rows)) if by else added
 
 
 def _with_calibrated(table: Any, calibration: Calibration) -> Any:

@@ -70,7 +70,7 @@ def read_scored(
     """
     scored.progress.usage = sum(map(log.usage, runs), Usage())
     for run, provenance in runs.items():
-        summary = ScoreSummary(provenance.aspects)
+        summary = ScoreSummary((*provenance.aspects, *provenance.calibration[:1]))
         scored.summaries[run] = provenance.judge, summary
         for line in log.lines(run):
             record = record_of_line(line, folder, runs)

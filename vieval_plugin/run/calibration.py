@@ -52,7 +52,7 @@ class Calibration:
     labels: int
     #: Errors on prompts that were left out.
     on_prompts: TypicalErrors
-    #: Errors on generators that were left out with the prompts; None where all labels of a task type are of one.
+    #: Errors on generators that were left out with the prompts; None where all labels of some task type are of one.
     on_generators: TypicalErrors | None
     #: It is surely better than raw scores and than a constant.
     accepted: bool
@@ -64,13 +64,32 @@ class Calibration:
         """Name of the calibrated score."""
         return f"{self.aspect}_calibrated"
 
-    def sentence(self, of_new_generators: bool = False) -> str:
-        """How good it is on prompts that nobody labelled, or on images of generators that nobody labelled."""
-        errors = (self.on_generators if of_new_generators else None) or self.on_prompts
+    @property
+    def sentence(self) -> str:
+        """How good it is on prompts that nobody labelled, and on images of generators that nobody labelled."""
         anyway = "" if self.accepted else " (not accepted, written with --anyway)"
-        text = f"calibrated{anyway} with {self.labels} ratings: typical error {errors.calibrated:.2f} (always saying the median: {errors.median:.2f})"
-        images = f" on images of a generator {'without' if self.on_generators else 'with'} labels"
-        return text + images * of_new_generators
+        prompts, generators = (
+            errors and f"{errors.calibrated:.2f} (always saying the median: {errors.median:.2f})"
+            for errors in (self.on_prompts, self.on_generators)
+        )
+        return (
+            f"calibrated{anyway} with {self.labels} ratings: typical error {prompts}, and on images of a generator without "
+            f"labels {generators or 'not known'}"
+        )
+
+    @property
+    def described(self) -> tuple[str, str, str]:
+        """Its entry in the provenance of verdicts."""
+        return self.name, self.sentence, self.hash
+
+    def replaced(self, provenance: Provenance) -> str:
+        """Line on the score of another calibration in verdicts, which this one's takes the place of; empty without one."""
+        other = "".join(provenance.calibration[-1:])
+        return (
+            f"{self.name} of calibration {other}, which the verdicts had, is replaced"
+            if other not in ("", self.hash)
+            else ""
+        )
 
     def added(self, scores: Mapping[str, float], kind: str) -> Mapping[str, float]:
         """Scores of an image of a task type, with what people would say where there are the raw score and labels."""

@@ -104,7 +104,7 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
         *pack_fields,
         options.hash,
         options=options.resolved(spec),
-        calibration=(calibration.name, calibration.hash) if calibration else (),
+        calibration=calibration.described if calibration else (),
     )
     calls = "0" if spec.scored else spec.calls(judge_options, setting)
     return PreparedJudge(

@@ -18,6 +18,8 @@ LEAST_LABELS = 30
 """Labels of a task type for a calibration of its own, and labels of all for one at all."""
 FOLDS = 20
 """Parts of the prompts that are held out in turn."""
+MOST_LABELS = 1000
+"""The largest number of labels that is advised: more nobody gives for a calibration."""
 _POWER = (1.96 + 0.84) / 1.96  # of an interval's reach: 0 is outside of the intervals of four of five samples
 
 
@@ -59,9 +61,9 @@ class Improvement(NamedTuple):
         """The number of labels, from 10 to 10, with which four of five attempts would be accepted, as far as these tell.
 
         With ever more labels the held-out and the apparent difference meet halfway, at a rate of one by their number, and
-        intervals shrink with its root. None where ten times as many would not do.
+        intervals shrink with its root. None where neither `MOST_LABELS` nor ten times as many would do.
         """
-        numbers = np.arange(10 * math.ceil(labels / 10), 10 * labels + 1, 10)
+        numbers = np.arange(10 * math.ceil(labels / 10), min(10 * labels, MOST_LABELS) + 1, 10)
         share = labels / numbers
         bounds = [
             (e.value + apparent) / 2 + (e.value - apparent) / 2 * share + _POWER * (e.high - e.value) * np.sqrt(share)
@@ -94,7 +96,6 @@ def isotonic_fit(scores: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats]
 
 def fits(labels: Labels) -> dict[str, tuple[Floats, Floats]]:
     """The knots of each task type, fitted on all labels of its stratum."""
-    strata = np.array(labels.strata)
     strata, names = np.array(labels.strata), dict(zip(labels.kinds, labels.strata, strict=True))
     of_strata = {
         name: isotonic_fit(labels.scores[strata == name], labels.ratings[strata == name]) for name in {*strata}
@@ -133,7 +134,7 @@ def improvement(labels: Labels, predicted: Floats, resamples: int, seed: Seed) -
     """Compare squared errors on held-out labels, with 95% intervals by a paired bootstrap over prompts.
 
     Args:
-        labels: as they were given to `held_out`; those without a prediction are left out.
+        labels: as they were given to `held_out`.
         predicted: by `held_out`.
         resamples: of the bootstrap.
         seed: its own.

@@ -321,6 +321,8 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
         if options.batch and log.complete and request.batch:
             shutil.rmtree(request.batch.folder, ignore_errors=True)
     _tell(options, scored, images)
+    notes = filter(None, (source.calibration_note for source in sources))
+    say(*dict.fromkeys(notes), file=sys.stderr if options.json else sys.stdout)
     say(*(f"vieval: {line}" for line in lines_by_reason(unable)), file=sys.stderr)
     return 1 if unable or scored.bad_rows or not scored.any_scores or scored.progress.failed_calls else 0
 

@@ -160,7 +160,7 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     say(f"vieval: {rows:,} of {started.plan.rows:,} rows are to be judged", file=sys.stderr)
     code = judged(started.run, queue, rows, _launcher(options))
     progress = progress_of(open_folder(started.run.folder), started.plan)
-    say(*progress.lines())
+    say(*progress.lines(), *filter(None, [started.plan.provenance.calibration_note]))
     if code:
         exceeds = all(job.exceeds_budget for job in queue.not_written)
         next_step = (
