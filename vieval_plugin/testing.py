@@ -6,19 +6,21 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import PIL.Image
 
 from vieval_plugin.cli import main
 from vieval_plugin.generation.requests import as_png
+from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.readers.prompt_rows import prompts_of
+from vieval_plugin.readers.image_folder import read_folders
+from vieval_plugin.readers.image_names import expected_name
 from vieval_plugin.report.answer import Answer
 from vieval_plugin.run.generated import prompt_of
-from vieval_plugin.run.served_images import conditions_of
 from vieval_plugin.text.errors import ExitCode
 
-Generator = Callable[[str, int], PIL.Image.Image]
+Generator = Callable[[str, int], PIL.Image.Image | None]
 
 
 def assert_not_worse(
@@ -37,7 +39,7 @@ def assert_not_worse(
 
     Args:
         images: a folder with an image a prompt, called by its uid, or a function of a prompt's text and a seed that
-            returns its image.
+            returns its image, or None where it makes none, which counts as a failure.
         prompts: their file, `.txt`, `.csv` or `.jsonl`.
         baseline: verdicts of an earlier build, an anchor, or a folder of images.
         margin: how much worse the images may be, from 0 to 1, in the unit of the judge's score.
@@ -52,20 +54,24 @@ def assert_not_worse(
     Traceback (most recent call last):
         ...
     AssertionError: Nothing was decided.
-    last.jsonl: no such file or folder...
+    prompts.csv: the samples cannot be read...
     """
     with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
-        scratch = Path(folder)
+        result, new = Path(folder, "result.json"), Path(folder, "new")
         if callable(images):
-            rows = prompts_of(Path(prompts))
-            for number, row in enumerate(rows.rows):
-                picture = images(prompt_of(conditions_of(rows, number)), seed + number)
-                write_whole(scratch / "new" / f"{row.uid}.png", as_png(picture))
-            images = scratch / "new"
+            for number, row in enumerate(read_folders([new], Path(prompts), unmade=True)):
+                picture = images(prompt_of(cast(Sample, row.sample)), seed + number)
+                if picture is not None:
+                    write_whole(new / expected_name(row.sample.id.uid), as_png(picture))
+            images = new
         other = [str(baseline)] if Path(baseline).is_dir() else ["--against", str(baseline)]
-        result = scratch / "result.json"
         command = ["rank", str(images), *other, "--prompts", str(prompts), "--margin", str(margin), "--judge", judge]
-        code = main([*command, "--json", str(result), *flags])
+        try:
+            code = main([*command, "--json", str(result), *flags])
+        except SystemExit:
+            raise AssertionError(
+                "Nothing was decided.\nvieval rank takes no such margin or flags: see stderr"
+            ) from None
         if code > max(ExitCode):
             raise KeyboardInterrupt
         if code:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import math
 import os
 import pkgutil
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -192,15 +193,23 @@ def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argp
     return model
 
 
-def margin(text: str) -> float:
-    """The value of --margin: a number from 0 to 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"a number from 0 to 1 is needed, not {text!r}")
+def number_between(
+    lowest: float, highest: float = math.inf, kind: type[int] | type[float] = int
+) -> Callable[[str], float]:
+    """The type of a flag whose value is a number within bounds, a whole one unless `kind` is float."""
+    bounds = f"from {lowest} on" if highest == math.inf else f"from {lowest} to {highest}"
+
+    def number(text: str) -> float:
+        with contextlib.suppress(ValueError):
+            if lowest <= (value := kind(text)) <= highest:
+                return value
+        raise argparse.ArgumentTypeError(f"a {'whole ' * (kind is int)}number {bounds} is needed, not {text!r}")
+
     return number
+
+
+margin = number_between(0, 1, float)
+"""The type of --margin."""
 
 
 def lines_by_reason(failures: Iterable[tuple[str, str]]) -> list[str]:

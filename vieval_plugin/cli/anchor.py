@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command, number_between
 from vieval_plugin.cli.score.backbone import named_backbone, require_model
 from vieval_plugin.text.errors import ExitCode
 
 if TYPE_CHECKING:
-    from vieval_plugin.audit.anchor import Anchor, DriftReport
     from vieval_plugin.cli import Commands
-    from vieval_plugin.config import Backbone, Config
-    from vieval_plugin.judges.protocol import Verdict
+    from vieval_plugin.config import Config
+    from vieval_plugin.judges.contests import Judged
+    from vieval_plugin.judges.protocol import SampleId, Verdict
     from vieval_plugin.records import Provenance
     from vieval_plugin.run.prepare import PreparedJudge
 
@@ -43,7 +44,9 @@ def add(commands: Commands) -> None:
         actions, "make", "make an anchor from results", "Each sample is judged three times.", _EXAMPLES[0]
     )
     making.add_argument("results", nargs="+", type=Path, help="verdicts of one judge, from vieval score or lmms-eval")
-    making.add_argument("--n", type=int, default=200, metavar="N", help="number of samples (default: %(default)s)")
+    making.add_argument(
+        "--n", type=number_between(1), default=200, metavar="N", help="number of samples (default: %(default)s)"
+    )
     making.add_argument("--out", type=Path, required=True, help="the anchor to write, a .jsonl file")
     making.add_argument("--copy-images", action="store_true", help="copy the images into a folder beside the anchor")
     making.set_defaults(run=_make)
@@ -58,48 +61,41 @@ def add(commands: Commands) -> None:
     checking.set_defaults(run=_check)
     for action in (making, checking):
         add_backbone(action)
+        action.set_defaults(config=None)
 
 
 def _make(options: argparse.Namespace) -> int:
     from vieval_plugin.audit.anchor import REPEATS, anchor_samples, runs_of_anchor, source_of, with_copies
+    from vieval_plugin.judges.protocol import FAILED_CALLS
     from vieval_plugin.media.files import require_suffix, require_writable
     from vieval_plugin.results.lookup import open_results
-    from vieval_plugin.run.evaluate import judge_samples, provenance_of
-    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.run.evaluate import provenance_of
     from vieval_plugin.run.verdict_lines import Inputs, write_runs
-    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
-    if options.n < 1:
-        raise VievalError(f"--n {options.n} leaves nothing to judge; give 20 or more")
     require_suffix(options.out, (".jsonl",))
     require_writable(options.out, reads=options.results)
     lookup = open_results(options.results)
-    judge, current, backbone = _judge(options, source_of(lookup))
+    judge, current = _judge(options, source_of(lookup))
     judged = anchor_samples(lookup, options.n, _SEED)
     if options.copy_images:
         judged = with_copies(judged, options.out.with_suffix(".images"))
-    progress = Progress()
-    try:
-        repeats = [asyncio.run(judge_samples(judged, judge, current, backbone, progress, True)) for _ in range(REPEATS)]
-    finally:
-        say(*progress.lines(), file=sys.stderr)
-    runs = runs_of_anchor(provenance_of(judge, current, backbone), repeats)
+    repeats = _asked(judged, judge, current, REPEATS)
+    runs = runs_of_anchor(provenance_of(judge, current, None), repeats)
     write_runs(options.out, Inputs("", len(judged), ""), [(judged, *run) for run in runs])
     say(f"wrote {options.out}: {len(judged)} samples, each judged {REPEATS} times (seed {_SEED})")
-    return 1 if progress.failed_calls else 0
+    return int(any(verdict.status in FAILED_CALLS for verdicts in repeats for verdict in verdicts))
 
 
 def _check(options: argparse.Namespace) -> int:
-    from vieval_plugin.audit.anchor import lines
     from vieval_plugin.text.escaping import say
 
-    anchor, _, report, model = check_anchor(options.anchor, options)
-    say(*lines(report, anchor, model), f"seed {_SEED}")
-    return EXIT_CODES[report.decision]
+    _, decision, lines = check_anchor(options.anchor, options)
+    say(*lines, f"seed {_SEED}")
+    return EXIT_CODES[decision]
 
 
-def check_anchor(path: Path, options: argparse.Namespace) -> tuple[Anchor, list[Verdict], DriftReport, str]:
+def check_anchor(path: Path, options: argparse.Namespace) -> tuple[dict[SampleId, Verdict], str, list[str]]:
     """Judge an anchor's samples again, and test the verdicts for drift.
 
     Args:
@@ -107,40 +103,54 @@ def check_anchor(path: Path, options: argparse.Namespace) -> tuple[Anchor, list[
         options: flags that name the backbone.
 
     Returns:
-        The anchor, today's verdicts in its order, the test of both, and the name of the model that answered.
+        Today's verdicts, the decision, and lines on it, the answer first.
 
     Raises:
         VievalError: the file is no anchor, or its judge would ask other questions today.
     """
-    from vieval_plugin.audit.anchor import drift_report, read_anchor, require_same_judge
+    from vieval_plugin.audit.anchor import drift_report, lines, read_anchor, require_same_judge
     from vieval_plugin.results.lookup import open_results
-    from vieval_plugin.run.evaluate import judge_samples, provenance_of
+    from vieval_plugin.run.evaluate import provenance_of
+
+    anchor = read_anchor(open_results([path]), str(path))
+    judge, current = _judge(options, anchor.provenance)
+    require_same_judge(anchor, judge)
+    [verdicts] = _asked(anchor.judged, judge, current, 1)
+    report = drift_report(anchor, verdicts, _SEED)
+    today = {judged.id: verdict for judged, verdict in zip(anchor.judged, verdicts, strict=True)}
+    return today, report.decision, lines(report, anchor, provenance_of(judge, current, None).backbone)
+
+
+def _asked(judged: Sequence[Judged], judge: PreparedJudge, current: Config, times: int) -> list[list[Verdict]]:
+    """The verdicts of a judge that is asked so many times."""
+    from vieval_plugin.run.evaluate import judge_samples
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.text.escaping import say
 
-    anchor = read_anchor(open_results([path]), str(path))
-    judge, current, backbone = _judge(options, anchor.provenance)
-    require_same_judge(anchor, judge)
     progress = Progress()
     try:
-        verdicts = asyncio.run(judge_samples(anchor.judged, judge, current, backbone, progress, True))
+        return [asyncio.run(judge_samples(judged, judge, current, None, progress, True)) for _ in range(times)]
     finally:
         say(*progress.lines(), file=sys.stderr)
-    return anchor, verdicts, drift_report(anchor, verdicts, _SEED), provenance_of(judge, current, backbone).backbone
 
 
-def _judge(options: argparse.Namespace, source: Provenance) -> tuple[PreparedJudge, Config, Backbone | None]:
-    """The judge of results as it was, past the store; flags change only what they name of its backbone."""
+def _judge(options: argparse.Namespace, source: Provenance) -> tuple[PreparedJudge, Config]:
+    """The judge of results with the options that it had then, past the store, and with the backbones of today.
+
+    These are what flags, else the options in force, else the environment say of them, laid over what was recorded.
+    """
     from vieval_plugin import config
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.prepare import prepare, setting_of
 
     recorded = config.from_document(source.options)
-    current = recorded.model_copy(update={"store": recorded.store.model_copy(update={"use": False})})
-    backbone = named_backbone(options, current)
-    if backbone and (recorded_backbone := current.backbones.get(JUDGE)):
-        backbone = recorded_backbone.model_copy(update=backbone.model_dump(exclude_unset=True))
-    judge = prepare(source.judge, setting_of(source), current, backbone)
+    in_force = config.read(str(options.config)) if options.config else config.current()
+    named = named_backbone(options, in_force) or named_backbone(options, recorded)
+    backbones = dict(recorded.backbones)
+    for name, today in {**in_force.backbones, **({JUDGE: named} if named else {})}.items():
+        backbones[name] = backbones.get(name, today).model_copy(update=today.model_dump(exclude_unset=True))
+    current = recorded.model_copy(update={"store": config.StoreOptions(use=False), "backbones": backbones})
+    judge = prepare(source.judge, setting_of(source), current)
     if judge.asks_a_model:
-        require_model(source.judge, current, backbone)
-    return judge, current, backbone
+        require_model(source.judge, current, None)
+    return judge, current

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_benchmark, add_command, add_label_option, add_partial, tell_unreadable
+from vieval_plugin.cli import add_benchmark, add_command, add_label_option, add_partial, number_between, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -35,24 +34,13 @@ def add(commands: Commands) -> None:
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
     parser.add_argument(
         "--draws",
-        type=_number_between(1, 100_000),
+        type=number_between(1, 100_000),
         help="resamples of the bootstrap and of the test, at most 100000 (default: statistics.draws of the options)",
     )
     parser.add_argument(
-        "--seed", type=_number_between(0), help="seed of everything random (default: statistics.seed of the options)"
+        "--seed", type=number_between(0), help="seed of everything random (default: statistics.seed of the options)"
     )
     parser.set_defaults(run=_run)
-
-
-def _number_between(lowest: int, highest: int | None = None) -> Callable[[str], int]:
-    bounds = f"from {lowest} on" if highest is None else f"from {lowest} to {highest}"
-
-    def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < lowest or (highest is not None and int(text) > highest):
-            raise argparse.ArgumentTypeError(f"a whole number {bounds} is needed, not {text!r}")
-        return int(text)
-
-    return number
 
 
 def _run(options: argparse.Namespace) -> int:

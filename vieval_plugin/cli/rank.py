@@ -11,9 +11,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from vieval_plugin.cli import (
     EXAMPLE_BACKBONE,
@@ -27,26 +26,27 @@ from vieval_plugin.cli import (
     margin,
     tell_unreadable,
 )
-from vieval_plugin.cli.score import DEFAULT_JUDGE
-from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, require_model
+from vieval_plugin.cli.score import DEFAULT_JUDGE, Request, request_of
+from vieval_plugin.cli.score.backbone import options_in_force
 from vieval_plugin.text.errors import ExitCode
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.judges.protocol import Sample
-    from vieval_plugin.report.answer import Answer
+    from vieval_plugin.meta_evaluation.ratings import HumanRatings
+    from vieval_plugin.readers.samples import SampleSource
+    from vieval_plugin.records import Record
     from vieval_plugin.report.build_result import BuildResult
-    from vieval_plugin.report.gate import Gate
-    from vieval_plugin.report.ranking import RankReport
     from vieval_plugin.results.baseline import Baseline
     from vieval_plugin.results.runs import Results
-    from vieval_plugin.stats.options import StatisticsOptions
 
 BEST_OF = "best_of.csv"
 KEY_VARIABLE = "VIEVAL_GENERATOR_API_KEY"
 """Environment variable of the key of the server that makes images."""
 _OUTPUTS = {"summary": "Markdown", "junit": "JUnit XML", "json": "JSON, with all numbers"}
 """Flags of the files that a build reads, with what they are."""
+_SUFFIXES = {"summary": ".md", "junit": ".xml", "json": ".json", "html": ".html", "out": ".jsonl"}
+"""Flags of files that are written, with the suffix of their names."""
 
 
 def add(commands: Commands) -> None:
@@ -105,28 +105,43 @@ def add(commands: Commands) -> None:
     made.add_argument("--generator-url", metavar="URL", help=f"address ending in /v1; its key is in {KEY_VARIABLE}")
     made.add_argument("--generator-model", metavar="NAME", help="its name on the server")
     made.add_argument("--seed", type=int, default=0, help="seed of the first prompt, each further one has the next")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, plan=False)
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Rank, and write what a build reads, also of an error; what an earlier run left is removed, as it would mislead."""
-    from vieval_plugin.media.files import require_writable
+    """Rank, and write what a build reads, also of an error."""
     from vieval_plugin.report.answer import Answer
     from vieval_plugin.report.build_result import BuildResult
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.redaction import redacted
 
-    reads = [*options.inputs, *options.human, *filter(None, [options.against, options.prompts])]
-    for option, path in ((f"--{name}", path) for name in _OUTPUTS if (path := getattr(options, name))):
-        if options.margin is None:
-            raise VievalError(f"{option} is the decision of a gate: give a --margin too")
-        require_writable(path, option, reads)
-        path.unlink(missing_ok=True)
+    _require_outputs(options)
     try:
-        return _rank(options, reads)
+        result = _rank(options)
     except VievalError as error:
         _write_result(options, BuildResult(ExitCode.ERROR, [Answer("Nothing was decided.", redacted(str(error)))]))
         raise
+    _write_result(options, result)
+    return result.exit_code
+
+
+def _require_outputs(options: argparse.Namespace) -> None:
+    """VievalError for a file that cannot be written or is read; those of an earlier gate are removed, as they would mislead."""
+    from vieval_plugin.media.files import require_suffix, require_writable
+    from vieval_plugin.report.ranking import FILES
+    from vieval_plugin.text.errors import VievalError
+
+    reads = [*options.inputs, *options.human, *filter(None, [options.against, options.prompts])]
+    for name in ([BEST_OF] if options.best_of else FILES) if options.tables else ():
+        require_writable(options.tables / name, "--tables", reads)
+    for name, suffix in _SUFFIXES.items():
+        if path := getattr(options, name):
+            if name in _OUTPUTS and options.margin is None:
+                raise VievalError(f"--{name} is the decision of a gate: give a --margin too")
+            require_suffix(path, (suffix,), f"--{name}")  # so it is no image either
+            require_writable(path, f"--{name}", reads)
+            if options.margin is not None and name != "out":
+                path.unlink(missing_ok=True)
 
 
 def _write_result(options: argparse.Namespace, result: BuildResult) -> None:
@@ -141,13 +156,174 @@ def _write_result(options: argparse.Namespace, result: BuildResult) -> None:
             file.write(f"{summary(result)}\n")
 
 
-def _rank(options: argparse.Namespace, reads: Sequence[Path]) -> int:
+def _rank(options: argparse.Namespace) -> BuildResult:
+    """Refuse what can be refused, check the judge of an anchor, make images, judge them: each costs more than the last."""
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
-    from vieval_plugin.images import files_of
-    from vieval_plugin.judges.contests import candidates_of
-    from vieval_plugin.report.build_result import BuildResult, falls_table
+    from vieval_plugin.report.answer import Answer
+    from vieval_plugin.report.build_result import BuildResult
+    from vieval_plugin.report.gate import same_files_gate
+    from vieval_plugin.results.baseline import read_baseline, with_baseline
+    from vieval_plugin.results.runs import load_results
+    from vieval_plugin.text.escaping import say
+
+    of_images = options.prompts is not None or _are_of_images(options.inputs)
+    _require_applicable(options, of_images)
+    ratings = read_ratings(options.human) if options.human else None
+    request = _request(options) if of_images else None
+    results = _unjudged(request) if request else load_results(options.inputs, options.label, options.partial)
+    baseline = read_baseline(options.against, results.records, options.partial) if options.against else None
+    records = [*results.records, *(baseline.records if baseline else ())]
+    if request and options.margin is not None:
+        _require_decision(options, records, request.judges[0].spec.rates == "contest")
+    limits, failed = list[str](), list[str]()
+    again = "run the same command again" if request else _commands(options.inputs)
+    if baseline:
+        baseline, sentence, drifted = _checked(baseline, options)
+        if drifted:
+            title = "The judge itself has drifted; nothing is said of your images."
+            drift = Answer(title, sentence, next="Restore the judge, or make a new anchor of a build that you trust.")
+            say(*drift.lines)
+            return BuildResult(ExitCode.JUDGE_DRIFTED, [drift])
+        limits.append(sentence)
+    if request:
+        if options.generator_url:
+            _make_images(options, request.source)
+        same = same_files_gate(records) if options.margin is not None else None
+        if same and not (options.out or options.tables or options.html):
+            say(*same.answer.lines)
+            _finish_build(options)
+            return BuildResult(ExitCode.FINE, [same.answer])
+        results, failed = _judged(options, request)
+    results = with_baseline(results, baseline) if baseline else results
+    return _ranked(options, results, ratings, limits, again, failed)
+
+
+def _request(options: argparse.Namespace) -> Request:
+    """The images that the command is about, which may be yet to be made, and their judges."""
+    from vieval_plugin.readers.columns import parse_columns
+    from vieval_plugin.readers.image_folder import read_folders
+    from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.escaping import say
+
+    unmade, [folder, *others] = bool(options.generator_url), options.inputs
+    if (unmade or options.generator_model) and (
+        not (unmade and options.generator_model and options.prompts) or others or folder.is_file()
+    ):
+        raise VievalError("--generator-url needs --prompts and --generator-model, and one folder for the images")
+    source = read_folders(options.inputs, options.prompts, options.kind, parse_columns(options.columns), unmade)
+    say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
+    return request_of(options, source, options_in_force(options), (DEFAULT_JUDGE, None))
+
+
+def _unjudged(request: Request) -> Results:
+    """What judging is to give, without verdicts."""
+    from vieval_plugin.judges.protocol import Status
+    from vieval_plugin.records import record_of, unjudged
+    from vieval_plugin.results.runs import results_of
+    from vieval_plugin.run.evaluate import provenance_of
+
+    verdict, samples = unjudged(Status.MISSING, "not judged yet"), [row.sample for row in request.source]
+    sources = [provenance_of(judge, request.current, request.backbone) for judge in request.judges]
+    return results_of(record_of(sample, verdict, source) for source in sources for sample in samples)
+
+
+def _require_decision(options: argparse.Namespace, records: Sequence[Record], are_contests: bool) -> None:
+    """Refuse a gate that could decide nothing, and say where the prompts are too few for equal generators to pass."""
+    from vieval_plugin.meta_evaluation.win_rates import EVEN
+    from vieval_plugin.report.gate import NO_OTHER, too_few_sentence
+    from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.escaping import say
+
+    prompts = defaultdict(set)
+    for record in records:
+        prompts[record.id.image_model].add((record.id.part, record.id.uid))
+    mine, *references = prompts
+    if not references:
+        raise VievalError(f"{NO_OTHER.format(mine)}; name the folder of its images too")
+    if len(judges := dict.fromkeys(options.judge or ())) > 1:
+        raise VievalError(f"--margin decides by one judge, and here are {len(judges)} ({', '.join(judges)}); name one")
+    common = min(len(prompts[mine] & prompts[reference]) for reference in references)
+    if too_few := too_few_sentence(common, options.margin, EVEN if are_contests else 1.0):
+        say(f"vieval: {too_few}", file=sys.stderr)
+
+
+def _checked(baseline: Baseline, options: argparse.Namespace) -> tuple[Baseline, str, bool]:
+    """A baseline, a sentence on whether its judge has drifted, and true if it has.
+
+    Of an anchor with its images the judge is asked again: where it is the same, the baseline has today's verdicts.
+    """
+    from vieval_plugin.cli.anchor import check_anchor
+
+    if not baseline.is_anchor or not baseline.has_images:
+        lacks = "the anchor's images are not there" if baseline.is_anchor else f"{baseline.path} is no anchor"
+        return baseline, f"It was not checked whether the judge has drifted, as {lacks}.", False
+    today, decision, lines = check_anchor(baseline.path, options)
+    baseline = baseline.judged_anew(today) if decision == "no_drift" else baseline
+    return baseline, lines[0], decision == "drift"
+
+
+def _make_images(options: argparse.Namespace, source: SampleSource) -> None:
+    """Make the images of prompts on the server that flags name."""
+    from vieval_plugin.backends.http.server import ServerOptions
+    from vieval_plugin.run.served_images import make_images
+    from vieval_plugin.text.escaping import say
+
+    server = ServerOptions((options.generator_url,), os.environ.get(KEY_VARIABLE, ""))
+    samples = [cast("Sample", row.sample) for row in source]
+    lines = make_images(options.generator_model, server, samples, options.inputs[0], options.seed)
+    say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+
+
+def _finish_build(options: argparse.Namespace) -> None:
+    """Have the next build make images of its own."""
+    from vieval_plugin.run.served_images import finish_build
+
+    if options.generator_url:
+        finish_build(options.inputs[0])
+
+
+def _judged(options: argparse.Namespace, request: Request) -> tuple[Results, list[str]]:
+    """The verdicts on folders, written as they are asked for, and lines on what failed, such as a judge that cannot run."""
+    from vieval_plugin.records import record_of
+    from vieval_plugin.results.runs import results_of
+    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.run.side_by_side import judge_folders
+    from vieval_plugin.run.verdict_lines import inputs_of, write_runs
+    from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.escaping import say
+
+    runs, unable, progress = [], list(request.unable), Progress()
+    for judge in request.judges:
+        arguments = request.source, judge, request.current, request.backbone, progress
+        try:
+            runs.append(asyncio.run(judge_folders(*arguments, *options.label)))
+        except VievalError as error:
+            unable.append((judge.spec.name, str(error)))
+    failed = lines_by_reason(unable)
+    if not runs:
+        raise VievalError("; ".join(failed))
+    say(*progress.lines(), file=sys.stderr)
+    if options.out:
+        write_runs(options.out, inputs_of(request.source, options.command), runs)
+        say(f"vieval: wrote {options.out}", file=sys.stderr)
+    if progress.failed_calls:
+        failed.append("some calls failed (see above), and what they were about is left out")
+    pairs = ((pair, source) for judged, verdicts, source in runs for pair in zip(judged, verdicts, strict=True))
+    return results_of(record_of(*pair, source) for pair, source in pairs), failed
+
+
+def _ranked(
+    options: argparse.Namespace,
+    results: Results,
+    ratings: HumanRatings | None,
+    limits: Sequence[str],
+    again: str,
+    failed: Sequence[str],
+) -> BuildResult:
+    """Rank verdicts, and say and write what that shows."""
+    from vieval_plugin.report.build_result import BuildResult
     from vieval_plugin.report.files import FINDINGS_JSON
-    from vieval_plugin.report.gate import EXIT_CODES, Gate
+    from vieval_plugin.report.gate import EXIT_CODES, gate_of
     from vieval_plugin.report.ranking import (
         FILES,
         answers,
@@ -157,47 +333,20 @@ def _rank(options: argparse.Namespace, reads: Sequence[Path]) -> int:
         tables_of,
         write_ranking,
     )
-    from vieval_plugin.results.baseline import read_baseline, with_baseline
     from vieval_plugin.results.prompt_differences import without_different_prompts
-    from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
-    if options.generator_url:
-        _make_images(options)
-    of_images = options.prompts is not None or _are_of_images(options.inputs)
-    _require_applicable(options, of_images)
-    _require_outputs(options, reads)
-    statistics = options_in_force(options).statistics.options()
-    ratings = read_ratings(options.human) if options.human else None
-    failed = list[str]()
-    limits: tuple[str, ...] = ()
-    baseline = read_baseline(options.against, options.partial) if options.against else None
-    if baseline:
-        baseline, limits, drift = _checked(baseline, options)
-        if drift:
-            say(*drift.lines)
-            _write_result(options, BuildResult(ExitCode.JUDGE_DRIFTED, [drift]))
-            return ExitCode.JUDGE_DRIFTED
-    results = _judged(options, failed, baseline) if of_images else None
-    results = results or load_results(options.inputs, options.label, options.partial)
-    if isinstance(results, Gate):
-        say(*results.answer.lines)
-        _write_result(options, BuildResult(ExitCode.FINE, [results.answer]))
-        return ExitCode.FINE
-    if not of_images:
-        judged = (r.sample for run in results.runs for r in chain(*chain(*run.records.values())) if r.sample)
-        _require_outputs(options, [file for sample in judged for file in files_of(candidates_of(sample))])
-    results = with_baseline(results, baseline) if baseline else results
-    notes = results.notes
+    statistics, notes = options_in_force(options).statistics.options(), results.notes
     results = without_different_prompts(results)
     if options.margin is not None and (differences := [note for note in results.notes if note not in notes]):
         raise VievalError(f"--margin compares the same prompts alone; {differences[0]}")
     if options.best_of:
         return _best_of(results, options.tables)
     report = rank_results(results, ratings, statistics)
-    gate = _gate(report, options, of_images, statistics, limits)
-    decision: list[Answer] = [gate.answer] if gate else []
+    gate = None if options.margin is None else gate_of(report, options.margin, statistics, limits, again)
+    look = [f"The prompts on which it fell most are in {options.html}."] if gate and gate.falls and options.html else []
+    decision = [replace(gate.answer, limits=(*limits, *look))] if gate else []
     say(*lines(report, statistics, decision), answer=True)
     if options.tables:
         write_ranking(report, options.tables, statistics)
@@ -207,56 +356,16 @@ def _rank(options: argparse.Namespace, reads: Sequence[Path]) -> int:
 
         write_page(report, options.html, statistics, gate)
         say(f"wrote {options.html} (open it in a browser)")
-    if failed:
+    if failed and not gate:
         raise VievalError("; ".join(failed))
+    if not failed:
+        _finish_build(options)
     code = tell_unreadable(results.unreadable)
-    if gate:
-        exit_code = ExitCode(code) if code else EXIT_CODES[gate.decision]
-        findings = json.loads(ranking_files(report, statistics)[FINDINGS_JSON])
-        falls, texts = falls_table(gate.falls, report.runs), [*decision, *answers(report)]
-        _write_result(options, BuildResult(exit_code, texts, falls, tables_of(report), findings))
-        return exit_code
-    return code or int(not report.any_means)
-
-
-def _checked(baseline: Baseline, options: argparse.Namespace) -> tuple[Baseline, tuple[str, ...], Answer | None]:
-    """A baseline, what limits it, and the answer that its judge has drifted.
-
-    Of an anchor with its images the judge is asked again: where it is the same, the baseline has today's verdicts.
-    """
-    from vieval_plugin.audit.anchor import lines
-    from vieval_plugin.cli.anchor import check_anchor
-    from vieval_plugin.report.answer import Answer
-
-    if not baseline.is_anchor or not baseline.has_images:
-        lacks = "the anchor's images are not there" if baseline.is_anchor else f"{baseline.path} is no anchor"
-        return baseline, (f"It was not checked whether the judge has drifted, as {lacks}.",), None
-    anchor, verdicts, report, model = check_anchor(options.against, options)
-    said = lines(report, anchor, model)[0]
-    if report.decision == "drift":
-        advice = "Restore the judge, or make a new anchor of a build that you trust."
-        return baseline, (), Answer("The judge itself has drifted; nothing is said of your images.", said, next=advice)
-    if report.decision == "no_drift":
-        today = {judged.id: verdict for judged, verdict in zip(anchor.judged, verdicts, strict=True)}
-        baseline = baseline.judged_anew(today)
-    return baseline, (said,), None
-
-
-def _make_images(options: argparse.Namespace) -> None:
-    """Make the images of the prompts on the server that flags name, in the folder that is the only input."""
-    from vieval_plugin.backends.http.server import ServerOptions
-    from vieval_plugin.readers.columns import parse_columns
-    from vieval_plugin.readers.prompt_rows import prompts_of
-    from vieval_plugin.run.served_images import make_images
-    from vieval_plugin.text.errors import VievalError
-    from vieval_plugin.text.escaping import say
-
-    if not options.generator_model or not options.prompts or options.inputs[1:]:
-        raise VievalError("--generator-url needs --prompts and --generator-model, and one folder for the images")
-    server = ServerOptions((options.generator_url,), os.environ.get(KEY_VARIABLE, ""))
-    prompts = prompts_of(options.prompts, parse_columns(options.columns))
-    for line in make_images(options.generator_model, server, prompts, options.inputs[0], options.seed):
-        say(f"vieval: {line}", file=sys.stderr)
+    if not gate:
+        return BuildResult(ExitCode(code or int(not report.any_means)))
+    findings = {**json.loads(ranking_files(report, statistics)[FINDINGS_JSON]), "margin": options.margin}
+    exit_code, texts = ExitCode(code) if code else EXIT_CODES[gate.decision], [*decision, *answers(report)]
+    return BuildResult(exit_code, texts, gate, results.records, tables_of(report), findings)
 
 
 def _are_of_images(inputs: Sequence[Path]) -> bool:
@@ -268,9 +377,7 @@ def _are_of_images(inputs: Sequence[Path]) -> bool:
     if not all(is_of_images(path) and not any(path.rglob(SAMPLES)) for path in inputs):
         return False
     if not any(map(has_prompts, inputs)):
-        folders = " and ".join(f"{path}/" for path in inputs)
-        are = "are folders" if inputs[1:] else "is a folder"
-        raise VievalError(f"{folders} {are} of images: pass --prompts FILE")
+        raise VievalError(f"{' and '.join(map(str, inputs))}: images without prompts; pass --prompts FILE")
     return True
 
 
@@ -293,177 +400,36 @@ def _require_applicable(options: argparse.Namespace, of_images: bool) -> None:
         )
 
 
-def _require_outputs(options: argparse.Namespace, reads: Sequence[Path]) -> None:
-    """VievalError for a file that cannot be written, or is among those that are read for it."""
-    from vieval_plugin.media.files import require_suffix, require_writable
-    from vieval_plugin.report.ranking import FILES
-
-    if options.out:
-        require_suffix(options.out, (".jsonl",))
-    names = [BEST_OF] if options.best_of else FILES
-    tables = [("--tables", options.tables / name) for name in names if options.tables]
-    for option, path in (*tables, ("--html", options.html), ("--out", options.out)):
-        if path:
-            require_writable(path, option, reads)
-
-
-def _judged(options: argparse.Namespace, failed: list[str], baseline: Baseline | None) -> Results | Gate:
-    """The verdicts on folders, written as they are asked for; a judge that cannot run is named in `failed`.
-
-    The decision of a gate that needs none, as all pictures are the same files, where nothing is to be written.
-    """
-    from vieval_plugin.images import files_of
-    from vieval_plugin.judges.protocol import Sample
-    from vieval_plugin.readers.columns import parse_columns
-    from vieval_plugin.readers.image_folder import read_folders
-    from vieval_plugin.records import record_of
-    from vieval_plugin.results.baseline import require_comparable
-    from vieval_plugin.results.runs import results_of
-    from vieval_plugin.run.evaluate import provenance_of
-    from vieval_plugin.run.prepare import prepare
-    from vieval_plugin.run.progress import Progress
-    from vieval_plugin.run.side_by_side import judge_folders
-    from vieval_plugin.run.verdict_lines import inputs_of, write_runs
-    from vieval_plugin.text.errors import VievalError
-    from vieval_plugin.text.escaping import say
-
-    current = options_in_force(options)
-    backbone = named_backbone(options, current)
-    names = dict.fromkeys(options.judge or [DEFAULT_JUDGE])
-    prepared = [prepare(name, options.setting, current, backbone) for name in names]
-    for judge in prepared:
-        if judge.asks_a_model:
-            require_model(judge.spec.name, current, backbone)
-    source = read_folders(options.inputs, options.prompts, options.kind, parse_columns(options.columns))
-    say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
-    needed = options.margin is not None or baseline
-    samples = [row.sample for row in source if isinstance(row.sample, Sample)] if needed else []
-    if baseline:
-        for judge in prepared:
-            require_comparable(baseline, provenance_of(judge, current, backbone), samples)
-        samples += baseline.named(samples[0].id.image_model).samples
-    if options.margin is not None:
-        gate, too_few = _foreseen(samples, list(names), options.margin, prepared[0].spec.rates == "contest")
-        if gate and not (options.out or options.tables or options.html):
-            return gate
-        if too_few:
-            say(f"vieval: {too_few}", file=sys.stderr)
-    _require_outputs(options, list(files_of(row.sample for row in source)))
-    judged, unable, progress = [], list[tuple[str, str]](), Progress()
-    for judge in prepared:
-        try:
-            judged.append(asyncio.run(judge_folders(source, judge, current, backbone, progress, *options.label)))
-        except VievalError as error:
-            unable.append((judge.spec.name, str(error)))
-    failed.extend(lines_by_reason(unable))
-    if not judged:
-        raise VievalError("; ".join(failed))
-    say(*progress.lines(), file=sys.stderr)
-    if options.out:
-        runs = ((folders.judged, folders.verdicts, folders.provenance) for folders in judged)
-        write_runs(options.out, inputs_of(source, options.command), runs)
-        say(f"vieval: wrote {options.out}", file=sys.stderr)
-    if progress.failed_calls and options.margin is None:
-        failed.append("some calls failed (see above), and what they were about is left out")
-    return results_of(
-        record_of(sample, verdict, by.provenance)
-        for by in judged
-        for sample, verdict in zip(by.judged, by.verdicts, strict=True)
-    )
-
-
-def _foreseen(
-    samples: Sequence[Sample], judges: Sequence[str], margin: float, are_contests: bool
-) -> tuple[Gate | None, str]:
-    """What is known of a gate before anything is judged.
-
-    Returns:
-        The decision where the pictures of the first generator are the very same files as all others', and a line that the
-        prompts are too few for equal generators to pass, empty where they are not.
-
-    Raises:
-        VievalError: it could not decide, whatever is judged: there is one generator, or several judges.
-    """
-    from vieval_plugin.meta_evaluation.gate import digests_of, same_files
-    from vieval_plugin.meta_evaluation.win_rates import EVEN
-    from vieval_plugin.report.gate import NO_OTHER, same_files_gate, too_few_sentence
-    from vieval_plugin.text.errors import VievalError
-
-    prompts = defaultdict(set)
-    for sample in samples:
-        prompts[sample.id.image_model].add((sample.id.part, sample.id.uid))
-    mine, *references = prompts
-    if not references:
-        raise VievalError(f"{NO_OTHER.format(mine)}; name the folder of its images too")
-    if len(judges) > 1:
-        raise VievalError(f"--margin decides by one judge, and here are {len(judges)} ({', '.join(judges)}); name one")
-    pictures = [(sample.id, digests_of(sample)) for sample in samples]
-    identical = all(same_files(pictures, mine, reference) for reference in references)
-    common = min(len(prompts[mine] & prompts[reference]) for reference in references)
-    too_few = too_few_sentence(common, "prompts", margin, EVEN if are_contests else 1.0)
-    return same_files_gate(mine, references) if identical else None, too_few
-
-
-def _again(options: argparse.Namespace, of_images: bool) -> str:
+def _commands(inputs: Sequence[Path]) -> str:
     """The commands that judge again what a call or a tool failed on."""
     from vieval_plugin.run.shards.folder import PLAN
     from vieval_plugin.run.verdict_lines import run_file
     from vieval_plugin.text.yaml_json import read_json
 
-    if of_images:
-        return "run the same command again"
     commands = []
-    for path in options.inputs:
+    for path in inputs:
         if (path / PLAN).is_file():
             commands.append(f"`vieval shards {path} --rejudge api_error,tool_error`")
             continue
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             if command := read_json(run_file(path).read_text(encoding="utf-8"))["inputs"]["command"]:
                 commands.append(f"`{command}`")
-    wrote = ", ".join(map(str, options.inputs))
-    return "; ".join(dict.fromkeys(commands)) or f"with the command that wrote {wrote}"
+    return "; ".join(dict.fromkeys(commands)) or f"with the command that wrote {', '.join(map(str, inputs))}"
 
 
-def _gate(
-    report: RankReport,
-    options: argparse.Namespace,
-    of_images: bool,
-    statistics: StatisticsOptions,
-    limits: Sequence[str],
-) -> Gate | None:
-    """The decision, with what limits it, and with the page as the place to look."""
-    from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
-    from vieval_plugin.report.gate import gate
-    from vieval_plugin.text.errors import VievalError
-
-    margin: float | None = options.margin
-    if margin is None:
-        return None
-    if (count := len(report.main)) != 1:
-        judges = ", ".join(f"{ranking.benchmark} by {ranking.judge}" for ranking in report.main)
-        raise VievalError(f"--margin decides by one ranking, and here are {count} ({judges}); name one judge")
-    [ranking] = report.main
-    bias = report.bias[ranking.key] if ranking.statistic == WIN_RATE else None
-    [run] = [run for run in report.runs if (run.benchmark, run.name) == (ranking.benchmark, ranking.judge)]
-    decided = gate(run, ranking, margin, statistics, bias, _again(options, of_images))
-    look = f"The prompts on which it fell most are in {options.html}." if options.html and decided.falls else ""
-    steps = " ".join(filter(None, [decided.answer.next, look]))
-    return replace(decided, answer=replace(decided.answer, limits=tuple(limits), next=steps))
-
-
-def _best_of(results: Results, folder: Path | None) -> int:
+def _best_of(results: Results, folder: Path | None) -> BuildResult:
     """Say which image of each prompt is best."""
     from vieval_plugin.media.files import write_whole
     from vieval_plugin.meta_evaluation.candidates import candidates_by_prompt
+    from vieval_plugin.report.build_result import BuildResult
     from vieval_plugin.report.rendering import csv_text
     from vieval_plugin.report.tables import best_of_table
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.tables import text_table
 
-    records = (record for run in results.runs for record in chain(*chain(*run.records.values())))
-    table = best_of_table(candidates_by_prompt(records))
+    table = best_of_table(candidates_by_prompt(results.records))
     say(*text_table([table.header, *table.rows]), *(f"note: {line}" for line in results.notes))
     if folder:
         write_whole(folder / BEST_OF, [csv_text(table)])
         say(f"wrote {folder / BEST_OF}")
-    return tell_unreadable(results.unreadable)
+    return BuildResult(ExitCode(tell_unreadable(results.unreadable)))

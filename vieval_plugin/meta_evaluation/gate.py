@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -13,14 +13,14 @@ from scipy import stats
 
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import candidates_of
-from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, SampleId, Status, outputs
+from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, Status, outputs, worst
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.generator_means import generators_of, named_with_part
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, outcomes_between
-from vieval_plugin.records import Run
+from vieval_plugin.records import YOUR_IMAGES, Record, Run
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.non_inferiority import LEVEL, MeanOfDifferences
@@ -35,27 +35,33 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class PromptFall:
-    """A prompt on which a generator's score is lower than that of a reference."""
+    """A prompt on which a generator's score is lower than that of a reference, or on which it alone has none."""
 
     #: The prompt's uid, after its part and a slash.
     prompt: str
     #: The reference.
     reference: str
-    #: Mean score of the generator's images.
+    #: Mean score of the generator's images; NaN where it has none.
     score: float
-    #: Mean score of the reference's images.
+    #: Mean score of the reference's images; NaN of a contest.
     reference_score: float
+    #: Status of the generator's image where it has no score.
+    status: str = ""
 
     @property
     def difference(self) -> float:
-        """The generator's score less the reference's."""
-        return self.score - self.reference_score
+        """The generator's score less the reference's; minus infinity where it has none."""
+        return -math.inf if self.status else self.score - self.reference_score
 
 
 @dataclass(frozen=True)
 class GateEvidence:
     """A generator, the challenger, less another, the reference, on the prompts or contests that a gate decides on."""
 
+    #: Label of the one.
+    challenger: str
+    #: Label of the other.
+    reference: str
     #: Mean of differences where both have a score.
     scored: MeanOfDifferences
     #: The same with all failures as the lowest score.
@@ -66,15 +72,13 @@ class GateEvidence:
     more_failures: tuple[int, int]
     #: Prompts of each that could be judged again.
     unjudged: tuple[int, int]
-    #: True where all pictures of both are the same files.
-    same_files: bool = False
-    #: Prompts on which the score fell, the largest fall first; none of contests.
+    #: Prompts on which the challenger alone has no score, and those on which its score fell, the largest fall first.
     falls: tuple[PromptFall, ...] = ()
 
     @property
     def fell(self) -> int:
-        """Prompts on which the score fell by more than `LARGE_FALL`."""
-        return sum(fall.difference < -LARGE_FALL - _ROUNDING for fall in self.falls)
+        """Prompts on which the score fell by more than `LARGE_FALL`; none of contests."""
+        return sum(-math.inf < fall.difference < -LARGE_FALL - _ROUNDING for fall in self.falls)
 
 
 def gate_evidence(
@@ -88,35 +92,40 @@ def gate_evidence(
         challenger, reference: labels of the two.
         options: those of contests.
     """
-    identical = same_files(_pictures(run), challenger, reference)
     if ranking.statistic == WIN_RATE:
-        return replace(_of_contests(run, ranking.aspect, challenger, reference, options), same_files=identical)
+        return _of_contests(run, ranking.aspect, challenger, reference, options)
     generators = {g.image_model: named_with_part(g) for g in generators_of(run, StatisticsOptions())}
-    challenged, compared = (
-        _by_prompt(generator.with_value(ranking.breakdown, ranking.value) if ranking.breakdown else generator.all)
-        for generator in (generators[challenger], generators[reference])
-    )
+    images = {
+        name: _by_prompt(side.with_value(ranking.breakdown, ranking.value) if ranking.breakdown else side.all)
+        for name, side in ((name, generators[name]) for name in (challenger, reference))
+    }
     corrected = ranking.comparison.pair_of(challenger, reference) if ranking.statistic == CORRECTED else None
     if corrected and corrected.first != challenger:
         corrected = corrected.turned
-    return replace(_of_images(ranking.aspect, challenged, compared, corrected, reference), same_files=identical)
+    return _of_images(ranking.aspect, images, corrected)
 
 
-def same_files(pictures: Iterable[tuple[SampleId, tuple[str, ...]]], challenger: str, reference: str) -> bool:
-    """True where two generators made the same prompts' pictures, and all are the very same files.
+Files = Mapping[tuple[str, str, int], tuple[str, ...]]
+"""The SHA-256 of the files of each of a generator's pictures, by part, uid and number; empty texts where it is not known."""
 
-    Args:
-        pictures: of samples of any generators, the SHA-256 of their files; empty texts where that is not known.
-        challenger, reference: the generators.
-    """
+
+def files_by_generator(records: Iterable[Record]) -> Mapping[str, Files]:
+    """The files of each generator's pictures as they were judged, or as they are where they are yet to be judged."""
     files: dict[str, dict[tuple[str, str, int], tuple[str, ...]]] = defaultdict(dict)
-    for identity, digests in pictures:
-        files[identity.image_model][identity.part, identity.uid, identity.draw] = digests
-    mine = files[challenger]
-    return bool(mine) and mine == files[reference] and all(map(all, mine.values()))
+    for record in records:
+        candidates = candidates_of(record.sample) if record.sample else ()
+        unknown = {} if candidates else {record.id: (record.row.digest if record.row else "",)}
+        for identity, digests in {**unknown, **{sample.id: _digests_of(sample) for sample in candidates}}.items():
+            files[identity.image_model or YOUR_IMAGES][identity.part, identity.uid, identity.draw] = digests
+    return files
 
 
-def digests_of(sample: Sample) -> tuple[str, ...]:
+def are_same_files(first: Files, second: Files) -> bool:
+    """Return whether both are pictures of the same prompts, and all are the very same files."""
+    return bool(first) and first == second and all(map(all, first.values()))
+
+
+def _digests_of(sample: Sample) -> tuple[str, ...]:
     """The SHA-256 of each output of a sample as it was judged; an empty text for one that is not known."""
     if not set(OUTPUTS) & set(sample.images):
         return ("",)
@@ -133,16 +142,6 @@ def known_digest(image: Image) -> str:
         return ""
 
 
-def _pictures(run: Run) -> Iterator[tuple[SampleId, tuple[str, ...]]]:
-    for record in (record for judged in chain(*run.records.values()) for record in judged):
-        if record.row:
-            yield record.id, (record.row.digest,)
-        elif record.sample is None:
-            yield record.id, ("",)
-        else:
-            yield from ((sample.id, digests_of(sample)) for sample in candidates_of(record.sample))
-
-
 def _by_prompt(images: Sequence[Observation]) -> dict[str, list[Observation]]:
     """The images of each prompt, without those that the judge does not apply to, which no statistic sees."""
     by_prompt: dict[str, list[Observation]] = defaultdict(list)
@@ -153,47 +152,54 @@ def _by_prompt(images: Sequence[Observation]) -> dict[str, list[Observation]]:
 
 
 def _of_images(
-    aspect: str,
-    challenged: Mapping[str, Sequence[Observation]],
-    compared: Mapping[str, Sequence[Observation]],
-    corrected: SystemPair | None,
-    reference: str,
+    aspect: str, images_by_prompt: Mapping[str, Mapping[str, Sequence[Observation]]], corrected: SystemPair | None
 ) -> GateEvidence:
     """The evidence of scores; a prompt of which the challenger has no verdict at all is one that could be judged."""
+    (challenger, challenged), (reference, compared) = images_by_prompt.items()
     prompts = list(compared)
     sides = [[_scores(images.get(p, ()), aspect) for p in prompts] for images in (challenged, compared)]
     lowest = -1.0 if any((scores < 0).any() for scores in chain(*sides)) else 0.0
     means = np.array([[np.nan_to_num(scores, nan=lowest).mean() for scores in side] for side in sides])
     failed = np.array([[np.isnan(scores).mean() for scores in side] for side in sides])
+    with np.errstate(invalid="ignore"):  # the mean of the images that have a score, NaN where none has
+        scored = (means - lowest * failed) / (1 - failed)
     usable = np.asarray((failed < 1).all(axis=0))
-    # the mean of the images that have a score, from that with the others as the lowest
-    scored = (means[:, usable] - lowest * failed[:, usable]) / (1 - failed[:, usable])
-    differences, penalised = scored[0] - scored[1], means[0] - means[1]
-    unjudged = [
-        sum(
-            len(_rated(images.get(p, ()), aspect)) < needed
-            or any(i.status in _JUDGED_AGAIN and aspect not in i.scores for i in images[p])
-            for p in prompts
-            for needed in [len(_rated(compared[p], aspect)) if images is challenged else 1]
-        )
-        for images in (challenged, compared)
+    differences, penalised = (scored[0] - scored[1])[usable], means[0] - means[1]
+    unjudged = (
+        sum(_can_be_judged(challenged.get(p, ()), aspect, len(_rated(compared[p], aspect))) for p in prompts),
+        sum(_can_be_judged(compared[p], aspect, 1) for p in prompts),
+    )
+    falls = [
+        PromptFall(prompt, reference, score, before, _failure(challenged.get(prompt, ())) if math.isnan(score) else "")
+        for prompt, score, before in zip(prompts, *scored.tolist(), strict=True)
+        if not math.isnan(before) and not score - before >= -_ROUNDING
     ]
-    both = [prompt for prompt, is_usable in zip(prompts, usable, strict=True) if is_usable]
-    compared_prompts = (PromptFall(*row) for row in zip(both, [reference] * len(both), *scored.tolist(), strict=True))
-    falls = [prompt for prompt in compared_prompts if prompt.difference < -_ROUNDING]
-    fall = 1 - lowest
-    by_both = MeanOfDifferences.from_differences(differences, range(len(differences)), fall)
-    by_all = MeanOfDifferences.from_differences(penalised, range(len(prompts)), fall)
+    most = 1 - lowest
+    by_both = MeanOfDifferences.from_differences(differences, range(len(differences)), most)
+    by_all = MeanOfDifferences.from_differences(penalised, range(len(prompts)), most)
     if corrected:
-        by_both, by_all = _corrected(corrected, penalised, usable, fall)
+        by_both, by_all = _corrected(corrected, penalised, usable, most)
     return GateEvidence(
+        challenger,
+        reference,
         by_both,
         by_all,
         len(prompts),
         (int((failed[0] > failed[1]).sum()), int((failed[0] < failed[1]).sum())),
-        (unjudged[0], unjudged[1]),
-        falls=tuple(sorted(falls, key=lambda fall: fall.difference)),
+        unjudged,
+        tuple(sorted(falls, key=lambda fall: fall.difference)),
     )
+
+
+def _failure(images: Sequence[Observation]) -> str:
+    """The status of images of which none has a score."""
+    return str(worst([image.status for image in images] or [Status.MISSING]))
+
+
+def _can_be_judged(images: Sequence[Observation], aspect: str, expected: int) -> bool:
+    """Return whether of the images that are expected some have no verdict, or one that a call or a tool failed on."""
+    failed = (image.status in _JUDGED_AGAIN and aspect not in image.scores for image in images)
+    return len(_rated(images, aspect)) < expected or any(failed)
 
 
 def _scores(images: Sequence[Observation], aspect: str) -> Floats:
@@ -243,4 +249,9 @@ def _of_contests(run: Run, subject: str, challenger: str, reference: str, option
         for contests in (decided, outcomes)
     )
     alone = failures.count((True, False)), failures.count((False, True))
-    return GateEvidence(by_both, by_all, len(outcomes), alone, (unjudged, unjudged))
+    falls = [
+        PromptFall(o.group, reference, math.nan, math.nan, str(o.status)) for o in outcomes if o.failed == (True, False)
+    ]
+    return GateEvidence(
+        challenger, reference, by_both, by_all, len(outcomes), alone, (unjudged, unjudged), tuple(falls)
+    )

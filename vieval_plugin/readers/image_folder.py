@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from vieval_plugin.readers.image_names import (
     SUFFIXES,
     are_numbered,
     expected_name,
+    image_model_of,
     image_models_of,
     natural,
     readings,
@@ -70,6 +70,7 @@ def read_folders(
     prompts: Path | None = None,
     kind: str | None = None,
     columns: Mapping[str, str] | None = None,
+    unmade: bool = False,
 ) -> SampleSource:
     """Samples from folders of images, each folder being an image model, and the prompts that all were given.
 
@@ -82,6 +83,7 @@ def read_folders(
             the folder's own file of prompts is taken, or that of each of its folders, or a `.txt` beside each image.
         kind: that of prompts which name none (default: what their images and texts tell).
         columns: what columns of the prompts are, by `parse_columns`.
+        unmade: images may be yet to be made: one a prompt of a file, in one folder, called by its uid.
 
     Raises:
         VievalError: the prompts cannot be read, a folder has no images or as many as there are not prompts, or none
@@ -100,26 +102,30 @@ def read_folders(
             return chained([read_folders([part], own_prompts(part), kind, columns) for part in parts])
         return _with_texts(_image_models(folders), kind)
     conditions, notes = prompts_of(prompts, columns), list[str]()
-    paired = [
-        (prompt.number, model, prompt, draw, file)
-        for model, files in _image_models(folders, _folders_of_conditions(conditions)).items()
-        for prompt, draw, file in _paired(files, conditions.rows, prompts, notes)
-    ]
+    if unmade:
+        [folder], model = folders, image_model_of(folders[0])
+        paired = [(prompt, model, 0, folder / expected_name(prompt.uid)) for prompt in conditions.rows]
+    else:
+        paired = [
+            (prompt, model, draw, file)
+            for model, files in _image_models(folders, _folders_of_conditions(conditions)).items()
+            for prompt, draw, file in _paired(files, conditions.rows, prompts, notes)
+        ]
     # prompt by prompt, so that the first few samples are of all image models
-    paired.sort(key=itemgetter(0))
+    paired.sort(key=lambda image: image[0].number)
 
     def rows() -> Iterator[SampleRow]:
-        for number, model, prompt, draw, file in paired:
+        for prompt, model, draw, file in paired:
             images = prompt.row.get("images", {})
             if isinstance(images, Mapping):  # whatever else is there is an error where the row is read
                 images = {**images, "output": str(file.absolute())}
             row = {**prompt.row, "uid": prompt.uid, "image_model": model, "draw": draw, "images": images}
-            for sample in samples_in_row(conditions.folder, number, row, kind, conditions.unit):
+            for sample in samples_in_row(conditions.folder, prompt.number, row, kind, conditions.unit):
                 if sample.verdict and sample.verdict.status is Status.PARSE_FAILURE:
                     raise VievalError(f"{prompts}: {sample.place}: {sample.verdict.reason}")
                 yield sample
 
-    names = (f"{model}/{file.name}" for _, model, _, _, file in paired)
+    names = (f"{model}/{file.name}" for _, model, _, file in paired)
     fingerprint = fingerprint_of([prompts], kind or "", *names)
     return checked(SampleSource(str(prompts), rows, fingerprint, (*conditions.notes, *notes)))
 

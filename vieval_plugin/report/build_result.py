@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain
 from typing import Any
 from xml.etree import ElementTree
 
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.meta_evaluation.gate import PromptFall
+from vieval_plugin.meta_evaluation.gate import GateEvidence
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.records import Run
+from vieval_plugin.records import Record
 from vieval_plugin.report.answer import Answer
+from vieval_plugin.report.gate import Gate
 from vieval_plugin.report.rendering import markdown as markdown_table
 from vieval_plugin.text import escaping
 from vieval_plugin.text.errors import ExitCode
 
-_FAILURES = (ExitCode.WORSE, ExitCode.UNDECIDED)
+_TAGS = {ExitCode.FINE: "system-out", ExitCode.WORSE: "failure", ExitCode.UNDECIDED: "failure"}
 _LONGEST_TEXT = 200
 
 
@@ -29,65 +30,83 @@ class BuildResult:
     #: The exit code.
     exit_code: ExitCode
     #: The gate's answer, and then those of the ranking.
-    answers: Sequence[Answer]
-    #: Prompts on which the score fell most.
-    falls: Table | None = None
+    answers: Sequence[Answer] = ()
+    #: The gate, where it decided by verdicts.
+    gate: Gate | None = None
+    #: These verdicts.
+    records: Sequence[Record] = ()
     #: Tables of the ranking.
     tables: Sequence[Table] = ()
     #: What else programs read.
     findings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def falls(self) -> list[dict[str, str | float]]:
+        """The falls of the gate by the names of what is known of them, with the texts of their prompts."""
+        falls = self.gate.falls if self.gate else ()
+        texts = {
+            f"{record.id.part}/{record.group or record.id.uid}": " ".join(record.sample.texts.values())[:_LONGEST_TEXT]
+            for record in self.records
+            if isinstance(record.sample, Sample)
+        }
+        return [{**asdict(f), "difference": f.difference, "text": texts.get(f.prompt, "")} for f in falls]
 
-def falls_table(falls: Sequence[PromptFall], runs: Sequence[Run]) -> Table | None:
-    """The prompts on which the score fell most, with their texts; None where it fell on none."""
-    texts = {
-        f"{record.id.part}/{record.group or record.id.uid}": " ".join(record.sample.texts.values())[:_LONGEST_TEXT]
-        for record in chain(*chain(*chain(*(run.records.values() for run in runs))))
-        if isinstance(record.sample, Sample)
-    }
-    rows = []
-    for fall in falls:
-        numbers = fall.score, fall.reference_score, fall.difference
-        rows.append((fall.prompt, texts.get(fall.prompt, ""), fall.reference, *(f"{n:.3f}" for n in numbers)))
-    header = ("prompt", "text", "against", "score", "its score", "difference")
-    return Table("falls", "Prompts on which the score fell most", header, tuple(rows)) if rows else None
+    @property
+    def falls_table(self) -> list[Table]:
+        """The falls as a table, where there are any."""
+        falls, title = self.falls, "Prompts on which it failed, and on which its score fell most"
+        rows = (tuple(map(_cell, fall.values())) for fall in falls)
+        return [Table("falls", title, tuple(falls[0]), tuple(rows))] if falls else []
+
+
+def _cell(value: str | float) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}" if math.isfinite(value) else "-"
+    return value or "-"
 
 
 def summary(result: BuildResult) -> str:
     """The result in Markdown, as the summary of a build shows it."""
-    lines = [escaping.markdown(line) for answer in result.answers for line in answer.lines]
-    tables = [markdown_table(table) for table in (result.falls, *result.tables) if table]
-    return "\n\n".join([f"## {lines[0]}", *lines[1:], f"Exit code {result.exit_code:d}.", *tables])
+    title, *sentences = [escaping.markdown(line) for answer in result.answers for line in answer.lines]
+    tables = [markdown_table(table).rstrip() for table in (*result.falls_table, *result.tables)]
+    return "\n\n".join([f"## {title}", *sentences, f"Exit code {result.exit_code:d}.", *tables]) + "\n"
 
 
 def junit(result: BuildResult) -> str:
     """The result as one test case of JUnit XML: failed by a decision, and in error where there is none."""
-    answer = result.answers[0]
-    failed, broken = result.exit_code in _FAILURES, result.exit_code not in (ExitCode.FINE, *_FAILURES)
-    counts = {"tests": "1", "failures": str(int(failed)), "errors": str(int(broken))}
+    tag = _TAGS.get(result.exit_code, "error")
+    counts = {"tests": "1", "failures": str(int(tag == "failure")), "errors": str(int(tag == "error"))}
     suites = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "vieval rank", **counts})
     case = ElementTree.SubElement(suite, "testcase", {"classname": "vieval", "name": "the images are not worse"})
-    text = "\n".join(map(escaping.console, answer.lines[1:]))
-    if result.falls:
-        rows = ("; ".join(filter(None, row)) for row in (result.falls.header, *result.falls.rows))
-        text = "\n".join([text, "", f"{result.falls.title}:", *map(escaping.console, rows)])
-    title = escaping.console(answer.title)
-    about = {"message": title, "type": result.exit_code.name.lower()} if failed or broken else {}
-    tag = "failure" if failed else "error" if broken else "system-out"
-    ElementTree.SubElement(case, tag, about).text = f"{title}\n{text}"
+    lines = list(result.answers[0].lines)
+    about = {"message": escaping.console(lines[0]), "type": result.exit_code.name.lower()} if result.exit_code else {}
+    for table in result.falls_table:
+        lines += ["", f"{table.title}:", *map("; ".join, (table.header, *table.rows))]
+    ElementTree.SubElement(case, tag, about).text = "\n".join(map(escaping.console, lines))
     ElementTree.indent(suites)
-    text_of_suites: str = ElementTree.tostring(suites, "utf-8", xml_declaration=True).decode()
-    return f"{text_of_suites}\n"
+    return str(ElementTree.tostring(suites, "utf-8", xml_declaration=True), "utf-8") + "\n"
 
 
 def json_text(result: BuildResult) -> str:
-    """All of the result as JSON."""
+    """All of the result as JSON; a number that is not known is null."""
     document = {
         **result.findings,
         "exit_code": result.exit_code,
         "outcome": result.exit_code.name.lower(),
         "answers": [asdict(answer) for answer in result.answers],
-        "falls": [dict(zip(table.header, row, strict=True)) for table in [result.falls] if table for row in table.rows],
+        "against": [_numbers(evidence) for evidence in result.gate.evidence] if result.gate else [],
+        "falls": result.falls,
     }
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    finite = json.loads(json.dumps(document), parse_constant=lambda _: None)
+    return json.dumps(finite, indent=1) + "\n"
+
+
+def _numbers(evidence: GateEvidence) -> dict[str, Any]:
+    """The numbers by which a gate decides on a reference."""
+    means = {"scored": evidence.scored, "penalised": evidence.penalised}
+    return {
+        "reference": evidence.reference,
+        **{name: {"difference": m.value, "low": m.low, "high": m.high, "n": m.n} for name, m in means.items()},
+        "failures": dict(zip((evidence.challenger, evidence.reference), evidence.more_failures, strict=True)),
+    }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
-from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.records import Run
 from vieval_plugin.results.runs import Results
 from vieval_plugin.text.errors import VievalError
@@ -19,13 +20,21 @@ def prompt_difference(first: Sample, second: Sample) -> str:
 
     Texts are compared, and the images that a prompt shows, as far as the SHA-256 of both is known.
     """
-    for name in dict.fromkeys([*first.texts, *second.texts]):
-        text, other_text = first.texts.get(name, ""), second.texts.get(name, "")
-        if text != other_text:
-            return f"{name} {_shortened(text)} and {_shortened(other_text)}"
-    shared = [role for role in first.images if role in second.images and role != "output"]
-    different_role = next((role for role in shared if _are_different(first.images[role], second.images[role])), "")
-    return f"another image {different_role}" if different_role else ""
+    if difference := text_difference(first.texts, second.texts):
+        return difference
+    known = [{role: i.sha256 for role, i in s.images.items() if len(i.sha256) == _DIGITS} for s in (first, second)]
+    roles = [role for role in known[0] if role in known[1] and role != "output" and known[0][role] != known[1][role]]
+    return f"another image {roles[0]}" if roles else ""
+
+
+def text_difference(first: Mapping[str, str], second: Mapping[str, str]) -> str:
+    """The first of two mappings' texts that differs, in words; empty where none does.
+
+    >>> text_difference({"prompt": "a cat"}, {"prompt": "a dog"})
+    "prompt 'a cat' and 'a dog'"
+    """
+    name = next((name for name in {**first, **second} if first.get(name, "") != second.get(name, "")), None)
+    return "" if name is None else f"{name} {_shortened(first.get(name, ''))} and {_shortened(second.get(name, ''))}"
 
 
 def without_different_prompts(results: Results) -> Results:
@@ -37,23 +46,19 @@ def without_different_prompts(results: Results) -> Results:
     runs, notes = list[Run](), list(results.notes)
     for run in results.runs:
         differences = _differences(run)
-        if not differences:
-            runs.append(run)
-            continue
-        uid, difference = next((identity.uid, text) for identity, text in differences.items())
-        have = "uids have" if len(differences) > 1 else "uid has"
-        message = (
-            f"{run.label}: {len(differences)} {have} different texts in two generators, first {uid!r} ({difference})"
-        )
         records = {
             part: of_one_prompt
             for part, samples in run.records.items()
             if (of_one_prompt := [records for records in samples if _uid_of(records[0].id) not in differences])
         }
-        if not records:
-            raise VievalError(f"{message}, and nothing else is there to rank; give each prompt a uid of its own")
+        if differences:
+            (identity, text), *others = differences.items()
+            have = f"{len(differences)} uids have" if others else "1 uid has"
+            note = f"{run.label}: {have} different texts in two generators, first {identity.uid!r} ({text})"
+            if not records:
+                raise VievalError(f"{note}, and nothing else is there to rank; give each prompt a uid of its own")
+            notes.append(f"{note}; what is called so is left out: give each prompt a uid of its own")
         runs.append(replace(run, records=records))
-        notes.append(f"{message}; what is called so is left out: give each prompt a uid of its own")
     return replace(results, runs=tuple(runs), notes=tuple(notes))
 
 
@@ -71,11 +76,6 @@ def _differences(run: Run) -> dict[SampleId, str]:
 
 def _uid_of(identity: SampleId) -> SampleId:
     return replace(identity, image_model="", draw=0)
-
-
-def _are_different(image: Image, second: Image) -> bool:
-    has_digests = len(image.sha256) == len(second.sha256) == _DIGITS
-    return has_digests and image.sha256 != second.sha256
 
 
 def _shortened(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.judges import registry as judge_registry
@@ -31,6 +32,11 @@ class Results:
     notes: tuple[str, ...] = ()
     #: Counts over all verdicts of folders of shards, of which the runs may have a sample.
     totals: tuple[FolderTotals, ...] = ()
+
+    @property
+    def records(self) -> list[Record]:
+        """The records of all runs."""
+        return list(chain(*chain(*chain(*(run.records.values() for run in self.runs)))))
 
 
 def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False) -> Results:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import FAILED_CALLS, Sample, SampleId, Status, Verdict
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import OWN, Provenance
@@ -18,18 +18,6 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.text.errors import VievalError
 
 
-@dataclass(frozen=True)
-class JudgedFolders:
-    """Folders that a judge has judged."""
-
-    #: Samples or contests.
-    judged: tuple[Judged, ...]
-    #: Their verdicts.
-    verdicts: tuple[Verdict, ...]
-    #: Provenance of the verdicts.
-    provenance: Provenance
-
-
 async def judge_folders(
     source: SampleSource,
     prepared: PreparedJudge,
@@ -37,7 +25,7 @@ async def judge_folders(
     backbone: Backbone | None,
     progress: Progress,
     label: str = "",
-) -> JudgedFolders:
+) -> tuple[list[Judged], list[Verdict], Provenance]:
     """Judge the images of several folders, paired by prompt; what a call or a tool failed on is judged once more.
 
     Args:
@@ -47,6 +35,9 @@ async def judge_folders(
         backbone: the model that a command names.
         progress: counts calls and failures.
         label: what reports call these verdicts (default: the backbone's model).
+
+    Returns:
+        Samples or contests, their verdicts, and who gave these.
 
     Raises:
         VievalError: a judge of contests has no two image models with an image of one prompt.
@@ -59,14 +50,12 @@ async def judge_folders(
         )
     judged: list[Judged] = list(contests) or [row.sample for row in rows]
     # whose image a contest lacks is looked up in the contest
-    decided_samples = {
-        row.sample.id: row.verdict for row in rows if row.verdict and row.verdict.status is not Status.NO_IMAGE
-    }
+    by_sample = {r.sample.id: r.verdict for r in rows if r.verdict and r.verdict.status is not Status.NO_IMAGE}
     decided = {
-        number: verdict
-        for number, candidates in enumerate(judged)
-        for verdict in [_decided(candidates, decided_samples)]
-        if verdict is not None
+        number: by_sample[sample.id]
+        for number, item in enumerate(judged)
+        for sample in candidates_of(item)
+        if sample.id in by_sample
     }
     outcomes = await outcomes_of(judged, prepared, options, backbone, progress, True, decided)
     failed = [n for n, o in enumerate(outcomes) if o.verdict.status in FAILED_CALLS and n not in decided]
@@ -79,9 +68,7 @@ async def judge_folders(
     if not contests:
         noted = zip(rows, verdicts, strict=True)
         verdicts = [replace(verdict, findings=(*verdict.findings, *row.findings)) for row, verdict in noted]
-    return JudgedFolders(
-        tuple(judged), tuple(verdicts), replace(provenance_of(prepared, options, backbone), label=label)
-    )
+    return judged, verdicts, replace(provenance_of(prepared, options, backbone), label=label)
 
 
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
@@ -99,9 +86,3 @@ def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
         for (kind, uid, draw), candidates in by_prompt.items()
         for first, second in combinations(candidates, 2)
     ]
-
-
-def _decided(judged: Judged, samples: dict[SampleId, Verdict]) -> Verdict | None:
-    """The verdict that a sample, or a candidate of a contest, has before anybody is asked."""
-    ids = [candidate.id for candidate in judged.candidates] if isinstance(judged, Contest) else [judged.id]
-    return next((samples[identity] for identity in ids if identity in samples), None)

@@ -48,7 +48,7 @@ DEFAULT_JUDGE = "viescore"
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """Samples, and who judges them."""
 
     #: Samples.
@@ -153,7 +153,7 @@ def _run(options: argparse.Namespace) -> int:
         judge_registry.judge(name, current.judge_files)
     source, judge, setting = _samples_of(options, current)
     source = limited(source, options.limit)
-    request = _prepared(options, source, current, (judge, setting))
+    request = request_of(options, source, current, (judge, setting))
     say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, request.judges))), file=sys.stderr)
     if request.judges and not options.benchmark:
         require_any_of_first(source.name, source, [judge.spec for judge in request.judges], options.allow_urls)
@@ -212,9 +212,9 @@ def _require_flags(options: argparse.Namespace) -> bool:
     return images
 
 
-def _prepared(
+def request_of(
     options: argparse.Namespace, source: SampleSource, current: Config, default: tuple[str, str | None]
-) -> _Request:
+) -> Request:
     """The judges that are ready to run, and lines on those of several that are not."""
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.strict import require_texts
@@ -238,7 +238,7 @@ def _prepared(
             if len(names) == 1:
                 raise
             unable.append((name, str(error)))
-    return _Request(source, judges, current, backbone, tuple(unable))
+    return Request(source, judges, current, backbone, tuple(unable))
 
 
 def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
@@ -277,7 +277,7 @@ def _unused(options: argparse.Namespace, prepared: Sequence[PreparedJudge]) -> l
     return lines
 
 
-def _plan(request: _Request) -> int:
+def _plan(request: Request) -> int:
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.plan import pilot, plan, to_ask
     from vieval_plugin.text.escaping import say
@@ -295,7 +295,7 @@ def _plan(request: _Request) -> int:
     return 1 if request.unable else 0
 
 
-def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
+def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
     from vieval_plugin.results.scored import Scored, in_words, read_scored, write_scored
     from vieval_plugin.run.evaluate import provenance_of
     from vieval_plugin.run.verdict_lines import inputs_of, run_hash
@@ -328,7 +328,7 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
 
 
 def _judge_all(
-    log: VerdictLog, request: _Request, sources: Sequence[Provenance], folder: Path, batch: bool
+    log: VerdictLog, request: Request, sources: Sequence[Provenance], folder: Path, batch: bool
 ) -> list[tuple[str, str]]:
     """Have each judge judge what is not in the log yet; those of several that could not go on, with the reason."""
     from vieval_plugin.run.progress import Progress

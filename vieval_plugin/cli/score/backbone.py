@@ -78,7 +78,7 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
     elif not fields or JUDGE not in current.backbones:
         return None
     else:
-        fields = {**current.backbones[JUDGE].model_dump(), **fields}
+        fields = {**current.backbones[JUDGE].model_dump(exclude_unset=True), **fields}
     try:
         return Backbone.model_validate(fields)
     except ValidationError as error:
