@@ -34,7 +34,7 @@ wait $$job || { tail -n 20 $(1); echo "== that failed; all that it said is in $(
 echo "   done in $$(($$(date +%s) - begun)) s"
 endef
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --editable
-LIGHT := ".[http,metrics]"
+LIGHT := ".[http,metrics,text]"
 CORE := ".[http,tables,filter,hub,metrics,video,test]"
 LMMS_EVAL := ".[lmms-eval,http,metrics]"
 ALL := ".[lmms-eval,http,tables,filter,ray,hub,metrics,scorers,train,generators,video,text,tools,docs,test]"
@@ -63,27 +63,34 @@ $(ENV)/ready: setup.cfg pyproject.toml | $(BIN)/python
 # the steps of the demo; those of demo-light are its first two
 demo: STEPS := 4
 demo-light:
-	@echo "== 1 of $(STEPS): install the light part in $(ENV) (about 30 s and 350 MB the first time, no PyTorch)"
+	@echo "== 1 of $(STEPS): install the light part in $(ENV) (about a minute and 620 MB the first time, no PyTorch)"
 	@$(MAKE) --no-print-directory $(ENV)/light
-	@echo "== 2 of $(STEPS): judge 336 drawn images with known defects by $(words $(DEMO_JUDGES)) judges, and make a page (about 40 s)"
-	@rm -rf $(OUT)/demo-light && mkdir -p $(OUT)/demo-light
-	@$(BIN)/vieval score --benchmark vieval_demo $(addprefix --judge ,$(DEMO_JUDGES)) --out $(OUT)/demo-light/verdicts.jsonl > $(OUT)/demo-light/score.log
-	@echo "   which judge finds the defects? 1 is the order that the known defects give, 0 is chance"
-	@$(BIN)/vieval report $(OUT)/demo-light/verdicts.jsonl --out $(OUT)/demo-light
-	@echo "== open this page in a browser: $(abspath $(OUT))/demo-light/report.html"
+	@echo "== 2 of $(STEPS): vieval demo: which of two generators spells the titles of posters? (about 20 s)"
+	@rm -rf $(OUT)/demo-light && mkdir -p $(OUT)
+	@$(BIN)/vieval demo --out $(OUT)/demo-light
+	@echo "== open this page in a browser: $(abspath $(OUT))/demo-light/rank.html"
+
+# the page of the drawn benchmark, which is part of the documentation
+$(OUT)/demo-drawn/report.html: $(ENV)/light
+	@mkdir -p $(OUT)/demo-drawn
+	$(BIN)/vieval score --benchmark vieval_demo $(addprefix --judge ,$(DEMO_JUDGES)) --out $(OUT)/demo-drawn/verdicts.jsonl > $(OUT)/demo-drawn/score.log
+	$(BIN)/vieval report $(OUT)/demo-drawn/verdicts.jsonl --out $(OUT)/demo-drawn
 
 demo: demo-light
 	@echo "== 3 of 4: install lmms-eval in $(ENV), which brings PyTorch (five to ten minutes and 7 GB the first time)"
 	@$(MAKE) --no-print-directory $(ENV)/lmms-eval
-	@echo "== 4 of 4: judge the drawn images, one by one and in pairs, as tasks of lmms-eval ($(DEMO_TASKS)), and make a page (about a minute)"
+	@echo "== 4 of 4: judge drawn images with known defects, one by one and in pairs, as tasks of lmms-eval ($(DEMO_TASKS)), and make a page (about a minute)"
 	@rm -rf $(OUT)/demo $(OUT)/demo-report
 	@$(call run,$(OUT)/demo.log,$(BIN)/lmms-eval --model vieval_scorer --tasks $(DEMO_TASKS) --output_path $(OUT)/demo --log_samples)
-	@$(BIN)/vieval report $(OUT)/demo --out $(OUT)/demo-report
-	@echo "== open this page in a browser: $(abspath $(OUT))/demo-report/report.html   (log of the run: $(OUT)/demo.log)"
+	@$(BIN)/vieval report $(OUT)/demo --out $(OUT)/demo-report > $(OUT)/demo-report.log
+	@echo "   which judge finds the defects? its title says it; 1 is the order of the known defects, 0 is chance"
+	@echo "   where does each fail? the tables of task types; which images? those under the title, and the gallery"
+	@echo "   what did it take? $(OUT)/demo.log has the run, $(OUT)/demo-report.log the numbers"
+	@echo "== open this page in a browser: $(abspath $(OUT))/demo-report/report.html"
 
-# the picture of the demo's page, which is part of the documentation; it needs chromium
-demo-picture: demo-light
-	$(BIN)/python docs/make_picture.py $(OUT)/demo-light/report.html docs/demo.webp 1000x900
+# the picture of the drawn benchmark's page, which is part of the documentation; it needs chromium
+demo-picture: $(OUT)/demo-drawn/report.html
+	$(BIN)/python docs/make_picture.py $(OUT)/demo-drawn/report.html docs/demo.webp 1000x900
 
 # the pictures of README and the tutorials, of what their commands leave; they need chromium (a minute and a half)
 tutorial-pictures: $(ENV)/ready $(ENV)/page/ready
@@ -92,7 +99,7 @@ tutorial-pictures: $(ENV)/ready $(ENV)/page/ready
 # the page of published judges, its data and its picture, which are part of the documentation; the picture needs chromium
 leaderboard: $(ENV)/ready
 	$(BIN)/vieval leaderboard make --out docs/leaderboard $(if $(PUBLISHED),--published $(PUBLISHED))
-	$(BIN)/python docs/make_picture.py docs/leaderboard/index.html docs/leaderboard/leaderboard.webp 1280x860
+	$(BIN)/python docs/make_picture.py docs/leaderboard/index.html docs/leaderboard/leaderboard.webp 1280x860 docs/leaderboard/leaderboard-dark.webp
 
 # what other targets run; setup.cfg has the same for pytest without make
 ELSEWHERE := not vllm and not attack and not vlmevalkit and not wheel and not extras
@@ -223,10 +230,10 @@ train-small: $(ENV)/ready
 	$(BIN)/python -m bench.vieval_small $(OUT)/train-small
 
 # the documentation as a site in $(OUT)/docs, with pages generated from the code and the page of the light demo
-docs: $(ENV)/ready demo-light
+docs: $(ENV)/ready $(OUT)/demo-drawn/report.html
 	@echo "== build the site (about 20 s)"
 	@rm -rf $(OUT)/docs $(OUT)/docs-src && mkdir -p $(OUT)/docs-src
-	@cp $(OUT)/demo-light/report.html $(OUT)/docs-src/demo.html
+	@cp $(OUT)/demo-drawn/report.html $(OUT)/docs-src/demo.html
 	$(BIN)/python -m sphinx -W -n --keep-going -q -b html -d $(OUT)/docs-trees -c docs $(OUT)/docs-src $(OUT)/docs
 	@echo "== open this page in a browser: $(abspath $(OUT))/docs/index.html"
 

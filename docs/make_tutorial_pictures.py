@@ -29,6 +29,8 @@ LEFT = {
     "millions": ("report/report.html", 700),
 }
 """By tutorial the page that its commands leave, and how many pixels of it are shown."""
+IN_README = "compare"
+"""The tutorial whose picture README shows, in light and in dark."""
 SERVER = "http://127.0.0.1:8200/"
 DROP = """(() => {
 const bytes = Uint8Array.from(atob('%s'), (sign) => sign.charCodeAt(0)), given = new DataTransfer()
@@ -47,13 +49,16 @@ def main(names: list[str]) -> None:
             status, _, errors = run(chosen, Path(folder), {})
             if status:
                 sys.exit(f"{name}: {errors}")
+            pictures = {}
             if name in LEFT:
                 page, height = LEFT[name]
-                picture = screenshot(Path(folder) / page, (WIDTH, height))
+                for ending, dark in (("", False), ("-dark", True)) if name == IN_README else (("", False),):
+                    pictures[f"{name}{ending}"] = screenshot(Path(folder) / page, (WIDTH, height), dark)
             else:
-                picture = _of_server(Path(folder) / "demo" / "old" / "p03.png")
-        if picture:
-            write_picture(picture, DOCS / "images" / f"{name}.webp")
+                pictures[name] = _of_server(Path(folder) / "demo" / "old" / "p03.png")
+        for stem, picture in pictures.items():
+            if picture:
+                write_picture(picture, DOCS / "images" / f"{stem}.webp")
 
 
 def _of_server(image: Path) -> Image.Image:

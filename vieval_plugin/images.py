@@ -178,7 +178,8 @@ def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
     if not is_there(image):
         return "not there"
     try:
-        return thumbnails.thumbnail(digest(image), lambda: decode(image))
+        file = image.source if isinstance(image.source, Path) and not image.origin else None
+        return thumbnails.thumbnail(digest(image), lambda: decode(image), file)
     except VievalError:
         return "cannot be read"
 

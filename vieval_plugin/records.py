@@ -168,6 +168,15 @@ class JudgeName:
     #: Further options that tell it from others.
     details: str = ""
 
+    @property
+    def words(self) -> str:
+        """The name as a sentence has it, without setting and options.
+
+        >>> JudgeName("viescore", "0shot", "mid").words, JudgeName("sharpness", "", "sharpness").words
+        ('viescore with mid', 'sharpness')
+        """
+        return self.judge if self.model == self.judge else f"{self.judge} with {self.model}"
+
     def __str__(self) -> str:
         further = ", ".join(filter(None, ["" if self.model == self.judge else self.model, self.details]))
         return " ".join(filter(None, [self.judge, self.setting, f"({further})" if further else ""]))

@@ -34,7 +34,7 @@ def page() -> str:
 def _section(spec: JudgeSpec) -> Iterator[str]:
     yield f"## {spec.name}"
     yield f"{markdown.text(spec.title)}: {markdown.text(spec.method)}."
-    facts = [("judges", f"{spec.rates}s"), ("aspects", markdown.codes(spec.aspects) or "none, it votes")]
+    facts = [("judges", f"{spec.rates}s"), ("aspects", markdown.codes(spec.aspects) or "votes on pairs")]
     facts += [("further scores", markdown.codes(spec.dimensions))] if spec.dimensions else []
     facts += [(_kind(kind), _needed(needs)) for kind, needs in spec.needs.items()]
     defaults = spec.options()

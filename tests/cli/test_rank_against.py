@@ -92,6 +92,7 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(judge, monkeypatch, vieval
         falls = [fall["difference"] for fall in document["falls"]]
         assert falls == sorted(falls)
         assert falls[0] == pytest.approx(document["falls"][0]["score"] - document["falls"][0]["reference_score"])
+        assert page.index("new loses: 3 of 80 prompts") > 0
 
 
 def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval):

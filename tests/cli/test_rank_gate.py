@@ -76,7 +76,7 @@ def test_better_is_said_only_if_it_holds_with_failures_as_the_lowest_score(gate)
     code, shown = gate(new + 0.2, old, new_failed=worst[:2])
     assert code == 0
     assert shown[0] == "new is not worse than old by more than the margin."
-    assert shown[2] == "viescore 0shot (judge-7b) rates new's images better than old's."
+    assert shown[2] == "viescore with judge-7b rates new's images better than old's."
 
 
 def test_more_failures_than_the_old_one_has_are_no_pass_however_high_the_scores(gate):

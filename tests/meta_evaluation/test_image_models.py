@@ -172,7 +172,7 @@ def test_a_judge_of_what_people_did_not_rate_agrees_with_nobody():
     found = statistics.summary_of(ByImageModel(), rows, Rating(("SC", "style")), "b", "t", OPTIONS)
     assert found.estimates["SC_count"].value == 80
     assert found.estimates["style_count"].value == 0
-    assert found.estimates["style_fisher"].reasons[0] == "A: no sample has ratings of it and a score"
+    assert found.estimates["style_fisher"].reasons[0] == "A: no sample has both ratings and a score"
 
 
 def test_human_agreement_of_identical_raters_is_nearly_one():

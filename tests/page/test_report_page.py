@@ -6,9 +6,8 @@ from tests.report.pages import BENCHMARK, row, write
 from tests.report.test_first_screen import generators
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.report.page.ranking import write_page
-from vieval_plugin.report.ranking import rank_results
-from vieval_plugin.report.writing import write_report
+from vieval_plugin.report.sections import sections_of
+from vieval_plugin.report.writing import write_page, write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -122,7 +121,8 @@ def test_one_judge_alone_is_shown_and_decides_the_order(browser, page):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_of_a_ranking_is_quiet_and_readable(browser, tmp_path, scheme):
     results = generators(tmp_path, {f"mine {EVIL}": [0.9] * 9, "theirs": [0.1] * 8 + [None]})
-    write_page(rank_results(results, None, StatisticsOptions(draws=100)), tmp_path / "rank.html", StatisticsOptions())
+    options = StatisticsOptions(draws=100)
+    write_page(sections_of(results, "generators", options), tmp_path / "rank.html", options)
     for width in (360, 1440):
         browser.require_quiet_and_readable(tmp_path / "rank.html", width, scheme)
     assert browser.evaluate("document.title.includes('mine <img')")

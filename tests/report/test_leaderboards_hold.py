@@ -131,9 +131,9 @@ def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said() -> 
     blind = judge("blind", 1e6)
     made = board(POOR, blind)
     text = sentences(made)
-    [ceiling] = [line for line in text if "human ceiling" in line]
+    [ceiling] = [line for line in text if "with each other" in line]
     assert ceiling.startswith(
-        "poor is below the human ceiling: with the mean of the other annotators it correlates by "
+        "poor agrees with annotators less well than they agree with each other: its correlation with the mean of the other "
     )
     assert "Not shown to be better than the same answer for everything: blind." in text
     assert marks_of(made, "blind") == ("not above the constant",)

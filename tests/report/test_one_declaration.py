@@ -22,8 +22,8 @@ from vieval_plugin.meta_evaluation.metrics import in_host_table
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, summary_of
 from vieval_plugin.records import Provenance, Record, Run
-from vieval_plugin.report.comparison import compare_results, lines
-from vieval_plugin.report.writing import write_report
+from vieval_plugin.report.sections import sections_of
+from vieval_plugin.report.writing import lines, write_report
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -99,7 +99,7 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(declared: Benchmark
     findings = json.loads((tmp_path / "findings.json").read_text())
     assert findings["pairs"][0]["better"] == "good"
     assert findings["answers"][0]["title"] == written.lines[0] == "good agrees best with annotators on declared."
-    assert written.lines[0] in "\n".join(lines(compare_results(results, OPTIONS), OPTIONS))
+    assert written.lines[0] == lines(sections_of(results, "judges", OPTIONS), OPTIONS)[0]
     summary = summary_of(
         declared.report, [observe(r) for r in runs[0].records["all"]], Rating(("SC",)), "declared", "all", OPTIONS
     )

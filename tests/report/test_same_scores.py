@@ -5,9 +5,9 @@ import pytest
 from tests.report.pages import BENCHMARK, row, write
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, Record, Run
-from vieval_plugin.report.comparison import compare_results, lines
 from vieval_plugin.report.same_scores import same_scores
-from vieval_plugin.report.writing import write_report
+from vieval_plugin.report.sections import sections_of
+from vieval_plugin.report.writing import lines, write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -79,4 +79,4 @@ def test_a_report_and_a_comparison_say_so(tmp_path):
     assert f"note: {BENCHMARK}: {SENTENCE}" in written.lines
     assert SENTENCE in (tmp_path / "out" / "report.md").read_text()
     assert SENTENCE in (tmp_path / "out" / "report.html").read_text()
-    assert f"{BENCHMARK}: {SENTENCE}" in lines(compare_results(results, OPTIONS), OPTIONS)
+    assert f"note: {BENCHMARK}: {SENTENCE}" in lines(sections_of(results, "judges", OPTIONS), OPTIONS)

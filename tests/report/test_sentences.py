@@ -128,9 +128,7 @@ def test_the_title_is_short_and_without_numbers_and_the_evidence_names_the_stati
 def test_of_two_the_better_is_best_with_the_difference():
     first, second, *_ = said({"poor": 0.3, "good": 0.9})
     assert first == "good agrees best with annotators on b."
-    assert second == (
-        "Accuracy of good 0.90, 0.60 more than poor (95% interval 0.52 to 0.68, p < .001), on the 200 pairs that both have."
-    )
+    assert second == ("Accuracy of good 0.90, 0.60 more than poor (95% interval 0.52 to 0.68), on 200 pairs.")
 
 
 def voting(label, votes):
@@ -148,7 +146,7 @@ def test_a_judge_that_always_chooses_the_first_image_shown_has_that_as_its_title
     first, second, third, *_ = said({"mid": 0.0}, runs=[always])
     assert first == "mid nearly always gives the same answer on b."
     assert second == "Accuracy 0.00 (95% interval -0.05 to 0.05)."
-    assert third == "mid: 200 of 200 answers are the first image shown, which decides its number."
+    assert third == "mid: 200 of 200 answers are the first image shown, so its number says little."
     fair = voting("fair", [("first", "first"), ("second", "second")] * 50)
     board = board_of({"fair": 0.9, "mid": 0.1}, runs=[always, fair])
     assert answer(board).title == "fair agrees best with annotators on b."
@@ -164,32 +162,25 @@ def test_equal_judges_are_said_to_be_equal(judges):
     if judges == 2:
         assert first == "judge 0 and judge 1 cannot be told apart."
         assert second == (
-            "Accuracy of judge 0 0.60, 0.00 more than judge 1 (95% interval -0.10 to 0.10, p = 1.000), on the 200 pairs "
-            "that both have."
+            "Accuracy of judge 0 0.60, 0.00 more than judge 1 (95% interval -0.10 to 0.10), on 200 pairs."
         )
     else:
         assert first == f"The {'three' if judges == 3 else judges} judges cannot be told apart."
-        assert re.match(r"Accuracy from 0\.60 \(.*\) \(judge \d+\) to 0\.60 .*\. The smallest p is ", second)
+        assert re.match(
+            r"Accuracy from 0\.60 \(.*\) \(judge \d+\) to 0\.60 .*\. The smallest p of \d+ pairs is ", second
+        )
 
 
 def test_a_best_that_is_not_better_than_the_next_says_so():
     first, second, *_ = said({"a": 0.9, "b": 0.89, "c": 0.3})
     assert first == "a agrees most with annotators on b, but cannot be told apart from b."
-    assert second == (
-        "Accuracy 0.90 (95% interval 0.85 to 0.95); a is better than c; b is better than c (Holm over 3 pairs)."
-    )
+    assert second == ("Accuracy 0.90 (95% interval 0.85 to 0.95); a is better than c; b is better than c.")
 
 
 def test_two_with_the_same_number_share_it():
     first, second, *_ = said({"a": 0.9, "b": 0.9, "c": 0.3})
     assert first == "a agrees most with annotators on b, but cannot be told apart from b."
     assert "a and b have the same number." in second
-
-
-def test_one_better_than_many_says_over_how_many_pairs():
-    first, second, *_ = said({"best": 0.95, **{f"judge {n}": 0.5 for n in range(5)}})
-    assert first == "best agrees best with annotators on b."
-    assert "p = .001; Holm over 15 pairs" in second
 
 
 def test_a_first_that_many_equal_counts_them():

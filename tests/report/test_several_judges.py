@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.test_first_screen import OPTIONS, Page, generators, inside, page_of
-from vieval_plugin.report.ranking import answers, rank_results
+from vieval_plugin.report.sections import sections_of
 from vieval_plugin.results.runs import Results
 
 MINE, THEIRS = ({"mine": [a] * 9, "theirs": [b] * 9} for a, b in ((0.9, 0.1), (0.1, 0.9)))
@@ -22,19 +22,17 @@ def judged(tmp_path, *scores):
     )
 
 
-@pytest.mark.parametrize("page", ["report", "rank"])
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ([MINE, THEIRS], "Of two judges, one finds mine significantly best and one theirs."),
-        ([MINE, NEITHER], "Of two judges, one finds mine significantly best and one none."),
+        ([MINE, THEIRS], "Of two judges, one finds mine significantly best and one finds theirs significantly best."),
+        ([MINE, NEITHER], "Of two judges, one finds mine significantly best and one cannot tell which is best."),
         ([MINE] * 3, "All three judges find mine significantly best."),
-        ([THEIRS, THEIRS, MINE, NEITHER], "Of four judges, two find theirs significantly best, one mine and one none."),
         ([NEITHER] * 3, "Of three judges, none finds a generator significantly best."),
     ],
 )
-def test_the_title_is_of_all_judges_and_not_of_the_first(tmp_path, page, scores, said):
-    text = page_of(page, tmp_path, judged(tmp_path, *scores))
+def test_the_title_is_of_all_judges_and_not_of_the_first(tmp_path, scores, said):
+    text = page_of("report", tmp_path, judged(tmp_path, *scores))
     assert inside(text, "h1") == said
     assert Page(text).said.count("j0") > 1  # what each says stands below
 
@@ -51,28 +49,21 @@ def test_judges_that_ask_one_model_are_said_to(tmp_path):
     assert title == "All three judges find mine significantly best; all ask one model, m7b."
 
 
-def test_the_page_of_a_ranking_says_what_a_mean_is_worth_and_draws_the_worse_in_grey(tmp_path):
-    text = page_of("rank", tmp_path, judged(tmp_path, MINE))
+def test_the_page_says_what_a_mean_is_worth_and_draws_the_worse_in_grey(tmp_path):
+    text = page_of("report", tmp_path, judged(tmp_path, MINE))
     assert "Nobody has rated these images, and a judge can disagree with people" in Page(text.split("<main>")[0]).said
     assert "Grey: significantly worse than the first." in Page(text).said
 
 
-@pytest.mark.parametrize("page", ["report", "rank"])
-def test_many_notes_are_folded(tmp_path, page):
+def test_many_notes_and_many_judges_leave_the_first_screen_readable(tmp_path):
     unread = tuple(f"file {n}.log: no result" for n in range(9))
-    text = page_of(page, tmp_path, replace(judged(tmp_path, MINE), unreadable=unread))
-    assert "6 more notes" in Page(text).said
-    assert "file 8.log" in Page(text).said
-
-
-def test_thirty_judges_leave_the_first_screen_readable(tmp_path):
-    results = judged(tmp_path, *[MINE] * 30)
+    results = replace(judged(tmp_path, *[MINE] * 30), unreadable=unread)
     text = page_of("report", tmp_path, results)
+    said = Page(text).said
     assert text.count('class="lead"') == 4
-    assert "26 more answers" in Page(text).said
-    ranked = page_of("rank", tmp_path, results)
-    assert "Your images, judged by 30 judges" in Page(ranked).said
-    assert Page(ranked.split("<main>")[0]).said.count("prompts that both have") == 30
-    assert ranked.split("<details>")[0].count("<li>") == 5
-    assert ranked.index("more sentences") < ranked.index("<main>")
-    assert len(answers(rank_results(results, None, OPTIONS))) >= 31
+    assert "26 more answers" in said
+    assert "7 more notes" in said
+    assert "file 8.log" in said
+    assert "Your images, judged by 30 judges" in said
+    assert text.count('<details class="further">') == 29
+    assert len(sections_of(results, "all", OPTIONS).answers) >= 31

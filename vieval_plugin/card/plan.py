@@ -270,7 +270,7 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
     needed = math.ceil(1 + math.log2(effects / LEVEL))
     if (groups := len({(sample.kind, sample.group) for sample in samples})) < needed:
         raise VievalError(
-            f"{plural(groups, 'instruction')} can show no effect of {effects}, and {needed} can; give --audit {needed} or more"
+            f"{plural(groups, 'instruction')} are too few to find any of {effects} effects; give --audit {needed} or more"
         )
     return samples
 

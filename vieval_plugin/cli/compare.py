@@ -50,8 +50,9 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.card.compare import results_of_cards
     from vieval_plugin.card.read import is_card
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.report.comparison import compare_results, lines, write_comparison
     from vieval_plugin.report.files import FINDING_FILES
+    from vieval_plugin.report.sections import sections_of
+    from vieval_plugin.report.writing import lines, write_tables
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
@@ -72,9 +73,8 @@ def _run(options: argparse.Namespace) -> int:
         say(*lines_of_cards(results, statistics), answer=True)
     else:
         results = load_results(options.results, options.label, options.partial)
-    comparison = compare_results(results, statistics)
-    say(*lines(comparison, statistics), answer=True)
+    report = sections_of(results, "judges", statistics)
+    say(*lines(report, statistics, elsewhere="--out FOLDER has them"), answer=True)
     if options.out:
-        write_comparison(comparison, options.out, statistics)
-        say(*(f"wrote {options.out / name}" for name in FINDING_FILES))
+        say(*(f"wrote {path}" for path in write_tables(report, options.out, statistics)))
     return tell_unreadable(results.unreadable)

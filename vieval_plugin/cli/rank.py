@@ -128,11 +128,12 @@ def _run(options: argparse.Namespace) -> int:
 def _require_outputs(options: argparse.Namespace) -> None:
     """VievalError for a file that cannot be written or is read; those of an earlier gate are removed, as they would mislead."""
     from vieval_plugin.media.files import require_suffix, require_writable
-    from vieval_plugin.report.ranking import FILES
+    from vieval_plugin.report.files import FINDING_FILES
+    from vieval_plugin.report.writing import RANK_MD
     from vieval_plugin.text.errors import VievalError
 
     reads = [*options.inputs, *options.human, *filter(None, [options.against, options.prompts])]
-    for name in ([BEST_OF] if options.best_of else FILES) if options.tables else ():
+    for name in ([BEST_OF] if options.best_of else [RANK_MD, *FINDING_FILES]) if options.tables else ():
         require_writable(options.tables / name, "--tables", reads)
     for name, suffix in _SUFFIXES.items():
         if path := getattr(options, name):
@@ -322,17 +323,10 @@ def _ranked(
 ) -> BuildResult:
     """Rank verdicts, and say and write what that shows."""
     from vieval_plugin.report.build_result import BuildResult
-    from vieval_plugin.report.files import FINDINGS_JSON
+    from vieval_plugin.report.files import FINDINGS_JSON, finding_texts
     from vieval_plugin.report.gate import EXIT_CODES, gate_of
-    from vieval_plugin.report.ranking import (
-        FILES,
-        answers,
-        lines,
-        rank_results,
-        ranking_files,
-        tables_of,
-        write_ranking,
-    )
+    from vieval_plugin.report.sections import sections_of
+    from vieval_plugin.report.writing import RANK_MD, lines, tables_of, write_page, write_tables
     from vieval_plugin.results.prompt_differences import without_different_prompts
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
@@ -343,17 +337,20 @@ def _ranked(
         raise VievalError(f"--margin compares the same prompts alone; {differences[0]}")
     if options.best_of:
         return _best_of(results, options.tables)
-    report = rank_results(results, ratings, statistics)
+    report = sections_of(results, "generators", statistics, ratings)
     gate = None if options.margin is None else gate_of(report, options.margin, statistics, limits, again)
     look = [f"The prompts on which it fell most are in {options.html}."] if gate and gate.falls and options.html else []
     decision = [replace(gate.answer, limits=(*limits, *look))] if gate else []
-    say(*lines(report, statistics, decision), answer=True)
+    say(*lines(report, statistics, decision, "--tables FOLDER has them"), answer=True)
+    further = {
+        "--tables FOLDER writes all tables": options.tables,
+        "--html FILE a page with the pictures": options.html,
+    }
+    if steps := "; ".join(step for step, path in further.items() if not path):
+        say(f"{steps}.")
     if options.tables:
-        write_ranking(report, options.tables, statistics)
-        say(*(f"wrote {options.tables / name}" for name in FILES))
+        say(*(f"wrote {path}" for path in write_tables(report, options.tables, statistics, RANK_MD)))
     if options.html:
-        from vieval_plugin.report.page.ranking import write_page
-
         write_page(report, options.html, statistics, gate)
         say(f"wrote {options.html} (open it in a browser)")
     if failed and not gate:
@@ -362,9 +359,10 @@ def _ranked(
         _finish_build(options)
     code = tell_unreadable(results.unreadable)
     if not gate:
-        return BuildResult(ExitCode(code or int(not report.any_means)))
-    findings = {**json.loads(ranking_files(report, statistics)[FINDINGS_JSON]), "margin": options.margin}
-    exit_code, texts = ExitCode(code) if code else EXIT_CODES[gate.decision], [*decision, *answers(report)]
+        boards = [board for section in report.sections for board in section.boards if board.is_of_generators]
+        return BuildResult(ExitCode(code or int(not any(board.defined for board in boards))))
+    findings = {**json.loads(finding_texts(report, statistics)[FINDINGS_JSON]), "margin": options.margin}
+    exit_code, texts = ExitCode(code) if code else EXIT_CODES[gate.decision], [*decision, *report.answers]
     return BuildResult(exit_code, texts, gate, results.records, tables_of(report), findings)
 
 

@@ -321,7 +321,7 @@ def why_no_value(human: Floats) -> str:
     ('9 samples, 10 are needed', '', 'the human mean is constant')
     """
     if not len(human):
-        return "no sample has ratings of it and a score"
+        return "no sample has both ratings and a score"
     if len(human) < LEAST_SAMPLES:
         return f"{len(human)} samples, {LEAST_SAMPLES} are needed"
     return "the human mean is constant" if (human == human[0]).all() else ""

@@ -67,8 +67,8 @@ PAPER = (
     "side; the numbers are computed here, from these runs."
 )
 _WHY = (
-    "Shown for the overall score, or for what most of these judges rate: the question is whose order of images is that of "
-    "people, whatever scale the judge uses."
+    "Shown for the overall score, or for what most of these judges rate. It compares orders of images, so the scale that a "
+    "judge uses does not matter."
 )
 
 

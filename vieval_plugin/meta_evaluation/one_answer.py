@@ -37,7 +37,7 @@ def one_answer(records: Sequence[Record], aspect: str) -> str:
     answers = Counter(answer for record in records for answer in _answers(record, aspect))
     for answer, times in answers.most_common(1):
         if answers.total() >= LEAST_ANSWERS and times >= SHARE * answers.total():
-            return f"{times} of {answers.total()} answers are {answer}, which decides its number"
+            return f"{times} of {answers.total()} answers are {answer}, so its number says little"
     return ""
 
 

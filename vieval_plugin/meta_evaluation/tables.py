@@ -11,12 +11,13 @@ from vieval_plugin.stats.estimate import Estimate
 
 @dataclass(frozen=True)
 class Table:
-    """A table under a title; `name` is the stem of its CSV."""
+    """A table under a title; `name` is the stem of its CSV, and the last rows are `references` that others stand beside."""
 
     name: str
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    references: int = 0
 
 
 @dataclass(frozen=True, order=True)

@@ -29,6 +29,7 @@ from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.report.words import (
     breakdown_words,
+    decimals_of,
     in_sentence,
     number_word,
     reason_words,
@@ -39,7 +40,7 @@ from vieval_plugin.report.words import (
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import docs_url
-from vieval_plugin.text.wording import enumeration
+from vieval_plugin.text.wording import enumeration, plural
 
 _MOST_NAMED = 3
 """Number of systems that a sentence names; of more it says how many there are."""
@@ -49,9 +50,8 @@ _LONGEST_NAME = 48
 """Letters of a judge's name up to which a title has it whole."""
 
 _RATE_SOME = (
-    "Nobody has rated these images, and a judge can disagree with people: `vieval label VERDICTS --out label.html` makes a "
-    "page to rate some on, and `vieval rank --human` corrects the means; see "
-    f"{docs_url('guides/comparing.md#correct-means-by-ratings')}"
+    f"Nobody has rated these images, and a judge can disagree with people. Rate {LEAST_RATED} of them: `vieval label VERDICTS "
+    f"--out label.html`; see {docs_url('guides/comparing.md#correct-means-by-ratings')}"
 )
 
 TITLES: Mapping[str, str] = MappingProxyType(
@@ -132,8 +132,8 @@ def answer(board: Leaderboard, bias: PositionBias | None = None, corrected: Corr
         corrected: the correction by people's ratings that the board is of, where there is one.
     """
     if board.statistic == WIN_RATE and bias is not None and bias.contradictory:
-        title, counts = TITLES["contradiction"].format(judge=board.judge), f"{bias.contradicted} of {bias.contests}"
-        evidence = f"Two orders of one pair get opposite answers in {counts} contests."
+        title, counts = TITLES["contradiction"].format(**_words(board)), f"{bias.contradicted} of {bias.contests}"
+        evidence = f"In {counts} contests it gives opposite answers to the two orders of one pair."
         return Answer(title, evidence, (*_bias(bias), *_failures(board)), "Take a judge that scores each image.")
     words = _words(board, corrected)
     case, evidence = _case(board, words, corrected)
@@ -142,7 +142,7 @@ def answer(board: Leaderboard, bias: PositionBias | None = None, corrected: Corr
     return Answer(TITLES[case].format(**words), evidence, limits, _RATE_SOME if unrated else "")
 
 
-def _words(board: Leaderboard, corrected: CorrectedRanking | None) -> dict[str, str]:
+def _words(board: Leaderboard, corrected: CorrectedRanking | None = None) -> dict[str, str]:
     """The words that titles are filled with."""
     ranked, defined = board.ranked, board.defined
     if (
@@ -151,7 +151,7 @@ def _words(board: Leaderboard, corrected: CorrectedRanking | None) -> dict[str, 
         defined = list(board.numbers)
     shown = [n.system for n in (ranked or defined or board.numbers)]
     names = [n.system for n in defined]
-    count, judge = number_word(len(ranked or defined)), str(board.judge or "")
+    count, judge = number_word(len(ranked or defined)), board.judge.words if board.judge else ""
     return {
         "judge": judge if len(judge) <= _LONGEST_NAME or board.judge is None else board.judge.judge,
         "entrant": board.entrants.removesuffix("s"),
@@ -212,7 +212,7 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
         for winner in [first, *lower][:_MOST_NAMED]
         if (losers := [label for label in [first, *lower] if comparison.beats(winner, label)])
     )
-    evidence = f"{_own(board, ranked[0])};{shared} {better} ({comparison.family})."
+    evidence = f"{_own(board, ranked[0])};{shared} {better}."
     if words["better"]:
         return "beaten, rated" if kind == "rated" else "beaten", evidence
     return {"judge": "highest, judge", "rated": "first"}.get(kind, "highest"), evidence
@@ -259,7 +259,7 @@ def _on_common(board: Leaderboard, words: dict[str, str]) -> tuple[str, str]:
 def _own(board: Leaderboard, number: Number) -> str:
     """A system's own number in words, without a full stop."""
     if board.statistic == WIN_RATE:
-        return f"{number.system} wins {_percent(number.estimate)} of {_items(board, number.estimate.n)}"
+        return f"Win rate of {number.system} {in_sentence(number.estimate)} on {_items(board, number.estimate.n)}"
     text, rests_on = f"{_measured(board)} {in_sentence(number.estimate)}", str(number.estimate.coverage)
     return f"{text}, on {rests_on}" if rests_on else text
 
@@ -277,21 +277,23 @@ def _measured(board: Leaderboard) -> str:
 
 
 def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
-    """The difference of a pair with all that belongs to it."""
+    """The difference of a pair on what both have; its p only where there is no interval."""
+    items, difference = _items(board, pair.n), pair.result.difference
     p_value = pair.result.p if math.isnan(pair.adjusted) else pair.adjusted  # few ratings leave none adjusted
     p = f"no test of fewer than {LEAST_FOR_A_TEST}" if math.isnan(p_value) else p_sentence(p_value)
-    p += f"; {board.comparison.family}" if len(board.comparison.all_pairs) > 1 else ""
-    items, difference = _items(board, pair.n), pair.result.difference
     if board.statistic == WIN_RATE:
         share = Estimate(EVEN + difference.value, EVEN + difference.low, EVEN + difference.high)
-        return f"{pair.first} wins {_percent(share)} of {items} against {pair.second}, ties counting half ({p})."
+        if first.estimate.value == first.estimate.low == first.estimate.high == EVEN:
+            return f"{_words(board)['judge']} calls each of the {items} a tie, so no generator wins."
+        text = in_sentence(share) if share.has_interval else f"{in_sentence(share)} ({p})"
+        return f"Win rate of {pair.first} against {pair.second} {text} on {items}, ties counting half."
     more, size = ("less", difference.negated) if difference.value < 0 else ("more", difference)
-    low, high = short_decimal(size.low), short_decimal(size.high)
-    interval = f"95% interval {low} to {high}, " if size.has_interval else ""
+    value, *ends = decimals_of(size)
+    interval = f"95% interval {ends[0]} to {ends[1]}" if ends else p
     is_corrected = pair.first == first.system and board.statistic == CORRECTED
-    value = f"{pair.first} {short_decimal(first.estimate.value if is_corrected else pair.result.first)}"
-    distance = f"{short_decimal(size.value)} {more} than {pair.second} ({interval}{p})"
-    return f"{_measured(board)} of {value}, {distance}, on the {items} that both have."
+    of_first = short_decimal(first.estimate.value if is_corrected else pair.result.first)
+    distance = f"{value} {more} than {pair.second} ({interval})"
+    return f"{_measured(board)} of {pair.first} {of_first}, {distance}, on {items}."
 
 
 def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
@@ -299,15 +301,15 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
     covering = sorted([n for n in numbers if not n.unranked] or numbers, key=lambda n: n.estimate.value)
     lowest, highest = covering[0], covering[-1]
     wins = board.statistic == WIN_RATE
-    texts = [f"{_percent(n.estimate) if wins else in_sentence(n.estimate)} ({n.system})" for n in (lowest, highest)]
+    texts = [f"{in_sentence(n.estimate)} ({n.system})" for n in (lowest, highest)]
     measured = "Win rate" if wins else _measured(board)
     return f"{measured} {texts[1]}." if len(covering) == 1 else f"{measured} from {texts[0]} to {texts[1]}."
 
 
 def _smallest_p(comparison: Comparison) -> str:
     smallest = min((p.adjusted for p in comparison.all_pairs if not math.isnan(p.adjusted)), default=math.nan)
-    p = f"No test of fewer than {LEAST_FOR_A_TEST}" if math.isnan(smallest) else f"The smallest p is {p_text(smallest)}"
-    return f"{p} ({comparison.family})."
+    of_pairs = f"The smallest p of {plural(len(comparison.all_pairs), 'pair')} is {p_text(smallest)}."
+    return f"There is no test of fewer than {LEAST_FOR_A_TEST}." if math.isnan(smallest) else of_pairs
 
 
 def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
@@ -348,7 +350,7 @@ def _limits(board: Leaderboard, case: str) -> list[str]:
         doubtful = [pair.better_first() for pair in comparison.all_pairs if pair.doubtful][:_MOST_NAMED]
         text += [TITLES["failures"].format(first=pair.first, second=pair.second) for pair in doubtful]
     if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:
-        text.append(f"Fewer than {LEAST_FOR_A_TEST} {board.unit} can show no difference.")
+        text.append(f"At least {LEAST_FOR_A_TEST} {board.unit} are needed to show a difference.")
     text += [*(f"{line}." for line in comparison.warnings()), *_failures(board)]
     if not defined:
         return text
@@ -411,10 +413,13 @@ def _beside_ceiling(board: Leaderboard, first: Number, name: str, reference: Est
     if ceiling is None:
         position = position_to(first.estimate, reference)
         return f"{first.system} is {position} the {name} ({short_decimal(reference.value)})."
+    agrees = {
+        "above": f"{first.system} agrees with annotators better than they agree with each other",
+        "below": f"{first.system} agrees with annotators less well than they agree with each other",
+    }.get(ceiling.position, f"{first.system} cannot be told apart from an annotator")
     return (
-        f"{first.system} is {ceiling.position} the {name}: with the mean of the other annotators it correlates by "
-        f"{short_decimal(ceiling.judge)}, an annotator by {short_decimal(ceiling.annotators)} (difference "
-        f"{in_sentence(ceiling.difference)})."
+        f"{agrees}: its correlation with the mean of the other annotators is {short_decimal(ceiling.judge)}, that of an "
+        f"annotator {short_decimal(ceiling.annotators)}, a difference of {in_sentence(ceiling.difference)}."
     )
 
 
@@ -455,14 +460,16 @@ def _so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
     """Ratings that are there and needed, and the result so far."""
     [pair, *further] = (pair.better_first() for pair in board.comparison.pairs)
     so_far = _range(board, board.defined) if further else _difference(board, pair, board.number_of(pair.first))
-    return f"{_few_ratings(corrected)}. So far: {so_far}"
+    return f"{_few_ratings(corrected)}. With these: {so_far}"
 
 
 def _few_ratings(corrected: CorrectedRanking) -> str:
-    counts = [f"{e.rated_prompts} of {e.generator}" for e in corrected.short_of_ratings]
+    first, *further = corrected.short_of_ratings
+    counts = [f"{plural(first.rated_prompts, 'prompt')} of {first.generator}"]
+    counts += [f"{e.rated_prompts} of {e.generator}" for e in further]
     if len(counts) > _MOST_NAMED:
-        counts[_MOST_NAMED - 1 :] = [f"few of {len(counts) - _MOST_NAMED + 1} others"]
-    return f"Rated prompts: {enumeration(counts)}, where {LEAST_RATED} of each are needed, or all"
+        counts[_MOST_NAMED - 1 :] = [f"fewer than {LEAST_RATED} of {number_word(len(counts) - _MOST_NAMED + 1)} others"]
+    return f"People rated {enumeration(counts)}; {LEAST_RATED} of each generator are needed, or all"
 
 
 def _of_ratings(corrected: CorrectedRanking) -> list[str]:
@@ -510,14 +517,24 @@ def together(boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()) -
     if agree or len(boards) < 2 or not any(board.comparison.pairs for board in boards):
         return ""
     counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
-    (first, n), *further = sorted(counts.items(), key=lambda item: -item[1]) or [("a generator", 0)]
-    shares = [f"{number_word(n) if n else 'none'} {'find' if n > 1 else 'finds'} {first} significantly best"]
-    shares += [f"{number_word(times)} {name}" for name, times in further]
-    shares += [f"{number_word(best.count(''))} none"] if counts and "" in best else []
-    silent = best.count(None)
-    shares += [f"{number_word(silent)} {'decide' if silent > 1 else 'decides'} nothing"] if silent else []
-    everyone = f"All {number_word(n)} judges find {first} significantly best"
-    text = everyone if n == len(boards) else f"Of {number_word(len(boards))} judges, {enumeration(shares)}"
+    judges, undecided, silent = number_word(len(boards)), best.count(""), best.count(None)
+    findings = [
+        f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
+        for name, n in sorted(counts.items(), key=lambda item: -item[1])
+    ]
+    if undecided:
+        every = undecided == len(boards)
+        findings.append(
+            "none finds a generator significantly best"
+            if every
+            else f"{number_word(undecided)} cannot tell which is best"
+        )
+    findings += (
+        [f"{number_word(silent)} {'contradicts itself' if silent == 1 else 'contradict themselves'}"] if silent else []
+    )
+    text = f"Of {judges} judges, {enumeration(findings)}"
+    if [*counts.values()] == [len(boards)]:
+        text = f"All {judges} judges find {next(iter(counts))} significantly best"
     models = {board.judge.model for board in boards if board.judge}
     return f"{text}; all ask one model, {models.pop()}." if len(models) == 1 and "" not in models else f"{text}."
 

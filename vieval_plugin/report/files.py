@@ -8,47 +8,34 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL
-from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, numbers_table, pairs_table
+from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
+from vieval_plugin.meta_evaluation.findings import ALL, Number, numbers_table, pairs_table
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.rendering import csv_text
+from vieval_plugin.report.sections import Report, Section
+from vieval_plugin.report.tables import TOTALS
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 NUMBERS_CSV, PAIRS_CSV, FINDINGS_JSON = "numbers.csv", "pairs.csv", "findings.json"
 FINDING_FILES = (NUMBERS_CSV, PAIRS_CSV, FINDINGS_JSON)
 
 
-def numbers_of(boards: Iterable[Leaderboard]) -> list[tuple[str, Number]]:
-    """The numbers of leaderboards, each with its benchmark; without pairs all lack a rank for one reason."""
-    return [
-        (board.benchmark, n if n.ranks or n.reason else replace(n, unranked=board.comparison.reason))
-        for board in boards
-        for n in board.numbers
-    ]
-
-
-def finding_texts(
-    numbers: Iterable[tuple[str, Number]],
-    boards: Sequence[Leaderboard],
-    answers: Sequence[Answer],
-    options: StatisticsOptions,
-    notes: Sequence[str] = (),
-    further: Sequence[Table] = (),
-) -> dict[str, str | bytes]:
+def finding_texts(report: Report, options: StatisticsOptions) -> dict[str, str | bytes]:
     """What `FINDING_FILES` hold, and parquet files where pyarrow is installed, by their names.
 
-    Args:
-        numbers: all of them, each with its benchmark.
-        boards: the leaderboards whose pairs were tested.
-        answers: what is said of them.
-        options: those of the statistics.
-        notes: lines to be read beside them.
-        further: tables that `findings.json` has beside the two.
+    The same results have the same numbers and pairs here whichever command shows them.
     """
+    boards = [
+        board
+        for section in report.sections
+        for board in (*section.boards, *(c.ranking for c in section.corrected), *(r.board for r in section.contests))
+    ]
+    numbers = [(section.benchmark.name, number) for section in report.sections for number in _numbers(section)]
     tables = numbers_table(numbers), pairs_table(boards)
     document = {
         "failures": options.policy,
@@ -56,17 +43,47 @@ def finding_texts(
         "draws": options.draws,
         "seed": options.seed,
         "level": LEVEL,
-        "answers": [asdict(of_board) for of_board in answers],
-        "notes": list(notes),
+        "answers": [asdict(of_board) for of_board in report.answers],
+        "notes": list(report.notes),
     }
     rows = {table.name: _by_name(table) for table in tables}
-    rows_of_further = {table.name: _by_name(table) for table in further}
+    rows_of_totals = {table.name: _by_name(table) for table in report.further if table.name in TOTALS}
     return {
         NUMBERS_CSV: csv_text(tables[0]),
         PAIRS_CSV: csv_text(tables[1]),
-        FINDINGS_JSON: json.dumps({**document, **rows, **rows_of_further}, indent=1, allow_nan=False),
+        FINDINGS_JSON: json.dumps({**document, **rows, **rows_of_totals}, indent=1, allow_nan=False),
         **{f"{name}.parquet": body for name, of_table in rows.items() if (body := _parquet(of_table)) is not None},
     }
+
+
+def _numbers(section: Section) -> Iterator[Number]:
+    """All numbers of a section, with ranks and reasons where a leaderboard has them; without pairs all lack a rank for one."""
+    ranked = {
+        id(number.estimate): number
+        if number.ranks or number.reason
+        else replace(number, unranked=board.comparison.reason)
+        for board in section.boards
+        for number in board.numbers
+    }
+    yield from (ranked.get(id(number.estimate), number) for number in section.findings.numbers)
+    yield from dict.fromkeys(number for board in section.boards for number in board.references)
+    for member in section.corrected:
+        yield from _corrected_numbers(member)
+    for ranking in section.contests:
+        yield from ranking.board.numbers
+
+
+def _corrected_numbers(corrected: CorrectedRanking) -> Iterator[Number]:
+    """Corrected means, and what they are made of: people's labels alone and the weight of the judge."""
+    board = corrected.ranking
+    yield from board.numbers
+    for e in corrected.estimates:
+        components = {
+            "mean of people's labels": replace(e.human.mean, n=e.rated),
+            "weight of the judge": Estimate(e.corrected.weight),
+        }
+        for name, estimate in components.items():
+            yield Number(e.generator, estimate, ALL, board.aspect, name, "generator", board.judge)
 
 
 def _parquet(rows: Sequence[Mapping[str, object]]) -> bytes | None:

@@ -22,7 +22,7 @@ from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias
 from vieval_plugin.records import Record
 from vieval_plugin.report.answer import Answer, why_not
-from vieval_plugin.report.ranking import RankReport
+from vieval_plugin.report.sections import Report
 from vieval_plugin.stats.non_inferiority import LEVEL, Decision, fewest_items, more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import ExitCode, VievalError
@@ -68,7 +68,7 @@ class Gate:
 
 
 def gate_of(
-    report: RankReport, margin: float, options: StatisticsOptions, limits: Sequence[str] = (), again: str = ""
+    report: Report, margin: float, options: StatisticsOptions, limits: Sequence[str] = (), again: str = ""
 ) -> Gate:
     """Decide that the generator which comes first in the input is not worse than each other one by more than a margin.
 
@@ -87,12 +87,12 @@ def gate_of(
         VievalError: there are several rankings, no other generator, or no prompt that both have a score of and none on
             which the first fails alone.
     """
-    if (count := len(report.main)) != 1:
-        judges = ", ".join(f"{ranking.benchmark} by {ranking.judge}" for ranking in report.main)
+    if (count := len(report.generators)) != 1:
+        judges = ", ".join(f"{ranking.benchmark} by {ranking.judge}" for _, ranking in report.generators)
         raise VievalError(f"--margin decides by one ranking, and here are {count} ({judges}); name one judge")
-    [ranking] = report.main
-    [run] = [run for run in report.runs if (run.benchmark, run.name) == ranking.key]
-    bias = report.bias[ranking.key] if ranking.statistic == WIN_RATE else None
+    [(section, ranking)] = report.generators
+    [run] = [run for run in section.runs if run.name == ranking.judge]
+    bias = section.bias[ranking.judge] if ranking.statistic == WIN_RATE else None
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
         raise VievalError(f"{NO_OTHER.format(mine)}; rank verdicts on its images with these")

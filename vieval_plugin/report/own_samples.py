@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -29,8 +30,13 @@ class OfOwnSamples(OfGenerators):
     ) -> Findings:
         """With ratings, agreement with people as on rated benchmarks; then generators side by side and their win rates."""
         findings = ByImageModel().findings(benchmark, parts, runs, options) if is_rated(runs) else Findings(())
-        findings += super().findings(benchmark, parts, runs, options)
-        return sum((win_rate_findings(run, options) for run in runs), findings)
+        return findings + generator_findings(benchmark, runs, options)
+
+
+def generator_findings(benchmark: str, runs: Sequence[Run], options: StatisticsOptions) -> Findings:
+    """Generators side by side by the judges' scores, and by their win rates."""
+    findings = OfGenerators().findings(benchmark, (), runs, options)
+    return sum((win_rate_findings(run, options) for run in runs), findings)
 
 
 def against(benchmark: Benchmark) -> str:
@@ -62,16 +68,24 @@ OWN_SAMPLES = Benchmark(
 )
 
 
-def benchmarks_with_runs(runs: Sequence[Run]) -> list[tuple[Benchmark, list[Run]]]:
+def benchmarks_with_runs(runs: Sequence[Run], required: bool = True) -> list[tuple[Benchmark, list[Run]]]:
     """Benchmarks of results, each with its runs.
+
+    Args:
+        runs: of any benchmarks.
+        required: False where only the images count: then no installed package has to bring a benchmark, and ratings may
+            differ.
 
     Raises:
         VievalError: no installed package brings one of the benchmarks, or two runs have other ratings of one sample.
     """
-    _require_same_ratings(runs)
     known, by_benchmark = {**benchmark_registry.benchmarks(), OWN: OWN_SAMPLES}, dict[str, list[Run]]()
     for run in runs:
         by_benchmark.setdefault(run.benchmark, []).append(run)
+    if not required:
+        known = {name: replace(OWN_SAMPLES, name=name, note="") for name in by_benchmark} | known
+    else:
+        _require_same_ratings(runs)
     if unknown := next((name for name in by_benchmark if name not in known), None):
         raise VievalError(
             f"these results are of the benchmark {unknown!r}, which no installed package brings: pass --benchmark FOLDER with "

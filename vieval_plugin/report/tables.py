@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -29,9 +30,9 @@ from vieval_plugin.text.wording import decimals
 
 NOT_ABOVE_CONSTANT, PLACE_DEPENDS = "not above the constant", "place depends on failures"
 _MARK_NOTES = {
-    PLACE_DEPENDS: "by its own number it has another place where failed verdicts count as the lowest score (`worst`) than "
-    "where they are left out (`drop`)",
-    NOT_ABOVE_CONSTANT: "no test shows, with p at most .05, that it is better than the same answer for everything",
+    PLACE_DEPENDS: "failed verdicts are left out (`drop`) for the first place, and count as the lowest score (`worst`) for the "
+    "second",
+    NOT_ABOVE_CONSTANT: "no test shows that it is better than the same answer for everything (p at most .05)",
 }
 _UNKNOWN = "not known"
 
@@ -67,14 +68,41 @@ def leaderboard_table(
         ("", r.system, estimate_text(r.estimate), *(str(r.estimate.n or "") if c == "n" else "" for c in columns))
         for r in board.references
     )
-    return Table(name, _title(board), header, rows + references)
+    return Table(name, _title(board), header, rows + references, len(references))
 
 
-def leaderboard_lines(board: Leaderboard, table: Table, elsewhere: str) -> list[str]:
-    """Lines of a leaderboard's table for a terminal, references by the first words of their names; see `text_table`."""
-    systems, references = table.rows[: len(board.numbers)], table.rows[len(board.numbers) :]
+def table_lines(table: Table, elsewhere: str) -> list[str]:
+    """Lines of a table for a terminal under its title, references by the first words of their names; see `text_table`."""
+    systems, references = (
+        table.rows[: len(table.rows) - table.references],
+        table.rows[len(table.rows) - table.references :],
+    )
     shortened = [(rank, label.split(": ")[0], *cells) for rank, label, *cells in references]
-    return text_table([table.header, *systems, *shortened], elsewhere, len(references))
+    ranked_by = [name for name in table.header if name.endswith("[95%]")][:1]
+    return [
+        table.title,
+        "",
+        *text_table([table.header, *systems, *shortened], elsewhere, table.references, ranked_by),
+        "",
+    ]
+
+
+def without_shared_columns(table: Table) -> tuple[Table, str]:
+    """A table less the columns that say the same of all systems, and what they say in words.
+
+    >>> table = Table("t", "", ("rank", "judge", "O", "n"), (("1", "a", "0.5", "9"), ("2", "b", "0.4", "9")))
+    >>> without_shared_columns(table)[1]
+    'in all rows: n = 9'
+    """
+    systems = table.rows[: len(table.rows) - table.references]
+    shared = [n for n in range(3, len(table.header)) if len(systems) > 1 == len({row[n] for row in systems})]
+    texts = [f"{table.header[n]} = {systems[0][n]}" for n in shared if systems[0][n]]
+
+    def columns(cells: Sequence[str]) -> tuple[str, ...]:
+        return tuple(cell for n, cell in enumerate(cells) if n not in shared)
+
+    rows = tuple(map(columns, table.rows))
+    return replace(table, header=columns(table.header), rows=rows), f"in all rows: {', '.join(texts)}" if texts else ""
 
 
 def _title(board: Leaderboard) -> str:
@@ -104,7 +132,7 @@ def marks_of(board: Leaderboard, system: str) -> tuple[str, ...]:
     marks = []
     if positions and positions[0] != positions[1]:
         dropped, worst = (position or "not ranked" for position in positions)
-        marks.append(f"{PLACE_DEPENDS}: {dropped} under drop, {worst} under worst")
+        marks.append(f"{PLACE_DEPENDS}: {dropped} without them, {worst} with them")
     marks += [NOT_ABOVE_CONSTANT] if system in board.not_above_constant else []
     return (*marks, *filter(None, [board.same_answers.get(system)]))
 

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jinja2 import Environment
 from markupsafe import Markup
 from tqdm import tqdm
 
@@ -22,6 +21,7 @@ from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.results.tree import Node, outline
 from vieval_plugin.text import escaping
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.html_page import template
 
 _TEMPLATE = Path(__file__).with_name("trace_page.html.jinja")
 _SIDE = 512
@@ -33,9 +33,7 @@ def page(title: str, nodes: Sequence[Node], unfolded: int, images_to: Path | Non
 
     Images become part of the page or, with `images_to`, files in that folder beside it.
     """
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_escaped)
-    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(title=title, nodes=nodes, unfolded=unfolded, picture=_pictures(images_to))
+    return template(_TEMPLATE).render(title=title, nodes=nodes, unfolded=unfolded, picture=_pictures(images_to))
 
 
 def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
@@ -63,11 +61,6 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
         written.append(folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', title).strip('._')[:_LONGEST_NAME]}.html")
         write_whole(written[-1], [page(title, nodes, 0, pictures)])
     return written
-
-
-def _escaped(value: object) -> Markup:
-    """Escape a template's value, unless it is markup of our own."""
-    return value if isinstance(value, Markup) else escaping.html(str(value))
 
 
 def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:

@@ -1,11 +1,13 @@
-"""Words for the codes of task types and aspects."""
+"""Words for the codes of task types and aspects, for numbers in sentences, and for how all numbers came about."""
 
 from __future__ import annotations
 
 import re
 
-from vieval_plugin.meta_evaluation.comparison import NO_VALUE
+from vieval_plugin.meta_evaluation.comparison import LEVEL, NO_VALUE
+from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
 
 ASPECTS = {"SC": "semantic consistency", "PQ": "perceptual quality", "O": "overall"}
 TASK_TYPES = {
@@ -68,14 +70,14 @@ _MOST_NAMED = 2
 
 
 def in_sentence(estimate: Estimate) -> str:
-    """A number with its interval as a sentence has it: two decimals, or three where two would make 0 or equals of others.
+    """A number with its interval as a sentence has it: two decimals, or more where two would make 0 or equals of others.
 
     An interval without width is left out, as resamples of one value say nothing of chance.
 
     >>> in_sentence(Estimate(0.3812, 0.35, 0.41)), in_sentence(Estimate(-0.004, -0.02, 0.012)), in_sentence(Estimate(1))
     ('0.38 (95% interval 0.35 to 0.41)', '-0.004 (95% interval -0.020 to 0.012)', '1.00')
     """
-    value, *interval = _decimals(estimate)
+    value, *interval = decimals_of(estimate)
     return f"{value} (95% interval {' to '.join(interval)})" if interval else value
 
 
@@ -85,18 +87,29 @@ def short_number(estimate: Estimate) -> str:
     >>> short_number(Estimate(0.3812, 0.35, 0.41)), short_number(Estimate(0.61, 0.61, 0.61))
     ('0.38 [0.35, 0.41]', '0.61')
     """
-    value, *interval = _decimals(estimate)
+    value, *interval = decimals_of(estimate)
     return f"{value} [{', '.join(interval)}]" if interval else value
 
 
-def _decimals(estimate: Estimate) -> list[str]:
+def decimals_of(estimate: Estimate) -> list[str]:
+    """The value and, where there is an interval, its ends, all with as many decimals as keep them apart and from 0.
+
+    >>> decimals_of(Estimate(0.0003, -0.0001, 0.001))
+    ['0.0003', '-0.0001', '0.0010']
+    """
     ends = [estimate.value, *((estimate.low, estimate.high) if estimate.has_interval else ())]
-    rounded = {round(end, 2) for end in ends}
-    hides = len(rounded) < len(ends) or any(end and not round(end, 2) for end in ends)
-    return [short_decimal(end, 3 if hides else 2) for end in ends]
+    ends = [round(end, 9) for end in ends]  # a sum of tenths may be a little off
+    for digits in range(_FEWEST_DIGITS, _MOST_DIGITS):
+        rounded = {round(end, digits) for end in ends}
+        if len(rounded) == len({*ends}) and all(round(end, digits) or not end for end in ends):
+            return [short_decimal(end, digits) for end in ends]
+    return [short_decimal(end, _MOST_DIGITS) for end in ends]
 
 
-def short_decimal(value: float, digits: int = 2) -> str:
+_FEWEST_DIGITS, _MOST_DIGITS = 2, 4
+
+
+def short_decimal(value: float, digits: int = _FEWEST_DIGITS) -> str:
     """A number with few decimals, more where they would make 0 of something else.
 
     >>> short_decimal(0.5), short_decimal(-0.25), short_decimal(-0.001), short_decimal(1)
@@ -108,9 +121,6 @@ def short_decimal(value: float, digits: int = 2) -> str:
     return text if float(text) else text.lstrip("-")
 
 
-_MOST_DIGITS = 3
-
-
 def number_word(number: int) -> str:
     """A number as a sentence has it: up to ten in a word.
 
@@ -119,3 +129,22 @@ def number_word(number: int) -> str:
     """
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     return words[number] if number < len(words) else f"{number:,}"
+
+
+def protocol(options: StatisticsOptions, unit: str, entrants: str) -> str:
+    """Protocol of all numbers, in a paragraph.
+
+    Args:
+        options: those that the numbers were computed with.
+        unit: what is counted, such as prompts.
+        entrants: the systems, judges or generators.
+    """
+    missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
+    of_judges = " A judge's missing answer to a contest is wrong." if entrants == "judges" else ""
+    return (
+        f"Failed verdicts: {options.policy}.{of_judges}{missing} Each two {entrants} are compared on the {unit} that both have, by "
+        f"permutation tests of at most {PERMUTATIONS:,} permutations. p (Holm) is adjusted for all pairs of ranked {entrants} in "
+        f"one table, and a rank such as 1-2 is the range that an adjusted p of at most {LEVEL} leaves. Intervals are 95%: of a "
+        f"number from {options.draws} bootstrap resamples of its {unit}, of a difference all values that its test does not "
+        f"reject, or else the same resamples. Seed {options.seed}."
+    )

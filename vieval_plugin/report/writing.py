@@ -1,55 +1,192 @@
-"""Tables, numbers and a page from results: `vieval report`."""
+"""What `vieval report`, `rank` and `compare` print and write: the same lines, tables and files of the same results."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.media.files import write_folder
+from vieval_plugin.media.files import write_folder, write_whole
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, compare_systems, over_benchmarks
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.costs import durations
-from vieval_plugin.meta_evaluation.findings import Findings, layouts
-from vieval_plugin.meta_evaluation.leaderboards import headlines
-from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table
-from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_against
+from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard
+from vieval_plugin.meta_evaluation.ratings import HumanRatings
+from vieval_plugin.meta_evaluation.reference_ranking import ORDER
 from vieval_plugin.meta_evaluation.tables import Table, printed_tables
-from vieval_plugin.meta_evaluation.win_rates import position_bias
-from vieval_plugin.records import OWN, Run
-from vieval_plugin.report.answer import Answer, agreement_notes, answer, lines_of, placed, together
+from vieval_plugin.records import OWN
+from vieval_plugin.report.answer import Answer, lines_of
 from vieval_plugin.report.files import finding_texts
-from vieval_plugin.report.inputs import rated_runs, read_order
-from vieval_plugin.report.own_samples import against, benchmarks_with_runs
-from vieval_plugin.report.page.page import PageSection, page, subject
+from vieval_plugin.report.gate import Gate
+from vieval_plugin.report.inputs import read_order
+from vieval_plugin.report.page.page import page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.rendering import csv_text, markdown
-from vieval_plugin.report.same_scores import same_scores
+from vieval_plugin.report.sections import Report, Section, sections_of
 from vieval_plugin.report.tables import (
+    contest_table,
+    corrected_tables,
     cost_table,
-    leaderboard_lines,
     leaderboard_table,
     mark_notes,
     pairs_table,
     rank_text,
     remarks_tables,
     statuses_table,
-    totals_tables,
+    table_lines,
     trained_on_tables,
 )
-from vieval_plugin.report.words import reason_words
+from vieval_plugin.report.words import protocol, reason_words
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.tables import text_table
-from vieval_plugin.text.wording import decimals, enumeration
+from vieval_plugin.text.wording import decimals
 
-PAGE = "report.html"
-_ELSEWHERE = "report.md has them"
+PAGE, REPORT_MD, RANK_MD = "report.html", "report.md", "rank.md"
+_CORRECTED = (
+    "Corrected means are what people would say, by prediction-powered inference; their intervals count the ratings' "
+    "uncertainty, and p of their differences is that of Student's t."
+)
+
+
+def cautions(report: Report) -> list[str]:
+    """Lines on what marks mean, and on what a corrected mean is worth."""
+    boards = [board for _, board in (*report.generators, *report.judges)]
+    corrected = any(board.statistic == CORRECTED for board in boards)
+    return [*mark_notes(boards), *([_CORRECTED] if corrected else [])]
+
+
+def tables_of(report: Report) -> list[Table]:
+    """Tables that a reader of the answers needs: those of their leaderboards, and what people said."""
+    tables: list[Table] = []
+    for section, board in report.generators:
+        # of two generators the answer has the difference
+        if board.statistic == CORRECTED:
+            tables += corrected_tables(section.corrections[board.judge], fewest_pairs=2)
+        else:
+            tables.append(leaderboard_table(board, section.beside(board)))
+            tables += [pairs_table(board)] if len(board.comparison.all_pairs) > 1 else []
+    # of two image models a strength says what a win rate does
+    contests = [ranking for section in report.sections for ranking in section.contests]
+    tables += [contest_table(ranking) for ranking in contests if len(ranking.board.numbers) > 2]
+    for section, board in report.judges:
+        table = leaderboard_table(board)
+        tables.append(replace(table, title=section.in_page_words(table.title)))
+        tables += [pairs_table(board)] if report.which == "judges" and board.comparison.all_pairs else []
+    tables += [statuses_table(section.runs) for section in report.sections if not section.boards]
+    return [*tables, *report.further]
+
+
+def section_tables(
+    section: Section, seconds: Mapping[tuple[str, str], str], records: Sequence[Path] = ()
+) -> list[Table]:
+    """All tables of a section, each under a name of its own.
+
+    Args:
+        section: of a report.
+        seconds: of a benchmark and a judge, in words.
+        records: training records of models that answered, whose folders the results do not name.
+    """
+    ours = [board for board in section.boards if board.is_of_generators and not board.breakdown]
+    generators = [board for board in dict.fromkeys((*section.generators, *ours)) if board.statistic != CORRECTED]
+    boards = [*section.headlines, *generators]
+    tables = [leaderboard_table(board, section.beside(board), f"headline_{n}") for n, board in enumerate(boards, 1)]
+    tables = [table for member in section.corrected for table in corrected_tables(member)] + tables
+    paired = [board for board in generators if board.comparison.all_pairs]
+    tables += [pairs_table(board, f"differences_{n}") for n, board in enumerate(paired, 1)]
+    tables += [contest_table(ranking) for ranking in section.contests]
+    tables += [cost_table(section.runs, seconds), *trained_on_tables(section.runs, records)]
+    tables += [*section.findings.tables, *printed_tables(section.benchmark.printed)]
+    tables += [*remarks_tables(section.runs), statuses_table(section.runs)]
+    counts, numbers = Counter(table.name for table in tables), defaultdict[str, int](int)
+    named = []
+    for table in tables:
+        numbers[table.name] += 1
+        named.append(replace(table, name=f"{table.name}_{numbers[table.name]}") if counts[table.name] > 1 else table)
+    return named
+
+
+def lines(report: Report, options: StatisticsOptions, gate: Sequence[Answer] = (), elsewhere: str = "") -> list[str]:
+    """Lines for a terminal: the answers, a table of each leaderboard, and what else there is to know.
+
+    Args:
+        report: of `sections_of`.
+        options: those that it was made with.
+        gate: the answer of the gate, where there is one.
+        elsewhere: where columns are that do not fit.
+    """
+    text = [*lines_of([*gate, *report.answers]), ""]
+    for table in tables_of(report):
+        text += table_lines(table, elsewhere)
+    notes = [note for _, board in report.judges for note in (*board.comparison.compared.notes, *_of_pairs(board))]
+    text += [f"note: {line}" for line in dict.fromkeys((*report.notes, *notes))]
+    return [*text, *cautions(report), *_protocols(report, options)]
+
+
+def _of_pairs(board: Leaderboard) -> Iterator[str]:
+    return (note for pair in board.comparison.all_pairs for note in pair.notes)
+
+
+def _protocols(report: Report, options: StatisticsOptions) -> list[str]:
+    """How numbers came about, once for each kind of system that was tested."""
+    boards = [board for _, board in (*report.generators, *report.judges) if board.comparison.all_pairs]
+    return list(dict.fromkeys(protocol(options, board.unit, board.entrants) for board in boards))
+
+
+def markdown_text(
+    report: Report,
+    options: StatisticsOptions,
+    tables: Sequence[Sequence[Table]],
+    over: Table | None = None,
+    comparison: PrintedComparison | None = None,
+) -> str:
+    """All of a report as Markdown.
+
+    Args:
+        report, options: as for `lines`.
+        tables: those of each section.
+        over: the judges over all benchmarks.
+        comparison: with printed cells.
+    """
+    parts = [f"# {subject(report)}\n"]
+    sentences = (*lines_of(report.answers), *cautions(report), *_protocols(report, options))
+    parts += [f"{escaping.markdown(line)}\n" for line in sentences]
+    parts += [f"Note: {escaping.markdown(note)}\n" for note in report.notes]
+    parts += map(markdown, (*report.further, *([over] if over else [])))
+    for section, of_section in zip(report.sections, tables, strict=True):
+        parts.append(f"## {section.title if section.benchmark.name == OWN else section.benchmark.name}\n")
+        parts += [f"{section.benchmark.note}\n", *map(markdown, of_section)]
+    if comparison:
+        # a line of its own begins with our words, so that none can end the fence
+        parts += ["## Compared with printed cells\n", "```", *map(escaping.console, comparison.lines()), "```", ""]
+    return "\n".join(parts)
+
+
+def write_tables(report: Report, folder: Path, options: StatisticsOptions, name: str = "") -> list[Path]:
+    """Write the files of findings to a folder, and all tables as Markdown under a name; the files in order."""
+    texts: dict[str, str | bytes] = {}
+    if name:
+        texts[name] = markdown_text(report, options, [section_tables(section, {}) for section in report.sections])
+    texts |= finding_texts(report, options)
+    for file, text in texts.items():
+        write_whole(folder / file, [text])
+    return [folder / file for file in texts if not file.endswith(".parquet")]
+
+
+def write_page(report: Report, path: Path, options: StatisticsOptions, gate: Gate | None = None) -> None:
+    """Write the page alone as one file.
+
+    Args:
+        report, options: as for `lines`.
+        path: the file.
+        gate: decides, where there is one: the page begins with it, and with the prompts on which its generator fell most.
+    """
+    tables = [section_tables(section, {}) for section in report.sections]
+    write_whole(path, [page(report, options, path.parent, tables, _protocols(report, options), gate=gate)], "--html")
 
 
 @dataclass(frozen=True)
@@ -88,95 +225,39 @@ def write_report(
     Raises:
         VievalError: for results whose benchmark is not known, and ratings of none of them, before anything is written.
     """
-    runs, notes = rated_runs(results, ratings)
-    records = (record for run in runs for rows in chain(*run.records.values()) for record in rows)
-    notes += filter(None, dict.fromkeys(record.provenance.calibration_note for record in records))
-    seconds, reference_order = durations(runs), read_order(order) if order else ()
-    sections: list[PageSection] = []
-    for benchmark, benchmark_runs in benchmarks_with_runs(runs):
-        findings = _findings(benchmark, benchmark_runs, options, reference_order)
-        boards = headlines(findings, benchmark.name, benchmark_runs, options, against(benchmark))
-        tables = [cost_table(benchmark_runs, seconds), *trained_on_tables(benchmark_runs, training_records)]
-        tables += totals_tables(results.totals) if benchmark.name == OWN else []
-        generators = [board for board in boards if board.is_of_generators and board.comparison.all_pairs]
-        tables += [pairs_table(board, f"differences_{n}") for n, board in enumerate(generators, start=1)]
-        tables += findings.tables
-        tables += [*printed_tables(benchmark.printed), *remarks_tables(benchmark_runs), statuses_table(benchmark_runs)]
-        by_name = {run.name: position_bias(run, options) for run in benchmark_runs if any(b.judge for b in boards)}
-        of_boards = tuple(answer(board, by_name.get(board.judge) if board.judge else None) for board in boards)
-        sections.append(PageSection(benchmark, benchmark_runs, findings, tuple(tables), tuple(boards), of_boards))
-        judge_notes = [*same_scores(benchmark_runs), *agreement_notes(benchmark_runs, options)]
-        notes = [*(f"{sections[-1].title}: {sentence}" for sentence in judge_notes), *notes]
-    if order and not any(key.table == ORDER for section in sections for key in section.findings.cells):
+    reference_order = read_order(order) if order else ()
+    report = sections_of(results, "all", options, ratings, reference_order)
+    cells = {key: value for section in report.sections for key, value in section.findings.cells.items()}
+    if order and not any(key.table == ORDER for key in cells):
         raise VievalError(
             f"{order}: no results have scores of two of its image models; it names {', '.join(reference_order[:5])}"
         )
-    cells = {key: value for section in sections for key, value in section.findings.cells.items()}
     comparison = compare_with_printed(expected, cells) if expected else None
-    answers = _answers(sections)
-    over = _over_benchmarks(sections, options)
+    over, seconds = _over_benchmarks(report.sections, options), durations(report.runs)
+    tables = [section_tables(section, seconds, training_records) for section in report.sections]
     files: dict[str, str | bytes] = {
         f"{section.benchmark.name}_{table.name}.csv": csv_text(table)
-        for section in sections
-        for table in (*section.leaderboard_tables, *section.tables)
+        for section, of_section in zip(report.sections, tables, strict=True)
+        for table in of_section
     }
-    files |= {f"{over.name}.csv": csv_text(over)} if over else {}
-    files["report.md"] = _markdown(sections, answers, notes, over, comparison, options, ratings)
+    files |= {f"{table.name}.csv": csv_text(table) for table in (*report.further, *([over] if over else []))}
+    files[REPORT_MD] = markdown_text(report, options, tables, over, comparison)
     documents = [
-        {"benchmark": section.benchmark.name, "cells": _cell_documents(section.findings)} for section in sections
+        {"benchmark": section.benchmark.name, "cells": _cell_documents(section.findings)} for section in report.sections
     ]
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
-    numbers = [(section.benchmark.name, number) for section in sections for number in section.findings.numbers]
-    all_boards = [board for section in sections for board in section.boards]
-    numbers += [(board.benchmark, number) for board in all_boards for number in board.references]
-    ranks = {(b.benchmark, id(n.estimate)): n for b in all_boards for n in b.numbers}
-    numbers = [(name, ranks.get((name, id(number.estimate)), number)) for name, number in numbers]
-    files |= finding_texts(numbers, all_boards, answers, options, notes)
-    files[PAGE] = page(answers, sections, options, _protocol(options).replace("`", ""), over, notes)
+    files |= finding_texts(report, options)
+    files[PAGE] = page(report, options, folder, tables, _protocols(report, options), over)
     write_folder(folder, files)
-    lines = lines_of(answers)
-    lines += [line for section in sections for line in _terminal_lines(section)]
-    return WrittenReport(comparison, (*lines, *(f"note: {note}" for note in notes)))
+    return WrittenReport(comparison, tuple(lines(report, options, elsewhere=f"{REPORT_MD} has them")))
 
 
-def _findings(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions, order: Sequence[str]) -> Findings:
-    """What a benchmark's family finds, and the ranking of its image models beside an order."""
-    parts = tuple(benchmark.parts)
-    findings = benchmark.report.findings(benchmark.name, parts, runs, options)
-    of_order = tuple(ranking_against(order, parts or tuple(runs[0].records), runs, options))
-    return findings + Findings(of_order, layouts=layouts("order"))
-
-
-def _answers(sections: Sequence[PageSection]) -> list[Answer]:
-    """The answer on each benchmark, or one a judge where generators are judged, and those by other aspects."""
-    answers: list[Answer] = []
-    for section in sections:
-        pairs = list(zip(section.boards, section.answers, strict=True))
-        of_judges = [pair for pair in pairs if not pair[0].is_of_generators]
-        if not of_judges and (joint := together(section.boards)):
-            answers.append(Answer(joint, ""))
-        compared: set[str] = set()
-        for board, of_board in of_judges:
-            lacking = [number.system for number in board.numbers if number.system not in compared]
-            if not compared:
-                answers.append(of_board)
-            elif lacking:
-                have = "has" if len(lacking) == 1 else "have"
-                names = enumeration(lacking) if len(lacking) < 4 else f"{len(lacking)} others"
-                title = f"By {board.aspect}, as {names} {have} no {of_judges[0][0].aspect}: {of_board.title}"
-                answers.append(replace(of_board, title=title))
-            compared.update(lacking)
-        for board, of_board in () if of_judges else pairs:
-            answers.append(placed(of_board, str(board.judge)) if len(pairs) > 1 else of_board)
-    return answers
-
-
-def _over_benchmarks(sections: Sequence[PageSection], options: StatisticsOptions) -> Table | None:
+def _over_benchmarks(sections: Sequence[Section], options: StatisticsOptions) -> Table | None:
     """Judges by the mean over benchmarks, where there are several that rank them."""
     tested = dict[str, list[ComparedStatistic]]()
     for section in sections:
-        for board in (board for board in section.boards if board.aspect == section.boards[0].aspect):
-            if not board.is_of_generators and board.comparison.all_pairs:
+        for board in section.headlines:
+            if board.aspect == section.headlines[0].aspect and board.comparison.all_pairs:
                 tested.setdefault(section.benchmark.name, []).append(board.comparison.compared)
     if len(tested) < 2:
         return None
@@ -189,52 +270,6 @@ def _over_benchmarks(sections: Sequence[PageSection], options: StatisticsOptions
         rows.append((rank_text(standing.ranks), system.label, value, str(system.n), why_not))
     title = f"Judges: {comparison.compared.statistic}; {comparison.family}"
     return Table("over_benchmarks", title, ("rank", "judge", "value", "n", "why not ranked"), tuple(rows))
-
-
-def _markdown(
-    sections: Sequence[PageSection],
-    answers: Sequence[Answer],
-    notes: Sequence[str],
-    over: Table | None,
-    comparison: PrintedComparison | None,
-    options: StatisticsOptions,
-    ratings: HumanRatings | None,
-) -> str:
-    parts = [f"# {subject(sections)}\n"]
-    parts += [f"{escaping.markdown(line)}\n" for line in lines_of(answers)]
-    parts += [f"{_protocol(options)}\n", *(f"Note: {escaping.markdown(note)}\n" for note in notes)]
-    parts += [markdown(annotator_table(ratings))] if ratings else []
-    parts += [markdown(over)] if over else []
-    for section in sections:
-        parts.append(f"## {section.title if section.benchmark.name == OWN else section.benchmark.name}\n")
-        parts.append(f"{section.benchmark.note}\n")
-        parts += [f"Note: {line}\n" for line in mark_notes(section.boards)]
-        parts += map(markdown, (*section.leaderboard_tables, *section.tables))
-    if comparison:
-        # a line of its own begins with our words, so that none can end the fence
-        parts += ["## Compared with printed cells\n", "```", *map(escaping.console, comparison.lines()), "```", ""]
-    return "\n".join(parts)
-
-
-def _terminal_lines(section: PageSection) -> list[str]:
-    """Lines for a terminal: the leaderboards that answer for a benchmark as tables."""
-    lines: list[str] = []
-    for board in section.boards:
-        if section.boards[0].is_of_generators or not board.is_of_generators:
-            table = leaderboard_table(board)
-            lines += ["", section.in_page_words(table.title), "", *leaderboard_lines(board, table, _ELSEWHERE)]
-    if not section.boards and section.tables:
-        table = section.tables[0]
-        lines = ["", table.title, "", *text_table([table.header, *table.rows], _ELSEWHERE)]
-    return [*lines, *mark_notes(section.boards), ""]
-
-
-def _protocol(options: StatisticsOptions) -> str:
-    missing = f" Missing ratings: `{options.missing_ratings}`." if options.missing_ratings != "drop" else ""
-    return (
-        f"Failed verdicts: `{options.policy}`.{missing} Intervals: 95%, {options.draws} bootstrap draws of instructions, "
-        f"seed {options.seed}. n counts samples for which the judge scored every aspect it rates, and contests whether it answered or not."
-    )
 
 
 def _cell_documents(findings: Findings) -> list[dict[str, object]]:

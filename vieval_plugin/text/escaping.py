@@ -16,6 +16,8 @@ from typing import TextIO
 
 from markupsafe import Markup, escape
 
+from vieval_plugin.text.wording import unbroken
+
 MOST_COLUMNS = 100
 """The widest that tables and prose are, and their width where no terminal says how wide it is, as in a pipe."""
 
@@ -107,23 +109,23 @@ def say(*lines: str, file: TextIO | None = None, answer: bool = False) -> None:
     Args:
         lines: without line ends.
         file: the stream in place of standard output.
-        answer: the first line is an answer and the others go with it: on a terminal it is bold, notes are dim (unless the
-            variable NO_COLOR is set), and prose is wrapped.
+        answer: the first line is an answer: on a terminal, where prose is wrapped and notes are dim, it is bold (unless the
+            variable NO_COLOR is set).
     """
     stream = sys.stdout if file is None else file
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    on_terminal = answer and stream.isatty()
     for number, line in enumerate(lines):
         # a terminal that has no such letter
         text = console(line).encode(encoding, "backslashreplace").decode(encoding)
-        print(_for_terminal(text, bold=number == 0) if on_terminal else text, file=stream)
+        print(_for_terminal(text, bold=answer and number == 0) if stream.isatty() else text, file=stream)
     stream.flush()
 
 
 def _for_terminal(text: str, bold: bool) -> str:
-    if "  " in text:  # a row of a table
+    if "  " in text.strip():  # a row of a table
         return text
     width = min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
-    wrapped = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    filled = textwrap.fill(unbroken(text), width, break_long_words=False, break_on_hyphens=False)
+    wrapped = filled.replace("\N{NO-BREAK SPACE}", " ")
     code = 1 if bold else 2 if text.startswith("note: ") else 0
     return f"\x1b[{code}m{wrapped}\x1b[0m" if code and not os.environ.get("NO_COLOR") else wrapped

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from vieval_plugin.text.errors import PROJECT
 from vieval_plugin.text.escaping import html
+from vieval_plugin.text.wording import unbroken
 
 
 def template(path: Path) -> Template:
@@ -31,7 +32,7 @@ def linked(text: str) -> Markup:
     Markup('run <code>vieval rank</code>; a &lt; b')
     """
     pages = re.escape(PROJECT)
-    parts = re.split(rf"`([^`]*)`|({pages}/[\w./#-]+)", text)
+    parts = re.split(rf"`([^`]*)`|({pages}/[\w./#-]+)", unbroken(text))
     escaped = [html(part or "") for part in parts]
     marked = [Markup("<code>{}</code>").format(code) if code else code for code in escaped[1::3]]
     links = [Markup('<a href="{}">the guide</a>').format(url) if url else url for url in escaped[2::3]]
@@ -43,11 +44,17 @@ def style_sheet(path: Path) -> str:
     return "".join(file.read_text(encoding="utf-8") for file in (Path(__file__).with_name("page.css"), path))
 
 
-def policy(style: str, script: str) -> str:
-    """The content security policy of a page: show its own pictures, and use the style and the script whose digests are these."""
+def policy(style: str, script: str, files: bool = False) -> str:
+    """The content security policy of a page: show its own pictures, and use the style and the script whose digests are these.
+
+    Args:
+        style, script: texts.
+        files: True for a page that enlarges pictures from files beside it.
+    """
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    images = "data: 'self' file:" if files else "data:"
     return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
+        f"default-src 'none'; img-src {images}; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
         "base-uri 'none'; form-action 'none'"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 
@@ -41,3 +42,17 @@ def nan_to_none(value: float) -> float | None:
     (0.5, None)
     """
     return None if math.isnan(value) else value
+
+
+_WITHIN_NUMBERS = re.compile(
+    r"(?<=\bp) (?=[<=])|(?<=[<=]) (?=\.?\d)|(?<=\d) (?=to -?\d)|(?<=\bto) (?=-?\d)|(?<=\bn) (?=\d)"
+)
+
+
+def unbroken(text: str) -> str:
+    """A text in which no line ends within a number or an interval.
+
+    >>> unbroken("0.07 to 0.14, p < .001, on 36").split(" ")
+    ['0.07\\xa0to\\xa00.14,', 'p\\xa0<\\xa0.001,', 'on', '36']
+    """
+    return _WITHIN_NUMBERS.sub("\N{NO-BREAK SPACE}", text)

@@ -67,10 +67,12 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
     if model and getattr(options, "batch_files", None):
         base_url = base_url or ["http://batches.invalid/v1"]
     if bool(model) != bool(base_url):
-        missing = f"--base-url (or {BASE_URL_ENV_VAR})" if model else f"--model (or {MODEL_ENV_VAR})"
+        flag, missing, variable = ("--base-url", "--model", MODEL_ENV_VAR)
+        if model:
+            flag, missing, variable = ("--model", "--base-url", BASE_URL_ENV_VAR)
         raise VievalError(
-            f"a model and the address of its server go together, and {missing} is not there; or name neither and set "
-            f"backbones.{JUDGE} in the options"
+            f"{flag} is set but {missing} is missing (or set {variable}); or leave out both and set backbones.{JUDGE} in the "
+            "options"
         )
     fields = {name: getattr(options, name) for name in OF_BACKBONE if getattr(options, name, None) is not None}
     if model:

@@ -10,12 +10,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from markupsafe import Markup
 
 from vieval_plugin.meta_evaluation.findings import Leaderboard
+from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
 from vieval_plugin.records import Record, Run
-from vieval_plugin.report.words import short_number
+from vieval_plugin.report.words import reason_words, short_number
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.escaping import html
 
@@ -26,13 +28,24 @@ _PANEL, _EDGE = 168, 26
 _HEIGHT, _MARGIN = 40, 2.0
 
 
+def chart(board: Leaderboard) -> Markup:
+    """The systems of a leaderboard with their intervals, beside what they stand beside; of generators on the whole scale."""
+    rows = {number.system: number.estimate for number in board.numbers}
+    first, *lower = [number.system for number in board.ranked] or [""]
+    worse = [label for label in lower if board.comparison.beats(first, label)]
+    unranked = {number.system: reason_words(number.unranked) for number in board.numbers if number.unranked}
+    references = {reference.system: reference.estimate for reference in board.references}
+    references |= {"even": Estimate(EVEN)} if board.statistic == WIN_RATE else {}
+    return forest(rows, references, board.ends, f"Intervals: {board.title}", worse, unranked, board.is_of_generators)
+
+
 def forest(
     estimates: Mapping[str, Estimate],
     references: Mapping[str, Estimate],
     ends: tuple[float, float],
     title: str,
     worse: Collection[str] = (),
-    unranked: Collection[str] = (),
+    unranked: Mapping[str, str] = MappingProxyType({}),
     full_scale: bool = False,
 ) -> Markup:
     """Estimates with their intervals, a row each with the number beside it; references are lines through all rows.
@@ -45,7 +58,7 @@ def forest(
         ends: the lowest and highest value that there can be.
         title: what the chart shows, for those who do not see it.
         worse: labels of those that are significantly worse than the first, drawn in grey.
-        unranked: labels of those that are in no order with the others, drawn hollow.
+        unranked: reasons of those that are in no order with the others, which are drawn hollow.
         full_scale: whether all values that there can be are drawn, in place of those of the estimates.
     """
     defined = {label: estimate for label, estimate in estimates.items() if estimate.defined}
@@ -63,23 +76,40 @@ def forest(
     ticks = _ticks(low, high)
     background = "".join(_upright("axis", x(tick)) for tick in ticks)
     background += "".join(_upright("mark-line", x(estimate.value)) for estimate in marks.values())
-    rows = [_row(label, estimate, x, background, kind_of(label)) for label, estimate in defined.items()]
-    rows += [_row(label.split(": ")[0], estimate, x, background, "reference") for label, estimate in marks.items()]
+    rows = [
+        _row(label, estimate, x, background, kind_of(label), unranked.get(label, ""))
+        for label, estimate in defined.items()
+    ]
+    names = {label: label.split(": ")[0] for label in marks}
+    rows += [_row(names[label], estimate, x, background, "reference") for label, estimate in marks.items()]
     scale = "".join(f'<text x="{x(tick)}" y="14" text-anchor="middle">{tick:g}</text>' for tick in ticks)
-    axis = f'<div class="row ticks"><span></span><svg height="20">{scale}</svg><span></span></div>'
+    labels = Markup("").join(
+        Markup('<text x="{}" y="14" text-anchor="{}">{}</text>').format(
+            x(e.value), _anchor(e.value, low, high), html(names[label])
+        )
+        for label, e in marks.items()
+    )
     head = Markup('<div class="forest" role="img" aria-label="{}">').format(html(title))
-    legend = ["Grey: significantly worse than the first."] if worse else []
-    legend += ["Hollow: not ranked."] if unranked else []
-    caption = Markup(f'<p class="how">{" ".join(legend)}</p>') if legend else Markup("")
-    return head + Markup("").join(rows) + Markup(f"{axis}</div>") + caption
+    axis = Markup('<div class="row ticks"><span></span><svg height="20">{}</svg><span></span></div>')
+    legend = Markup('<p class="how">Grey: significantly worse than the first.</p>') if worse else ""
+    above = axis.format(labels) if marks else ""
+    return head + above + Markup("").join(rows) + axis.format(Markup(scale)) + Markup("</div>") + legend
+
+
+def _anchor(value: float, low: float, high: float) -> str:
+    """The side of a mark on which its label has room."""
+    share = (value - low) / (high - low)
+    return "start" if share < 0.2 else "end" if share > 0.8 else "middle"
 
 
 def _upright(kind: str, x: str) -> str:
     return f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="100%"/>'
 
 
-def _row(label: str, estimate: Estimate, x: Callable[[float], str], background: str, kind: str) -> Markup:
-    """Row of a chart: the label, the interval with its dot, the number."""
+def _row(
+    label: str, estimate: Estimate, x: Callable[[float], str], background: str, kind: str, reason: str = ""
+) -> Markup:
+    """Row of a chart: the label, the interval with its dot, the number, and why it is not ranked."""
     bar = (
         f'<line class="{kind} bar" x1="{x(estimate.low)}" x2="{x(estimate.high)}" y1="50%" y2="50%"/>'
         if estimate.has_interval
@@ -90,7 +120,8 @@ def _row(label: str, estimate: Estimate, x: Callable[[float], str], background: 
     row_class = " beside" if kind == "reference" else ""
     dot = "" if row_class else f'<circle class="{kind}" cx="{x(estimate.value)}" cy="50%" r="8"/>'
     plot = Markup(f'<svg height="{_HEIGHT}">{background}{bar}{dot}</svg>')
-    value = Markup(f'<span class="value"><b>{value_text}</b>{interval}</span>')
+    why = Markup('<span class="mark">{}</span>').format(html(f"not ranked: {reason}")) if reason else ""
+    value = Markup(f'<span class="value"><b>{value_text}</b>{interval}') + why + Markup("</span>")
     name = Markup('<span class="name">{}</span>').format(_short(label, 60))
     return Markup('<div class="row{}">{}{}{}</div>\n').format(row_class, name, plot, value)
 
@@ -155,6 +186,26 @@ def _bin(value: float, low: float, high: float) -> int:
     return round(40 * min(max(share, 0.0), 1.0))
 
 
+_BARS = 20
+
+
+def histogram(values: Sequence[float], title: str) -> Markup:
+    """Values from 0 to 1 as bars, a twentieth of the scale each."""
+    counts = Counter(min(int(value * _BARS), _BARS - 1) for value in values)
+    most, width = max(counts.values(), default=1), _PANEL / _BARS
+    bars = "".join(
+        f'<rect class="c0" x="{_EDGE + n * width:.1f}" y="{78 - 70 * times / most:.1f}" width="{width - 1:.1f}" height="{70 * times / most:.1f}"/>'
+        for n, times in sorted(counts.items())
+    )
+    ends = f'<text x="{_EDGE}" y="94">0</text><text x="{_EDGE + _PANEL}" y="94" text-anchor="end">1</text>'
+    axis = f'<line class="axis" x1="{_EDGE}" x2="{_EDGE + _PANEL}" y1="78" y2="78"/>'
+    picture = Markup('<svg viewBox="0 0 {} 100" role="img" aria-label="{}">{}</svg>')
+    drawing = picture.format(2 * _EDGE + _PANEL, html(f"Distribution of {title}"), Markup(bars + axis + ends))
+    return Markup("<figure><figcaption><b>{}</b> n {}</figcaption>{}</figure>").format(
+        html(title), len(values), drawing
+    )
+
+
 def _short(text: str, length: int = 34) -> Markup:
     return html(text if len(text) <= length else f"{text[: length - 1]}…")
 
@@ -169,16 +220,8 @@ class ScatterChart:
     drawing: Markup
 
 
-@dataclass(frozen=True)
-class ScatterRow:
-    """The charts of one judge, one a task type."""
-
-    judge: str
-    charts: tuple[ScatterChart, ...]
-
-
-def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
-    """The judges of a board, the best first, at most `MOST_JUDGES`; none where people gave no ratings.
+def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> dict[str, list[ScatterChart]]:
+    """The charts of the judges of a board, the best first, at most `MOST_JUDGES`; none where people gave no ratings.
 
     Args:
         board: on an aspect that people rated.
@@ -189,12 +232,11 @@ def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
     points_by_judge = {label: _points(by_label[label], board.aspect) for label in judges}
     rated = [point.rating for points in points_by_judge.values() for of_kind in points.values() for point in of_kind]
     if not rated:
-        return []
+        return {}
     ends = (min(0.0, *rated), max(1.0, *rated))
     kinds = list(dict.fromkeys(kind for points in points_by_judge.values() for kind in points))
-    rows = []
-    for label, points in points_by_judge.items():
-        charts = [
+    return {
+        label: [
             ScatterChart(
                 kind,
                 len(of_kind),
@@ -203,8 +245,9 @@ def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
             )
             for kind, of_kind in points.items()
         ]
-        rows.append(ScatterRow(label, tuple(charts)))
-    return [row for row in rows if row.charts]
+        for label, points in points_by_judge.items()
+        if points
+    }
 
 
 def _points(run: Run, aspect: str) -> dict[str, list[Point]]:

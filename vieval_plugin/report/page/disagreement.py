@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import scipy
@@ -40,7 +40,10 @@ class Judgement:
 
 @dataclass(frozen=True)
 class GalleryItem:
-    """A sample or contest with the verdicts of all judges on it; `disagreement` is how far it is worth a look, in [0, 1]."""
+    """What a card shows: a sample or contest with the verdicts of all judges on it, or all those of one prompt.
+
+    `disagreement` is how far it is worth a look, in [0, 1].
+    """
 
     id: SampleId
     judgements: tuple[Judgement, ...]
@@ -51,8 +54,18 @@ class GalleryItem:
         """Record of the first verdict, for what all have in common: kind, tags, ratings, votes."""
         return self.judgements[0].record
 
+    @property
+    def records(self) -> list[Record]:
+        """Record of the first verdict on each sample or contest."""
+        return [*{judgement.record.id: judgement.record for judgement in reversed(self.judgements)}.values()][::-1]
 
-def items_of(runs: Sequence[Run]) -> list[GalleryItem]:
+
+def prompt_of(record: Record) -> tuple[str, str, str]:
+    """What all outputs of a prompt have in common."""
+    return record.id.benchmark, record.id.part, record.group or record.id.uid
+
+
+def items_of(runs: Sequence[Run], by_prompt: bool = False) -> list[GalleryItem]:
     """Gallery items of a benchmark's runs: each sample and contest once, with the first verdict of each judge.
 
     Where people said nothing, judges are compared with one another, and one judge alone with nobody: then the lowest
@@ -60,61 +73,57 @@ def items_of(runs: Sequence[Run]) -> list[GalleryItem]:
 
     Args:
         runs: one a judge.
+        by_prompt: whether all samples and contests of a prompt are one item.
     """
-    judgements: dict[SampleId, list[Judgement]] = defaultdict(list)
+    judgements: dict[object, list[Judgement]] = defaultdict(list)
     for run in runs:
         for judged in run.records.values():
             records = [records_of_sample[0] for records_of_sample in judged]
             for judgement in _judgements(run.label, records):
-                judgements[judgement.record.id].append(judgement)
-    return [GalleryItem(identity, tuple(on_sample), _worth(on_sample)) for identity, on_sample in judgements.items()]
+                judgements[prompt_of(judgement.record) if by_prompt else judgement.record.id].append(judgement)
+    return [GalleryItem(members[0].record.id, tuple(members), _worth(members)) for members in judgements.values()]
 
 
 def _worth(judgements: Sequence[Judgement]) -> float:
     disagreements = [judgement.disagreement for judgement in judgements if not math.isnan(judgement.disagreement)]
     if disagreements:
         return max(disagreements)
-    quantiles = [judgement.quantile for judgement in judgements if not math.isnan(judgement.quantile)]
-    if len(quantiles) > 1:
-        return max(quantiles) - min(quantiles)
-    return 1 - quantiles[0] if quantiles else 0.0
+    by_sample: dict[SampleId, list[float]] = defaultdict(list)
+    for judgement in judgements:
+        if not math.isnan(judgement.quantile):
+            by_sample[judgement.record.id].append(judgement.quantile)
+    apart = (max(of_all) - min(of_all) if len(of_all) > 1 else 1 - of_all[0] for of_all in by_sample.values())
+    return max(apart, default=0.0)
 
 
 def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
     """The judge's records of one part, with their places among them."""
     if any(record.votes is not None for record in records):
         return [_of_contest(label, record) for record in records]
-    judgements = []
-    compared_scores: dict[int, tuple[str, float]] = {}
-    for number, record in enumerate(records):
+    aspects = []
+    for record in records:
         scored = preferred(list(record.verdict.scores))
-        rated = [aspect for aspect in scored if _rated(record, aspect)]
-        for aspect in (rated or scored)[:1]:
-            compared_scores[number] = aspect, record.verdict.scores[aspect]
-    quantiles = _quantiles({number: value for number, (_, value) in compared_scores.items()})
-    by_annotators = _quantiles(
-        {number: value for number, (aspect, _) in compared_scores.items() if (value := _rated(records[number], aspect))}
-    )
-    for number, record in enumerate(records):
-        quantile, human_quantile = quantiles.get(number, math.nan), by_annotators.get(number, math.nan)
-        aspect, _ = compared_scores.get(number, ("", 0.0))
-        judgements.append(Judgement(label, record, aspect, quantile, human_quantile, abs(quantile - human_quantile)))
-    return judgements
+        rated = [aspect for aspect in scored if not math.isnan(_rating(record, aspect))]
+        aspects.append((rated or scored or [""])[0])
+    quantiles = _quantiles([r.verdict.scores.get(aspect, math.nan) for r, aspect in zip(records, aspects, strict=True)])
+    by_annotators = _quantiles([_rating(r, aspect) for r, aspect in zip(records, aspects, strict=True)])
+    return [
+        Judgement(label, record, aspect, quantile, human, abs(quantile - human))
+        for record, aspect, quantile, human in zip(records, aspects, quantiles, by_annotators, strict=True)
+    ]
 
 
-def _rated(record: Record, aspect: str) -> float | None:
-    """People's mean of an aspect, a little above 0 where it is that, so that it counts as given."""
+def _rating(record: Record, aspect: str) -> float:
+    """People's mean of an aspect, NaN where they gave none."""
     ratings = [value for value in record.ratings.get(aspect, ()) if not math.isnan(value)]
-    return math.fsum(ratings) / len(ratings) + 1e-12 if ratings else None
+    return math.fsum(ratings) / len(ratings) if ratings else math.nan
 
 
-def _quantiles(values: Mapping[int, float]) -> dict[int, float]:
-    """The place of each value among all, in [0, 1]; that of equal values is the same."""
-    if not values:
-        return {}
-    ordered = scipy.stats.rankdata(list(values.values()), "average")
-    highest = max(len(values) - 1, 1)
-    return {number: float(rank - 1) / highest for number, rank in zip(values, ordered, strict=True)}
+def _quantiles(values: Sequence[float]) -> list[float]:
+    """The place of each value among all, in [0, 1]; that of equal values is the same, that of NaN is NaN."""
+    highest = max(sum(not math.isnan(value) for value in values) - 1, 1)
+    ordered = scipy.stats.rankdata(values, "average", nan_policy="omit")
+    return [float(rank - 1) / highest for rank in ordered]
 
 
 def _of_contest(label: str, record: Record) -> Judgement:

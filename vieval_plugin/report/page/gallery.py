@@ -7,6 +7,7 @@ import random
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, zip_longest
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.report.page.disagreement import GalleryItem
@@ -17,11 +18,6 @@ SAMPLED = 100
 
 MOST_VERDICTS = 2000
 """Verdicts on all tiles together: with many judges there are fewer tiles, so that a browser opens the page at once."""
-
-_MOST_SIBLINGS_PER_PROMPT = 5
-"""A prompt with at most so many further outputs is shown with all of them, beside one that is worth a look."""
-_MOST_SIBLINGS_PER_PAGE = 75
-"""How many cards may be there for being beside another."""
 
 
 def tile_limits(items: Sequence[GalleryItem]) -> tuple[int, int]:
@@ -54,24 +50,10 @@ def select_items(
     """
     if len(items) <= tiles:
         return by_benchmark_in_turn(items)
-    groups: dict[tuple[str, str, str], list[GalleryItem]] = defaultdict(list)
-    for item in items:
-        groups[_prompt(item)].append(item)
-    selected: dict[object, GalleryItem] = {}
-    added_sibling_count = 0
-    for item in _in_turn(_queues(items)):
-        if len(selected) >= tiles - sampled:
-            break
-        selected[item.id] = item
-        siblings = [sibling for sibling in groups[_prompt(item)] if sibling.id not in selected]
-        if len(siblings) <= _MOST_SIBLINGS_PER_PROMPT and added_sibling_count + len(siblings) <= min(
-            _MOST_SIBLINGS_PER_PAGE, tiles - sampled - len(selected)
-        ):
-            selected |= {sibling.id: sibling for sibling in siblings}
-            added_sibling_count += len(siblings)
+    in_turn = list(_in_turn(_queues(items)))[: tiles - sampled]
+    selected = {item.id: item for item in in_turn}
     unselected = [item for item in items if item.id not in selected]
-    selected |= {item.id: item for item in random.Random(seed).sample(unselected, tiles - len(selected))}
-    return by_benchmark_in_turn(selected.values())
+    return by_benchmark_in_turn([*in_turn, *random.Random(seed).sample(unselected, tiles - len(in_turn))])
 
 
 def by_benchmark_in_turn(items: Iterable[GalleryItem]) -> list[GalleryItem]:
@@ -87,39 +69,25 @@ def order(item: GalleryItem) -> tuple[float, int, str]:
     return -item.disagreement, zlib.crc32(str(item.id).encode()), str(item.id)
 
 
-def _prompt(item: GalleryItem) -> tuple[str, str, str]:
-    return item.id.benchmark, item.id.part, item.record.group or item.id.uid
-
-
 def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
-    """For each benchmark and judge: its items by how far apart they are, and a quarter as many of its failures."""
-    by_disagreement: dict[tuple[str, str], list[tuple[float, GalleryItem]]] = defaultdict(list)
+    """For each benchmark and judge: its items by how far apart they are, after every fourth one of its failures."""
+    by_judge: dict[tuple[str, str], list[tuple[float, GalleryItem]]] = defaultdict(list)
     failed: dict[tuple[str, str], list[GalleryItem]] = defaultdict(list)
-    for item in items:
+    for item in sorted(items, key=order):
         for judgement in item.judgements:
-            key = item.id.benchmark, judgement.label
-            status = judgement.record.verdict.status
-            if not status.usable and status not in (Status.MISSING, Status.NOT_APPLICABLE):
+            key, status = (item.id.benchmark, judgement.label), judgement.record.verdict.status
+            if status.usable:
+                known = not math.isnan(judgement.disagreement)
+                by_judge[key].append((judgement.disagreement if known else item.disagreement, item))
+            elif status not in (Status.MISSING, Status.NOT_APPLICABLE):
                 failed[key].append(item)
-            elif status.usable:
-                by_disagreement[key].append(
-                    (item.disagreement if math.isnan(judgement.disagreement) else judgement.disagreement, item)
-                )
     queues = []
-    for key in dict.fromkeys((*by_disagreement, *failed)):
-        ordered = [item for _, item in sorted(by_disagreement[key], key=lambda pair: (-pair[0], *order(pair[1])))]
-        queues.append(_mixed(ordered, sorted(failed[key], key=lambda item: str(item.id))))
+    for key in dict.fromkeys((*by_judge, *failed)):
+        ordered = [item for _, item in sorted(by_judge[key], key=lambda pair: -pair[0])]
+        fours = [ordered[n : n + 4] for n in range(0, len(ordered), 4)]
+        mixed = zip_longest(fours, ([item] for item in failed[key]), fillvalue=[])
+        queues.append([*chain.from_iterable(chain.from_iterable(mixed))])
     return queues
-
-
-def _mixed(by_disagreement: Sequence[GalleryItem], failures: Sequence[GalleryItem]) -> list[GalleryItem]:
-    mixed: list[GalleryItem] = []
-    failure_iterator = iter(failures)
-    for number, item in enumerate(by_disagreement):
-        mixed.append(item)
-        if number % 4 == 3:
-            mixed += [failure for failure in [next(failure_iterator, None)] if failure]
-    return [*mixed, *failure_iterator]
 
 
 def _in_turn(queues: Sequence[Sequence[GalleryItem]]) -> Iterator[GalleryItem]:

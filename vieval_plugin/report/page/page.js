@@ -8,12 +8,8 @@
   const order = form.querySelector("select[data-order]");
   const search = form.querySelector("input[data-search]");
   const score = (card) => (card.dataset.score === "" ? -1 : Number(card.dataset.score));
-  const spreads = new Map();
-  for (const { dataset } of cards.filter((card) => card.dataset.score !== "")) {
-    const [low, high] = spreads.get(dataset.prompt) || [Infinity, -Infinity];
-    spreads.set(dataset.prompt, [Math.min(low, dataset.score), Math.max(high, dataset.score)]);
-  }
-  const spread = (card) => (spreads.has(card.dataset.prompt) ? spreads.get(card.dataset.prompt)[1] - spreads.get(card.dataset.prompt)[0] : -1);
+  const spread = (card) => (card.dataset.spread === "" ? -1 : Number(card.dataset.spread));
+  cards.forEach((card, number) => { card.dataset.i = number; });
   const apart = (card, judge) => Number(card.dataset.apart.split(" ")[judge] || -1);
   const first = new Map();
   for (const card of cards) {

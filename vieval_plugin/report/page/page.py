@@ -1,40 +1,57 @@
-"""`report.html`: one page that says which judge is best, whether that is significant, where it fails and what it cost.
+"""`report.html`, and the page of `vieval rank`: the answer, pictures side by side, charts, a gallery and all tables.
 
-It is one file that loads nothing: pictures are part of it, charts are inline SVG, and its policy forbids everything
-else. Every word that others wrote is escaped.
+It is one file that loads nothing but, to enlarge a picture, the image's own file beside it: pictures are part of it,
+charts are inline SVG, and its policy forbids everything else. Every word that others wrote is escaped.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 from tqdm import tqdm
 
 from vieval_plugin import __version__
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.media.thumbnails import Thumbnails
-from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
+from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.records import OWN, YOUR_IMAGES, Run
-from vieval_plugin.report.answer import Answer
+from vieval_plugin.records import OWN
 from vieval_plugin.report.own_samples import is_rated
-from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
+from vieval_plugin.report.page.charts import chart, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import by_benchmark_in_turn, order, select_items, tile_limits
-from vieval_plugin.report.page.glossary import GLOSSARY
-from vieval_plugin.report.page.strip import Highlight, StripPicture, best_and_worst, largest_disagreements, strip
-from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, said_once, text_room, tile_of
-from vieval_plugin.report.tables import leaderboard_table, mark_notes, pairs_table
+from vieval_plugin.report.page.glossary import Glossary
+from vieval_plugin.report.page.prompts import prompt_rows
+from vieval_plugin.report.page.strip import Highlight, largest_disagreements
+from vieval_plugin.report.page.tiles import (
+    GalleryTile,
+    GalleryVerdict,
+    Samples,
+    mean_ratings,
+    repeated_rationales,
+    text_room,
+    tile_of,
+)
+from vieval_plugin.report.sections import Report, Section
+from vieval_plugin.report.tables import (
+    corrected_tables,
+    leaderboard_table,
+    mark_notes,
+    pairs_table,
+    without_shared_columns,
+)
 from vieval_plugin.report.words import ASPECTS, breakdown_words, task_type
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
+from vieval_plugin.text.wording import plural
+
+if TYPE_CHECKING:
+    from vieval_plugin.report.gate import Gate
 
 MOST_LISTED = 30_000
 """Number of verdicts on samples without a tile that a page lists at most."""
@@ -44,126 +61,101 @@ STYLE = _FOLDER / "page.css"
 """The style sheet of pages with charts and tables, beside the design that all pages share."""
 
 
-PICTURES_SCRIPT = "pictures.js"
-"""Script of pages with cards: some at first, one prompt at a time, pictures as large as the window."""
-
-
-@dataclass(frozen=True, eq=False)
-class PageSection:
-    """A benchmark with the runs on it and what was found in them."""
-
-    #: The benchmark.
-    benchmark: Benchmark
-    #: One a judge.
-    runs: Sequence[Run]
-    #: All numbers.
-    findings: Findings
-    #: Tables beside leaderboards.
-    tables: tuple[Table, ...]
-    #: Leaderboards, the default first.
-    boards: tuple[Leaderboard, ...]
-    #: Their answers.
-    answers: tuple[Answer, ...]
-
-    @property
-    def title(self) -> str:
-        """Name of the benchmark as a heading has it."""
-        return YOUR_IMAGES.capitalize() if self.benchmark.name == OWN else self.benchmark.title or self.benchmark.name
-
-    def in_page_words(self, text: str) -> str:
-        """A text on the statistics in the page's words: of drawn images no people are said to have rated them."""
-        return text.replace("people", "the known defects") if self.benchmark.synthetic else text
-
-    @property
-    def leaderboard_tables(self) -> list[Table]:
-        """The leaderboards as tables of text."""
-        return [
-            leaderboard_table(board, name=f"headline_{number}") for number, board in enumerate(self.boards, start=1)
-        ]
-
-    @cached_property
-    def scatters(self) -> list[ScatterRow]:
-        """Charts of judges' scores against people's, for the default leaderboard."""
-        return scatter_rows(self.boards[0], self.runs) if self.boards else []
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A sample without a tile."""
-
-    id: str
-    annotators: str
-    judges: str
-    disagreement: str
-
-
-def subject(sections: Sequence[PageSection]) -> str:
+def subject(report: Report) -> str:
     """The subject of a page, in a line: whose agreement with whom, or whose images were judged by which judges."""
-    runs = [run for section in sections for run in section.runs]
+    runs = report.runs
     if not runs:
         return "Results without verdicts"
-    shown_sections = [section for section in sections if is_rated(section.runs) or not is_rated(runs)]
-    titles = ", ".join(section.title for section in shown_sections)
-    if not is_rated(runs):
+    judged = [section for section in report.sections if report.which != "generators" and section.headlines]
+    sections = judged or report.sections
+    titles = ", ".join(section.title for section in sections)
+    if report.generators or not judged:
         judges = list(dict.fromkeys(str(run.name) for run in runs))
-        return f"{titles}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}"
-    if all(section.benchmark.synthetic for section in shown_sections):
+        corrected = ", corrected by ratings" if any(section.corrections for section in report.sections) else ""
+        return f"{titles}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}{corrected}"
+    if all(section.benchmark.synthetic for section in sections):
         return f"Agreement of judges with the known, drawn defects of {titles}"
     return f"Agreement of judges with annotators on {titles}"
 
 
 def page(
-    answers: Sequence[Answer],
-    sections: Sequence[PageSection],
+    report: Report,
     options: StatisticsOptions,
-    protocol: str,
+    folder: Path,
+    tables: Sequence[Sequence[Table]],
+    protocols: Sequence[str],
     over_benchmarks: Table | None = None,
-    notes: Sequence[str] = (),
+    gate: Gate | None = None,
 ) -> str:
     """The page as HTML.
 
     Args:
-        answers: those of its leaderboards, of which the first gives the title.
-        sections: one a benchmark.
+        report: of which the first answer gives the title.
         options: how many draws, the seed, which also decides the cards that are drawn at random.
-        protocol: how the numbers came about, in words.
+        folder: the page's, from which the files of images are named.
+        tables: all tables of each section.
+        protocols: how the numbers came about, in words.
         over_benchmarks: the judges over all benchmarks, where there are several.
-        notes: lines that stand above all numbers.
+        gate: decides, where there is one: the page begins with it, and with the prompts on which its generator fell most.
     """
-    runs = [run for section in sections for run in section.runs]
-    items = [item for section in sections for item in items_of(section.runs)]
-    highlights = _highlights(items, sections)
+    by_prompt = {id(section): _is_by_prompt(report, section) for section in report.sections}
+    items_by_section = {id(s): items_of(s.runs, by_prompt[id(s)]) for s in report.sections}
+    items = [*chain(*items_by_section.values())]
+    falls = [fall.prompt for fall in gate.falls] if gate else []
+    rows = [
+        (
+            section,
+            board,
+            prompt_rows(section, board, items_by_section[id(section)], gate.challenger if gate else "", falls),
+        )
+        for section, board in report.generators
+    ]
+    highlights = [] if rows else largest_disagreements(by_benchmark_in_turn(items), _annotators(report.sections))
     tile_count, sampled = tile_limits(items)
     selected = select_items(items, options.seed, tile_count, sampled)
-    selected_ids = {item.id for item in selected}
-    selected += [highlight.item for highlight in highlights if highlight.item.id not in selected_ids]
-    tiles, thumbnails = _gallery_tiles(selected, Samples())
-    tiles, repeated = said_once(tiles)
+    needed = {*chain(*(of_board.ids for _, _, of_board in rows)), *(highlight.item.id for highlight in highlights)}
+    needed -= {item.id for item in selected}
+    selected += [item for item in items if item.id in needed]
+    thumbnails, samples, repeated = Thumbnails(folder=folder), Samples(), repeated_rationales(selected)
+    room = text_room(sum(len(item.judgements) for item in selected))
+    generators = list(dict.fromkeys(chain(*(of_board.generators for _, _, of_board in rows))))
+    of_prompts = {item.id for section, found in items_by_section.items() if by_prompt[section] for item in found}
+    tiles = [
+        tile_of(item, samples, thumbnails, room, item.id in of_prompts, generators, repeated)
+        for item in tqdm(selected, desc="cards of the page", unit="card", disable=None)
+    ]
     pictured_ids = {tile.id for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
     most_rows = MOST_LISTED // max((len(item.judgements) for item in unpictured), default=1)
-    filters = _Filters(tiles)
+    filters, glossary, notes = _Filters(tiles, _judges(report)), Glossary(), {tile.note for tile in tiles}
+    pictured = {tile.id for tile in tiles if tile.outputs}
     style = style_sheet(STYLE)
-    script = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in (PICTURES_SCRIPT, "page.js"))
-    order_text = _order_text(runs)
+    script = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("pictures.js", "page.js"))
+    order_text = _order_text(report)
+    answers = [*([gate.answer] if gate else []), *report.answers]
     return template(_FOLDER / "page.html.jinja").render(
-        subject=subject(sections),
+        subject=subject(report),
         title=answers[0].title if answers else "No judge has a number here.",
         answers=[line for line in [*(a.evidence for a in answers[:1]), *(a.title for a in answers[1:])] if line],
+        limits=answers[0].limits if gate else (),
         next=next((a.next for a in answers if a.next), ""),
-        strip=strip(_strip_title(sections, highlights), _strip_pictures(highlights, tiles)),
+        strip_title=_strip_title(report, highlights),
+        highlights=[highlight for highlight in highlights if highlight.item.id in pictured],
         order_text=order_text,
-        policy=policy(style, script),
+        policy=policy(style, script, any(thumbnail.original for thumbnail in thumbnails.rendered)),
         style=Markup(style),
         script=Markup(script),
-        sections=sections,
-        protocol=protocol,
+        report=report,
+        rows=rows,
+        tables=tables,
+        protocols=protocols,
         over_benchmarks=over_benchmarks,
-        notes=notes,
-        repeated=repeated,
-        table_of=leaderboard_table,
+        repeated=[f"{judge} says of each: {text}" for judge, text in repeated.items() if text not in judge],
+        note_of_all=notes.pop() if len(tiles) > 1 == len(notes) else "",
+        table_of=_board_table,
         pairs_of=pairs_table,
         marks=mark_notes,
+        scatters=scatter_rows,
         aspect_words=ASPECTS,
         task_type=task_type,
         breakdown_words=breakdown_words,
@@ -172,76 +164,48 @@ def page(
         labels=_labels,
         heat=_heat,
         tiles=tiles,
-        paired=any(len(tile.pictures) > 1 for tile in tiles),
-        filters=filters.choices(),
-        indices=filters.indices,
-        judges_of=filters.judges_of,
-        judge_index=filters.judge_index,
-        disagreement_by_judge=filters.disagreement_by_judge,
-        prompt=filters.prompt,
-        unpictured=[_row(item) for item in unpictured[:most_rows]],
-        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text)
-        | left_out_text(thumbnails),
-        glossary=GLOSSARY,
-        mentions=lambda text, terms: any(term.strip() in text for term in terms.split(",")),
+        cards={tile.id: f"card{number}" for number, tile in enumerate(tiles, start=1)},
+        filters=filters,
+        unpictured=_unpictured(unpictured[:most_rows], _annotators(report.sections)),
+        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text),
+        left_out=thumbnails.left_out,
+        glossary=glossary,
         thumbnails=thumbnails.rendered,
         version=__version__,
     )
 
 
-def _gallery_tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[GalleryTile], Thumbnails]:
-    thumbnails = Thumbnails()
-    room = text_room(sum(len(item.judgements) for item in items))
-    progress = tqdm(items, desc="cards of the page", unit="card", disable=None)
-    return [tile_of(item, samples, thumbnails, room) for item in progress], thumbnails
+def _is_by_prompt(report: Report, section: Section) -> bool:
+    """True where a card is a prompt with all its images: where generators are compared, and not judges with annotators."""
+    return bool(section.generators) and (
+        report.which == "generators" or section.benchmark.name == OWN or not section.headlines
+    )
 
 
-def _annotators(sections: Sequence[PageSection]) -> str:
+def _judges(report: Report) -> list[str]:
+    """The judges in the order of their agreement with people, or as they come."""
+    ranked = [number.system for _, board in report.judges for number in board.numbers]
+    return list(dict.fromkeys([*ranked, *(run.label for run in report.runs)]))
+
+
+def _annotators(sections: Sequence[Section]) -> str:
     """The origin of the ratings, in a word: people, or defects that are known because they were drawn."""
     return "known" if all(section.benchmark.synthetic for section in sections) else "annotators"
 
 
-def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -> list[Highlight]:
-    """Samples of the first screen: where ratings are, those that judges are furthest from, else the best and worst."""
-    if is_rated([run for section in sections for run in section.runs]):
-        return largest_disagreements(by_benchmark_in_turn(items), _annotators(sections))
-    generators = [n.system for section in sections for board in section.boards[:1] for n in board.numbers]
-    return best_and_worst(items, generators)
-
-
-def _strip_title(sections: Sequence[PageSection], highlights: Sequence[Highlight]) -> str:
+def _strip_title(report: Report, highlights: Sequence[Highlight]) -> str:
     """Title of the strip, with the aspects that it names in words."""
     values = [value for highlight in highlights for value in highlight.values]
     texts = [f"{code} is {name}" for code, name in ASPECTS.items() if any(f": {code} " in value for value in values)]
+    raters = "the known defects" if _annotators(report.sections) == "known" else "annotators"
     legend = f" ({', '.join(texts)})" if texts else ""
-    return f"{_strip_subject(sections)}{legend}"
+    return f"Where judges and {raters} are furthest apart{legend}"
 
 
-def _strip_subject(sections: Sequence[PageSection]) -> str:
-    runs = [run for section in sections for run in section.runs]
-    if not runs:
-        return ""
-    if is_rated(runs):
-        raters = "the known defects" if _annotators(sections) == "known" else "annotators"
-        return f"Where judges and {raters} are furthest apart"
-    if all(record.candidates for run in runs for rows in run.records.values() for (record, *_) in rows):
-        return f"What {runs[0].name} prefers"
-    return f"The best and the worst of each generator, by {runs[0].name}"
-
-
-def _strip_pictures(highlights: Sequence[Highlight], tiles: Sequence[GalleryTile]) -> list[StripPicture]:
-    cards = {tile.id: (f"card{number}", tile.outputs[:2]) for number, tile in enumerate(tiles, start=1)}
-    return [StripPicture(*cards[h.item.id], h.name, h.values) for h in highlights]
-
-
-def chart(board: Leaderboard) -> Markup:
-    """The systems of a leaderboard with their intervals, beside what they stand beside."""
-    rows = {number.system: number.estimate for number in board.numbers}
-    first, *lower = [number.system for number in board.ranked] or [""]
-    worse = [label for label in lower if board.comparison.beats(first, label)]
-    unranked = [number.system for number in board.numbers if number.estimate.defined and number.unranked]
-    references = {reference.system: reference.estimate for reference in board.references}
-    return forest(rows, references, board.ends, f"Intervals: {board.title}", worse, unranked)
+def _board_table(board: Leaderboard, section: Section) -> tuple[Table, str]:
+    corrected = board.statistic == CORRECTED and section.corrections[board.judge]
+    table = corrected_tables(corrected)[0] if corrected else leaderboard_table(board, section.beside(board))
+    return without_shared_columns(table)
 
 
 def _labels(estimates_by_value: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
@@ -253,52 +217,50 @@ def _heat(value: float, ends: tuple[float, float]) -> int:
     return round(7 * min(max(value / ends[1], 0.0), 1.0))
 
 
-def _order_text(runs: Sequence[Run]) -> str:
+def _order_text(report: Report) -> str:
     """The order of the gallery: by disagreement with annotators, else of judges, else by the score of the one judge."""
-    if is_rated(runs):
+    if is_rated(report.runs):
         return "largest disagreement of judges and ratings first"
-    if all(record.candidates for run in runs for rows in run.records.values() for (record, *_) in rows):
-        return "in no particular order"
-    return "largest disagreement of judges first" if len({run.label for run in runs}) > 1 else "lowest scores first"
+    if all(record.candidates for run in report.runs for rows in run.records.values() for (record, *_) in rows):
+        return ""
+    return (
+        "largest disagreement of judges first" if len({run.label for run in report.runs}) > 1 else "lowest scores first"
+    )
 
 
 def _gallery_texts(
     items: int, tiles: int, unpictured: int, row_count: int, sampled: int, seed: int, order_text: str
 ) -> dict[str, Any]:
+    where = f", {order_text}" if order_text else ""
     if unpictured:
         text = (
-            f"{tiles} of {items} samples and contests are shown, {order_text}: failures of each judge are among them, and "
-            f"{sampled} drawn at random (seed {seed}). The other {unpictured} are listed below without pictures."
+            f"{tiles} of {items} cards are shown{where}: failures of each judge are among them, and {sampled} drawn at random "
+            f"(seed {seed}). The other {unpictured} are listed below without pictures."
         )
     else:
-        text = f"All {items} samples and contests, {order_text}."
+        text = f"All {plural(items, 'card')}{where}."
     cut = f"Of these the first {row_count} are listed." if unpictured > row_count else ""
     return {"summary": text, "unpictured": unpictured, "cut": cut}
 
 
-def left_out_text(thumbnails: Thumbnails) -> dict[str, str]:
-    """Sentence on pictures that would have made the page too large, where there are any."""
-    n = thumbnails.left_out
-    return {"left_out": f"{n} pictures are left out, so that the page stays below 12 MB." if n else ""}
-
-
-def _row(item: GalleryItem) -> _Row:
-    record = item.record
-    vote = record.votes.vote if record.votes else ""
-    ratings = {a: [v for v in values if not math.isnan(v)] for a, values in record.ratings.items()}
-    annotators = [vote] if vote else [f"{a} {math.fsum(v) / len(v):.2f}" for a, v in ratings.items() if v]
-    judges = []
-    for judgement in item.judgements:
-        verdict = judgement.record.verdict
-        scores = ", ".join(f"{aspect} {value:.2f}" for aspect, value in verdict.scores.items())
-        judges.append(f"{judgement.label}: {scores or answer(judgement.record) or verdict.status}")
-    return _Row(str(item.id), ", ".join(annotators), "; ".join(judges), f"{item.disagreement:.2f}")
+def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
+    """What annotators and judges say of samples without a tile."""
+    rows = []
+    for item in items:
+        record, judges = item.record, []
+        for judgement in item.judgements:
+            verdict = judgement.record.verdict
+            scores = ", ".join(f"{aspect} {value:.2f}" for aspect, value in verdict.scores.items())
+            judges.append(f"{judgement.label}: {scores or answer(judgement.record) or verdict.status}")
+        votes_or_ratings = (record.votes and record.votes.vote) or mean_ratings(record)
+        rows.append((str(item.id), votes_or_ratings, "; ".join(judges), f"{item.disagreement:.2f}"))
+    return Table("rest", "Samples without pictures", ("sample", annotators, "judges", "disagreement"), tuple(rows))
 
 
 class _Filters:
     """Filters of tiles, as numbers: names are other people's words, and stay in the options of a list."""
 
-    def __init__(self, tiles: Sequence[GalleryTile]) -> None:
+    def __init__(self, tiles: Sequence[GalleryTile], judges: Sequence[str]) -> None:
         sources: Mapping[str, Callable[[GalleryTile], Iterable[str]]] = {
             "judge": lambda tile: [verdict.judge for verdict in tile.verdicts],
             "benchmark": lambda tile: [tile.id.benchmark],
@@ -307,34 +269,40 @@ class _Filters:
             "tag": lambda tile: tile.tags,
             "status": lambda tile: tile.statuses,
         }
-        self._indices = {
-            name: {value: n for n, value in enumerate(sorted({value for tile in tiles for value in values_of(tile)}))}
-            for name, values_of in sources.items()
-        }
-        self._prompts = {value: n for n, value in enumerate(dict.fromkeys(tile.prompt for tile in tiles))}
+        values = {name: {value for tile in tiles for value in of(tile)} for name, of in sources.items()}
+        ordered = {name: sorted(found) for name, found in values.items()}
+        ordered["judge"].sort(key=judges.index)
+        self._indices = {name: {value: n for n, value in enumerate(found)} for name, found in ordered.items()}
+        self._sources, self._spreads = sources, dict[str, list[float]]()
+        for tile in tiles:
+            self._spreads.setdefault(tile.prompt, []).extend(tile.values)
 
     def choices(self) -> list[tuple[str, str, list[str]]]:
-        """The name, the heading and the words of each filter that has several values, and of the judge always."""
+        """The name, the heading and the words of each filter that has several values."""
         headings = {"model": "image model"}
         return [
             (name, headings.get(name, breakdown_words(name)), list(values))
             for name, values in self._indices.items()
-            if len(values) > 1 or name == "judge"
+            if len(values) > 1
         ]
 
-    def indices(self, name: str, values: Iterable[str]) -> str:
-        return " ".join(str(self._indices[name][value]) for value in values)
-
-    def judges_of(self, tile: GalleryTile) -> str:
-        return self.indices("judge", (verdict.judge for verdict in tile.verdicts))
+    def data(self, tile: GalleryTile) -> dict[str, str]:
+        """The values of a tile by which it is filtered and ordered."""
+        data = {
+            name: " ".join(str(self._indices[name][value]) for value in of(tile)) for name, of in self._sources.items()
+        }
+        by_judge = dict(
+            sorted((verdict.judge, verdict.order) for verdict in tile.verdicts)
+        )  # the furthest apart comes last
+        spread = self._spreads[tile.prompt]
+        return {
+            **data,
+            "prompt": str(list(self._spreads).index(tile.prompt)),
+            "apart": " ".join(f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"]),
+            "score": tile.score,
+            "spread": f"{max(spread) - min(spread):.4f}" if spread else "",
+        }
 
     def judge_index(self, verdict: GalleryVerdict) -> int:
+        """Number of the judge of a verdict."""
         return self._indices["judge"][verdict.judge]
-
-    def disagreement_by_judge(self, tile: GalleryTile) -> str:
-        """Disagreement of each judge with people, in the order of judges; -1 for judges that did not judge it."""
-        by_judge = {verdict.judge: verdict.order for verdict in tile.verdicts}
-        return " ".join(f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"])
-
-    def prompt(self, tile: GalleryTile) -> int:
-        return self._prompts[tile.prompt]

@@ -31,25 +31,41 @@
   window.addEventListener("beforeprint", () => places.forEach((place) => reveal(place, Math.max(place.id ? 12 : 3, limits.get(place)))));
   follow();
 
+  function copy(card) {
+    const clone = card.cloneNode(true);
+    for (const element of [clone, ...clone.querySelectorAll("[id]")]) element.removeAttribute("id");
+    clone.removeAttribute("aria-labelledby");
+    clone.hidden = false;
+    return clone;
+  }
   /* one prompt at a time, the largest spread of scores first */
   const across = document.getElementById("across");
-  const prompts = Array.from(document.querySelectorAll(".card[data-spread]"));
-  prompts.sort((a, b) => b.dataset.spread - a.dataset.spread);
-  if (across && prompts.length > 1) {
+  const prompts = across ? across.dataset.cards.trim().split(" ") : [];
+  if (prompts.length > 1) {
     let at = 0;
-    const turn = (step) => {
-      at = (at + step + prompts.length) % prompts.length;
-      const card = prompts[at].cloneNode(true);
-      card.removeAttribute("id");
-      card.hidden = false;
-      across.querySelector(".prompt-place").replaceChildren(card);
-      across.querySelector("output").textContent = "prompt " + (at + 1) + " of " + prompts.length;
-    };
+    const count = () => { across.querySelector("output").textContent = "prompt " + (at + 1) + " of " + prompts.length; };
     for (const button of across.querySelectorAll("button[data-step]")) {
-      button.addEventListener("click", () => turn(Number(button.dataset.step)));
+      button.addEventListener("click", () => {
+        at = (at + Number(button.dataset.step) + prompts.length) % prompts.length;
+        across.querySelector(".prompt-place").replaceChildren(copy(document.getElementById(prompts[at])));
+        count();
+      });
     }
-    across.hidden = false;
-    turn(0);
+    across.querySelector(".turn").hidden = false;
+    count();
+  }
+  /* the pictures of the prompt that is pointed at */
+  for (const matrix of document.querySelectorAll(".matrix")) {
+    const preview = matrix.querySelector(".preview");
+    const look = (link) => {
+      const card = copy(document.getElementById(link.hash.slice(1)));
+      preview.replaceChildren(...card.querySelectorAll(":scope > .prompt, :scope > .generators"));
+      for (const button of preview.querySelectorAll("button")) button.tabIndex = -1;
+    };
+    for (const name of ["mouseover", "focusin"]) {
+      matrix.addEventListener(name, (event) => { if (event.target.closest(".columns a")) look(event.target.closest("a")); });
+    }
+    look(matrix.querySelector(".columns a"));
   }
 
   /* a picture as large as the window */
@@ -59,14 +75,21 @@
   function view(index) {
     current = (index + buttons.length) % buttons.length;
     const button = buttons[current];
-    const card = button.closest("article");
+    const card = button.closest("article, .preview");
     const drawing = button.querySelector("svg").cloneNode(true);
     drawing.removeAttribute("width");
     drawing.removeAttribute("height");
     viewer.querySelector(".large").replaceChildren(drawing);
+    if (button.dataset.original) {
+      const file = new Image();
+      file.alt = drawing.getAttribute("aria-label");
+      file.addEventListener("load", () => { if (buttons[current] === button) viewer.querySelector(".large").replaceChildren(file); });
+      file.src = button.dataset.original;
+    }
     const words = [card.querySelector("h3"), ...card.querySelectorAll(".prompt"), button.closest("figure").querySelector("figcaption"),
-      ...card.querySelectorAll(".verdict:not([hidden]) > p, .verdict .scores, .verdict .rationale, .said")];
-    viewer.querySelector(".words").replaceChildren(...words.map((word) => word.cloneNode(true)));
+      ...card.querySelectorAll(":scope > .verdict:not([hidden]) > :not(details:not(.clamped))")];
+    viewer.querySelector(".words").replaceChildren(...words.filter(Boolean).map((word) => word.cloneNode(true)));
+    for (const folded of viewer.querySelectorAll(".words details")) folded.open = true;
   }
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button.zoom");

@@ -1,21 +1,25 @@
-"""Tiles of a gallery: all that a page shows of a sample or contest."""
+"""Tiles of a gallery: all that a page shows of a sample or contest, or of all images of a prompt."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vieval_plugin import config, images
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
-from vieval_plugin.judges.protocol import Choice, Image, SampleId, Status
+from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
+from vieval_plugin.meta_evaluation.findings import preferred
+from vieval_plugin.meta_evaluation.win_rates import EVEN
 from vieval_plugin.readers.absent_images import absent_image
-from vieval_plugin.records import OWN, Record, fingerprint, output_file
-from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
+from vieval_plugin.records import OWN, YOUR_IMAGES, Record, fingerprint, output_file
+from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, prompt_of
 from vieval_plugin.results.shard_verdicts import sample_of
+from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import decimals
 
@@ -24,16 +28,26 @@ _MOST_TEXT = 1500
 _MOST_STEPS = 6000
 _MOST_ALL_TEXT, _LEAST_TEXT = 1_200_000, 300
 _STALE = "This image has changed since it was judged."
+_OUTCOMES = {1.0: "preferred", 0.0: "not preferred"}
 _FIRST = ("source", "mask", "subject", "concepts", "control")
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image of a card: what it is, and its picture or, in words, why there is none."""
+    """An image of a card."""
 
+    #: What it is: `source`, `output` or, among others, its generator.
     role: str
+    #: Its picture or, in words, why there is none.
     thumbnail: Thumbnail | str
+    #: True for what an image model made.
     is_output: bool = False
+    #: Score of the first judge, or its points in contests; NaN where it has none.
+    score: float = math.nan
+    #: Scores of the first judge in words, and those of annotators.
+    scores: str = ""
+    #: Reason of the first judge, of the best and the worst among others.
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,9 +62,13 @@ class GalleryVerdictStep:
 
 @dataclass(frozen=True)
 class GalleryVerdict:
-    """Verdict of one judge on a tile; `disagreement` is that with people in words, `answer` its vote on a contest."""
+    """Verdict of one judge on a tile; `disagreement` is that with people in words, `answer` its vote on a contest.
+
+    `on` is the generator that it is on where the tile has several.
+    """
 
     judge: str
+    on: str
     status: str
     scores: tuple[tuple[str, float], ...]
     answer: str
@@ -63,10 +81,11 @@ class GalleryVerdict:
 
 @dataclass(frozen=True)
 class GalleryTile:
-    """A sample or contest as a page shows it; `models` are the image models in it, `prompt` what all its outputs share;
-    `file` is the output's name."""
+    """A sample or contest, or a prompt, as a page shows it; `models` are the image models in it, `prompt` what all its
+    outputs share; `file` is the output's name."""
 
     id: SampleId
+    title: str
     kind: str
     models: tuple[str, ...]
     tags: tuple[str, ...]
@@ -78,6 +97,7 @@ class GalleryTile:
     vote: str
     verdicts: tuple[GalleryVerdict, ...]
     file: str
+    is_of_prompt: bool = False
 
     @property
     def statuses(self) -> tuple[str, ...]:
@@ -85,10 +105,14 @@ class GalleryTile:
         return tuple(dict.fromkeys(verdict.status for verdict in self.verdicts))
 
     @property
+    def values(self) -> list[float]:
+        """Scores of the first judge on its outputs."""
+        return [picture.score for picture in self.pictures if not math.isnan(picture.score)]
+
+    @property
     def score(self) -> str:
-        """O of the first judge, or its first score; empty where it has none."""
-        scores = dict(self.verdicts[0].scores) if self.verdicts else {}
-        return f"{scores.get('O', next(iter(scores.values()))):.4f}" if scores else ""
+        """Mean of these scores; empty where there are none."""
+        return f"{math.fsum(self.values) / len(self.values):.4f}" if self.values else ""
 
     @property
     def outputs(self) -> tuple[Thumbnail, ...]:
@@ -137,61 +161,134 @@ def text_room(verdicts: int) -> int:
     return max(_LEAST_TEXT, min(_MOST_STEPS, _MOST_ALL_TEXT // max(verdicts, 1)))
 
 
-def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails, room: int = _MOST_STEPS) -> GalleryTile:
+def tile_of(
+    item: GalleryItem,
+    samples: Samples,
+    thumbnails: Thumbnails,
+    room: int = _MOST_STEPS,
+    by_prompt: bool = False,
+    generators: Sequence[str] = (),
+    repeated: Mapping[str, str] | None = None,
+) -> GalleryTile:
     """Build a tile, with its pictures rendered.
 
     Args:
-        item: a sample or contest with its verdicts.
+        item: a sample or contest with its verdicts, or all those of a prompt.
         samples: where to find it.
         thumbnails: the pictures of the page so far.
         room: see `text_room`.
+        by_prompt: whether the outputs of a prompt stand side by side, each under its generator with its score.
+        generators: their order.
+        repeated: the rationale of judges that all tiles have, and none shows.
     """
-    record = item.record
-    judged = samples.find(record)
-    pictures: tuple[Picture, ...] = ()
-    texts: Mapping[str, str] = {}
-    if isinstance(judged, str):
-        notes = [judged]
+    records, notes = item.records, list[str]()
+    found = {record.id: samples.find(record) for record in records}
+    judged = [sample for sample in found.values() if not isinstance(sample, str)]
+    for record, sample in zip(records, found.values(), strict=True):
+        notes += [sample] if isinstance(sample, str) else _change_notes(record, sample)
+    outputs = list({sample.id: sample for contest in judged for sample in candidates_of(contest)}.values())
+    if by_prompt:
+        places = {generator: place for place, generator in enumerate(generators)}
+        outputs.sort(key=lambda s: (places.get(s.id.image_model or YOUR_IMAGES, len(places)), s.id.draw))
+        names = [_generator(sample.id) for sample in outputs]
     else:
-        pictures = tuple(
-            _pictures(judged, lambda image: _STALE if images.is_changed(image) else images.thumbnail(image, thumbnails))
-        )
-        texts = candidates_of(judged)[0].texts
-        notes = _change_notes(record, judged)
+        numbered = judged and isinstance(judged[0], Contest)
+        names = [f"{n}: {sample.id.image_model}" if numbered else "" for n, sample in enumerate(outputs, start=1)]
+    verdicts = [_verdict(j, j.record, room // len(records), by_prompt, repeated or {}) for j in item.judgements]
+    pictures = _pictures(outputs, names, _captions(item, verdicts), thumbnails)
     if len(pictures) > _MOST_PICTURES:
         notes.append(f"{len(pictures) - _MOST_PICTURES} further images are not shown.")
-    models = [candidate.image_model for candidate in record.candidates] or [item.id.image_model]
+    models = [c.image_model for record in records for c in record.candidates] or [r.id.image_model for r in records]
+    record = item.record
     return GalleryTile(
         item.id,
+        record.group or item.id.uid if by_prompt else " against ".join(models) or item.id.uid,
         record.kind or item.id.part,
-        tuple(models),
+        tuple(dict.fromkeys(models)),
         (*record.tags, *([record.category] if record.category else [])),
-        "/".join([item.id.benchmark, item.id.part, record.group or item.id.uid]),
-        tuple((name, _cut(text)) for name, text in texts.items()),
-        pictures[:_MOST_PICTURES],
-        " ".join(notes),
-        tuple((aspect, _values(values)) for aspect, values in record.ratings.items()),
+        "/".join(prompt_of(record)),
+        tuple((name, _cut(text)) for name, text in (outputs[0].texts.items() if outputs else ())),
+        tuple(pictures[:_MOST_PICTURES]),
+        " ".join(dict.fromkeys(notes)),
+        () if by_prompt else tuple((aspect, _values(values)) for aspect, values in record.ratings.items()),
         _people(record),
-        tuple(_verdict(judgement, record, room) for judgement in item.judgements),
-        output_file(record),
+        tuple(verdicts),
+        "" if by_prompt else output_file(record),
+        by_prompt,
     )
 
 
-def _pictures(judged: Judged, thumbnail_of: Callable[[Image], Thumbnail | str]) -> list[Picture]:
-    """The conditions once, then each output under its model's name."""
-    samples = candidates_of(judged)
-    conditions = {role: image for role, image in samples[0].images.items() if not _is_output(role)} if samples else {}
+def _generator(identity: SampleId) -> str:
+    model = identity.image_model or YOUR_IMAGES
+    return f"{model} #{identity.draw}" if identity.draw else model
+
+
+def points_of(record: Record) -> tuple[float, ...]:
+    """Points of both candidates of a contest, a tie being half a win; none without an answer."""
+    vote = answer(record) if record.verdict.status.usable else ""
+    won = {FIRST: 1.0, SECOND: 0.0}.get(vote, EVEN)
+    return (won, 1 - won) if vote and len(record.candidates) == 2 else ()
+
+
+def mean_ratings(record: Record) -> str:
+    """The means of people's ratings of each aspect, in words."""
+    means = {aspect: float(mean_of_known(ratings)) for aspect, ratings in record.ratings.items()}
+    return ", ".join(f"{aspect} {mean:.2f}" for aspect, mean in means.items() if not math.isnan(mean))
+
+
+def score_of(record: Record) -> float:
+    """O of a verdict, or else what comes first; NaN without scores."""
+    scores = record.verdict.scores
+    return scores[preferred(list(scores))[0]] if scores else math.nan
+
+
+def _captions(item: GalleryItem, verdicts: Sequence[GalleryVerdict]) -> dict[SampleId, Picture]:
+    """What the first judge says of each output, as pictures without a thumbnail; reasons of the best and the worst alone."""
+    points, reasons = defaultdict[SampleId, list[float]](list), dict[SampleId, str]()
+    texts = defaultdict[SampleId, list[str]](list)
+    for judgement, verdict in zip(item.judgements, verdicts, strict=True):
+        record, scores = judgement.record, judgement.record.verdict.scores
+        if judgement.label != item.judgements[0].label:
+            continue
+        by_sample = dict(zip(record.candidates, points_of(record), strict=False)) or {record.id: score_of(record)}
+        for sample, value in by_sample.items():
+            text = ", ".join(f"{aspect} {scores[aspect]:.2f}" for aspect in preferred(list(scores)))
+            texts[sample].append(_OUTCOMES.get(value, "") if record.candidates else text or str(record.verdict.status))
+            points[sample] += [] if math.isnan(value) else [value]
+            if value or not record.candidates:  # of a contest the reason stands under the winner
+                reasons.setdefault(sample, verdict.rationale)
+        if ratings := mean_ratings(record):
+            texts[record.id].append(f"annotators: {ratings}")
+    means = {sample: math.fsum(of_sample) / len(of_sample) for sample, of_sample in points.items() if of_sample}
+    ends = {min(means.values(), default=0.0), max(means.values(), default=0.0)}
+    ends = ends if len(ends) > 1 or len(means) == 1 else set()
+    captions = {}
+    for sample, of_sample in texts.items():
+        mean = means.get(sample, math.nan)
+        text, reason = "; ".join(filter(None, of_sample)), reasons.get(sample, "") if mean in ends else ""
+        captions[sample] = Picture("", "no image", True, mean, text, reason)
+    return captions
+
+
+def _pictures(
+    outputs: Sequence[Sample], names: Sequence[str], captions: Mapping[SampleId, Picture], thumbnails: Thumbnails
+) -> list[Picture]:
+    """The conditions once, then each output under its name."""
+
+    def thumbnail_of(image: Image) -> Thumbnail | str:
+        return _STALE if images.is_changed(image) else images.thumbnail(image, thumbnails)
+
+    conditions = {role: image for role, image in outputs[0].images.items() if not _is_output(role)} if outputs else {}
     ordered = sorted(conditions, key=lambda role: _FIRST.index(role) if role in _FIRST else len(_FIRST))
-    outputs = [
-        (f"{n}: {sample.id.image_model}" if isinstance(judged, Contest) else role, image)
-        for n, sample in enumerate(samples, start=1)
-        for role, image in sample.images.items()
-        if _is_output(role)
-    ]
-    return [
-        *(Picture(role, thumbnail_of(conditions[role])) for role in ordered),
-        *(Picture(role, thumbnail_of(image), is_output=True) for role, image in outputs),
-    ]
+    pictures = [Picture(role, thumbnail_of(conditions[role])) for role in ordered]
+    for sample, name in zip(outputs, names, strict=True):
+        caption = captions.get(sample.id, Picture("", "no image", True))
+        of_sample = [role for role in sample.images if _is_output(role)]
+        for role in of_sample:
+            title = name if name and len(of_sample) == 1 else f"{name} {role}".strip()
+            pictures.append(replace(caption, role=title, thumbnail=thumbnail_of(sample.images[role])))
+        pictures += [replace(caption, role=name)] if name and not of_sample else []
+    return pictures
 
 
 def _is_output(role: str) -> bool:
@@ -227,10 +324,12 @@ def _worded(vote: str, record: Record) -> str:
     return vote.replace("_", " ") + model
 
 
-def _verdict(judgement: Judgement, record: Record, room: int) -> GalleryVerdict:
-    verdict = judgement.record.verdict
+def _verdict(
+    judgement: Judgement, record: Record, room: int, by_prompt: bool, repeated: Mapping[str, str]
+) -> GalleryVerdict:
+    verdict = record.verdict
     steps, left_out = [], 0
-    most_rationale = min(_MOST_TEXT, room)
+    rationale = "" if judgement.label in repeated else _cut(verdict.rationale or verdict.reason, min(_MOST_TEXT, room))
     head = ("", verdict.rationale.strip(), verdict.reason.strip())
     for step in verdict.trace:
         text = "\n".join(dict.fromkeys(text for text in (step.answer.strip(), step.reason.strip()) if text not in head))
@@ -245,12 +344,13 @@ def _verdict(judgement: Judgement, record: Record, room: int) -> GalleryVerdict:
         steps.append(GalleryVerdictStep(step.label, str(step.status), scores, excerpt))
     return GalleryVerdict(
         judgement.label,
+        (" and ".join(c.image_model for c in record.candidates) or _generator(record.id)) if by_prompt else "",
         str(verdict.status),
         tuple(verdict.scores.items()),
-        _contest_answer(judgement.record),
+        _contest_answer(record),
         _disagreement_text(judgement),
         -1.0 if math.isnan(judgement.disagreement) else judgement.disagreement,
-        _cut(verdict.rationale or verdict.reason, most_rationale),
+        rationale,
         tuple(steps),
         left_out,
     )
@@ -294,26 +394,17 @@ def _without_numbers(rationale: str) -> set[str]:
     return {re.sub(r"^\d+: ", "", line) for line in rationale.split("\n")}
 
 
-def said_once(tiles: Sequence[GalleryTile]) -> tuple[list[GalleryTile], list[str]]:
-    """Tiles without the note, and without the rationale of a judge, that all of them have; and these as sentences.
+def repeated_rationales(items: Sequence[GalleryItem]) -> dict[str, str]:
+    """The rationale of each judge that gives the same on all items.
 
-    >>> said_once([])
-    ([], [])
+    >>> repeated_rationales([])
+    {}
     """
-    notes = {tile.note for tile in tiles}
     rationales: dict[str, set[str]] = {}
-    for verdict in (verdict for tile in tiles for verdict in tile.verdicts):
-        rationales.setdefault(verdict.judge, set()).update(_without_numbers(verdict.rationale))
-    repeated = {judge: next(iter(texts)) for judge, texts in rationales.items() if len(texts) == 1 and texts != {""}}
-    if len(tiles) < 2:
-        return list(tiles), []
-    note = notes.pop() if len(notes) == 1 else ""
-    trimmed = [
-        replace(
-            tile,
-            note="" if note else tile.note,
-            verdicts=tuple(replace(v, rationale="") if v.judge in repeated else v for v in tile.verdicts),
-        )
-        for tile in tiles
-    ]
-    return trimmed, [*([note] if note else []), *(f"{judge} says of each: {text}" for judge, text in repeated.items())]
+    for judgement in (judgement for item in items for judgement in item.judgements):
+        verdict = judgement.record.verdict
+        rationales.setdefault(judgement.label, set()).update(_without_numbers(verdict.rationale or verdict.reason))
+    several = len(items) > 1
+    return {
+        judge: next(iter(texts)) for judge, texts in rationales.items() if several and len(texts) == 1 and texts != {""}
+    }

@@ -1,0 +1,199 @@
+"""Prompts on a page of generators: all of them beside the chart, and those where the first one loses or all fail."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
+from vieval_plugin.meta_evaluation.findings import Leaderboard
+from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
+from vieval_plugin.records import OWN, YOUR_IMAGES
+from vieval_plugin.report.page.charts import histogram
+from vieval_plugin.report.page.disagreement import GalleryItem
+from vieval_plugin.report.page.tiles import points_of
+from vieval_plugin.report.sections import Section
+from vieval_plugin.report.words import ASPECTS
+
+MOST_PROMPTS = 60
+"""Prompts that stand beside the chart: half where the first generator is furthest ahead, half where it is furthest behind."""
+_CARDS, _CARDS_ALONE = 3, 4
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt with the scores, or the points in contests, of each generator by one judge."""
+
+    #: Its card.
+    id: SampleId
+    #: Its uid, after its part and a slash.
+    name: str
+    #: Mean score by generator.
+    scores: Mapping[str, float]
+
+    @property
+    def spread(self) -> float:
+        """Highest less lowest score."""
+        return max(self.scores.values()) - min(self.scores.values())
+
+    def lead(self, generator: str) -> float:
+        """Lead of a generator over the best other one; NaN where that is not known."""
+        rivals = [score for other, score in self.scores.items() if other != generator]
+        return self.scores[generator] - max(rivals) if generator in self.scores and rivals else math.nan
+
+    def best_rival(self, generator: str) -> str:
+        """The best generator but this one."""
+        return max((other for other in self.scores if other != generator), key=lambda other: self.scores[other])
+
+
+@dataclass(frozen=True)
+class PromptGroup:
+    """Prompts that are worth a look for one reason, with the generators whose pictures show it; none for all."""
+
+    title: str
+    prompts: tuple[tuple[SampleId, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class PromptRows:
+    """What a page shows of a leaderboard of generators."""
+
+    #: The leaderboard's title.
+    title: str
+    #: Its generators, the first one those it is about.
+    generators: tuple[str, ...]
+    #: Prompts by how far the first generator is ahead.
+    columns: tuple[Prompt, ...]
+    #: Number of all prompts.
+    total: int
+    #: Prompts in the order in which they are shown one by one, the largest spread first.
+    across: tuple[SampleId, ...]
+    #: Groups of prompts.
+    groups: tuple[PromptGroup, ...]
+    #: Distribution of each aspect, of one generator alone.
+    distributions: tuple[Markup, ...]
+    #: Words on how far the first generator is ahead, by card.
+    leads: Mapping[SampleId, str]
+
+    @property
+    def ids(self) -> set[SampleId]:
+        """The cards that it leads to."""
+        shown = {prompt for group in self.groups for prompt, _ in group.prompts}
+        return shown | {prompt.id for prompt in self.columns} | {*self.across}
+
+
+def prompt_rows(
+    section: Section, board: Leaderboard, items: Sequence[GalleryItem], challenger: str = "", falls: Sequence[str] = ()
+) -> PromptRows:
+    """What a page shows of a leaderboard of generators.
+
+    Args:
+        section: that it is of.
+        board: of generators.
+        items: the section's, one a prompt.
+        challenger: the generator that a gate decides on, which comes first then.
+        falls: names of the prompts on which that one fell most, which come first.
+    """
+    generators = [standing.system.label for standing in board.comparison.standings]
+    generators.sort(key=lambda label: label != challenger)
+    prompts = _prompts(section, board, items)
+    first, alone = generators[0], len(generators) == 1
+    decided = board.statistic != WIN_RATE or any(prompt.spread for prompt in prompts)
+    ordered = sorted(
+        prompts, key=lambda prompt: prompt.lead(first) if not alone else prompt.scores[first], reverse=True
+    )
+    ordered = [prompt for prompt in ordered if alone or not math.isnan(prompt.lead(first))]
+    ends = ordered if len(ordered) <= MOST_PROMPTS else [*ordered[: MOST_PROMPTS // 2], *ordered[-MOST_PROMPTS // 2 :]]
+    by_fall = {name: place for place, name in enumerate(falls)}
+    across = sorted(prompts, key=lambda prompt: (by_fall.get(prompt.name, len(falls)), -prompt.spread))
+    groups = _ends(ordered) if alone else _groups(board, ordered, first)
+    return PromptRows(
+        _title(section, board),
+        tuple(generators),
+        tuple(ends if decided and not alone else ()),
+        len(prompts),
+        tuple(prompt.id for prompt in across[:MOST_PROMPTS] if decided and not alone),
+        tuple(group for group in groups if group.prompts and decided),
+        _distributions(section, board) if alone else (),
+        {prompt.id: _lead_text(board, first, prompt) for prompt in ordered if decided and not alone},
+    )
+
+
+def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
+    lead = prompt.lead(first)
+    if not lead:
+        return "a tie"
+    return "" if board.statistic == WIN_RATE else f"{first} {lead:+.2f}"
+
+
+def _title(section: Section, board: Leaderboard) -> str:
+    measured = "Win rate" if board.statistic == WIN_RATE else f"Mean {board.aspect}"
+    words = f" ({ASPECTS[board.aspect]})" if board.statistic != WIN_RATE and board.aspect in ASPECTS else ""
+    where = f" on {board.breakdown} {board.value}" if board.breakdown else ""
+    corrected = ", corrected by people's ratings" if board.statistic == CORRECTED else ""
+    judge = board.judge.words if board.judge else ""
+    benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
+    return f"{benchmark}{measured}{words}{where}, by {judge}{corrected}"
+
+
+def _prompts(section: Section, board: Leaderboard, items: Sequence[GalleryItem]) -> list[Prompt]:
+    [label] = [run.label for run in section.runs if run.name == board.judge]
+    prompts = []
+    for item in items:
+        values: dict[str, list[float]] = defaultdict(list)
+        for record in (j.record for j in item.judgements if j.label == label and board.value in ("", j.record.id.part)):
+            if board.statistic == WIN_RATE:
+                for candidate, points in zip(record.candidates, points_of(record), strict=False):
+                    values[candidate.image_model].append(points)
+            elif board.aspect in record.verdict.scores and not record.candidates:
+                values[record.id.image_model or YOUR_IMAGES].append(record.verdict.scores[board.aspect])
+        if values:
+            means = {model: math.fsum(scores) / len(scores) for model, scores in values.items()}
+            prompts.append(Prompt(item.id, f"{item.id.part}/{item.record.group or item.id.uid}", means))
+    return prompts
+
+
+def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> list[PromptGroup]:
+    """Prompts where the first generator is furthest behind, and those on which none reaches half of the scale."""
+    by_best = sorted(ordered, key=lambda prompt: max(prompt.scores.values()))
+    groups = {
+        f"{first} {'lose' if first == YOUR_IMAGES else 'loses'}": [p for p in ordered[::-1] if p.lead(first) < 0],
+        "both fail" if len(board.numbers) == 2 else "all fail": [p for p in by_best if max(p.scores.values()) < EVEN],
+    }
+    where = "By the judge alone, where" if board.statistic == CORRECTED else "Where"
+    return [
+        PromptGroup(
+            f"{where} {title}: {_count_text(len(prompts))}",
+            tuple((prompt.id, (first, prompt.best_rival(first))) for prompt in prompts[:_CARDS]),
+        )
+        for title, prompts in groups.items()
+        if board.statistic != WIN_RATE or "fail" not in title
+    ]
+
+
+def _ends(ordered: Sequence[Prompt]) -> list[PromptGroup]:
+    """Prompts of one generator alone: those with its lowest scores, then those with its highest."""
+    lowest = ordered[::-1][: min(_CARDS_ALONE, (len(ordered) + 1) // 2)]
+    highest = ordered[: min(_CARDS_ALONE, len(ordered) - len(lowest))]
+    groups = {"The lowest scores": lowest, "The highest scores": highest}
+    return [PromptGroup(title, tuple((prompt.id, ()) for prompt in prompts)) for title, prompts in groups.items()]
+
+
+def _count_text(number: int) -> str:
+    return f"{number} prompt{'s' if number > 1 else ''}" if number <= _CARDS else f"{_CARDS} of {number} prompts"
+
+
+def _distributions(section: Section, board: Leaderboard) -> tuple[Markup, ...]:
+    """Histograms of all scores of the judge by aspect."""
+    [run] = [run for run in section.runs if run.name == board.judge]
+    values: dict[str, list[float]] = defaultdict(list)
+    for judged in run.records.values():
+        for record in (records[0] for records in judged):
+            for aspect, score in record.verdict.scores.items():
+                values[aspect].append(score)
+    return tuple(histogram(scores, f"{aspect}, {ASPECTS.get(aspect, aspect)}") for aspect, scores in values.items())

@@ -1,0 +1,353 @@
+"""Results as sections: a benchmark with its runs, what is found in them, and the leaderboards that answer for it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import Literal, TypeAlias
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.meta_evaluation.comparison import Comparison
+from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
+from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking, rank_corrected
+from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, layouts
+from vieval_plugin.meta_evaluation.generators import MEAN
+from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table
+from vieval_plugin.meta_evaluation.reference_ranking import ranking_against
+from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias
+from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Run
+from vieval_plugin.report.answer import Answer, agreement_notes, answer, placed, together
+from vieval_plugin.report.inputs import rated_runs
+from vieval_plugin.report.own_samples import against, benchmarks_with_runs, generator_findings
+from vieval_plugin.report.same_scores import same_scores
+from vieval_plugin.report.tables import totals_tables
+from vieval_plugin.results.runs import Results
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import enumeration
+
+Which: TypeAlias = Literal["generators", "judges", "all"]
+"""The systems that a command is about: of `rank` generators, of `compare` judges, of `report` what the benchmark is for."""
+
+_UNCORRECTED = (
+    "The ratings do not correct win rates: rank verdicts of a judge that scores each image, whose means they correct."
+)
+_REASON = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A benchmark with the runs on it and what is found in them."""
+
+    #: The benchmark.
+    benchmark: Benchmark
+    #: One a judge.
+    runs: tuple[Run, ...]
+    #: All numbers, and what systems are ranked by.
+    findings: Findings
+    #: A leaderboard for each statistic of the findings that ranks systems, the default first.
+    boards: tuple[Leaderboard, ...]
+    #: Rankings of generators corrected by people's ratings.
+    corrected: tuple[CorrectedRanking, ...] = ()
+    #: Rankings of generators by strength.
+    contests: tuple[ContestRanking, ...] = ()
+    #: Position bias of judges of contests.
+    bias: Mapping[JudgeName | None, PositionBias | None] = field(default_factory=dict)
+    #: True where ratings were given: then corrected rankings are the answer.
+    by_ratings: bool = False
+
+    @property
+    def title(self) -> str:
+        """Name of the benchmark as a heading has it."""
+        return YOUR_IMAGES.capitalize() if self.benchmark.name == OWN else self.benchmark.title or self.benchmark.name
+
+    def in_page_words(self, text: str) -> str:
+        """A text on the statistics in the page's words: of drawn images no people are said to have rated them."""
+        return text.replace("people", "the known defects") if self.benchmark.synthetic else text
+
+    def judges(self, which: Which) -> list[Leaderboard]:
+        """The leaderboards of judges, the default first: for a comparison of judges all, else those that lead a report."""
+        boards = zip(self.boards, self.findings.ranked, strict=True)
+        return [b for b, s in boards if not b.is_of_generators and (s.is_headline or which == "judges")]
+
+    @cached_property
+    def headlines(self) -> list[Leaderboard]:
+        """The leaderboards of judges that lead a report."""
+        return self.judges("all")
+
+    @cached_property
+    def corrections(self) -> Mapping[JudgeName | None, CorrectedRanking]:
+        """The corrected ranking of each judge by its default aspect, where ratings were given."""
+        corrections: dict[JudgeName | None, CorrectedRanking] = {}
+        defaults = {board.judge: board.aspect for board in reversed(self.boards) if board.statistic == MEAN}
+        for member in self.corrected if self.by_ratings else ():
+            judge = member.ranking.judge
+            if judge not in corrections or member.ranking.aspect == defaults.get(judge):
+                corrections[judge] = member
+        return corrections
+
+    @cached_property
+    def generators(self) -> list[Leaderboard]:
+        """The leaderboards that answer which generator is best: each judge's default, corrected where it can be.
+
+        Where no two generators have prompts in common, as where parts have generators of their own, each part is ranked
+        alone.
+        """
+        main = [member.ranking for member in self.corrections.values()]
+        boards = [board for board in self.boards if board.is_of_generators and board.judge not in self.corrections]
+        for judge in dict.fromkeys(board.judge for board in boards):
+            of_judge = [board for board in boards if board.judge == judge]
+            means = [board for board in of_judge if board.statistic == MEAN]
+            over_all = [board for board in means if not board.breakdown][:1]
+            parts = [board for board in means if board.breakdown == "part" and board.aspect == means[0].aspect]
+            by_part = any(not board.comparison.all_pairs and len(board.numbers) > 1 for board in over_all)
+            wins = [board for board in of_judge if board.statistic == WIN_RATE][:1]
+            main += [*(parts if by_part and parts else over_all), *wins]
+        return main
+
+    def beside(self, board: Leaderboard) -> dict[str, dict[str, Estimate]]:
+        """The means of a judge's other aspects, by aspect and generator."""
+        place = (board.judge, board.statistic, board.breakdown, board.value)
+        means = [b for b in self.boards if board.statistic == MEAN and b.aspect != board.aspect]
+        alike = [b for b in means if (b.judge, b.statistic, b.breakdown, b.value) == place]
+        return {b.aspect: {n.system: n.estimate for n in b.numbers} for b in alike}
+
+    def answer(self, board: Leaderboard) -> Answer:
+        """The answer of one of the leaderboards."""
+        correction = self.corrections.get(board.judge)
+        of_board = answer(board, self.bias.get(board.judge), correction if board.is_of_generators else None)
+        if not board.is_of_generators:
+            return of_board
+        uncorrected = _UNCORRECTED if self.by_ratings and board.statistic == WIN_RATE else ""
+        limits = (*of_board.limits, *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]))
+        return replace(of_board, limits=limits)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What `report`, `rank` and `compare` show of results."""
+
+    #: The systems that it is about.
+    which: Which
+    #: One a benchmark.
+    sections: tuple[Section, ...]
+    #: Tables of all verdicts of folders of shards, and of people's agreement with one another.
+    further: tuple[Table, ...] = ()
+    #: Lines to be read beside all numbers.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs of all sections."""
+        return [run for section in self.sections for run in section.runs]
+
+    @property
+    def generators(self) -> list[tuple[Section, Leaderboard]]:
+        """The leaderboards that answer which generator is best, each with its section."""
+        sections = self.sections if self.which != "judges" else ()
+        return [(section, board) for section in sections for board in section.generators]
+
+    @property
+    def judges(self) -> list[tuple[Section, Leaderboard]]:
+        """The leaderboards of judges that are shown, each with its section."""
+        sections = [s for s in self.sections if self.which == "all" or not why_no_judges(s)]
+        sections = sections if self.which != "generators" else []
+        return [(section, board) for section in sections for board in section.judges(self.which)]
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """The answers of all benchmarks: on generators, one a judge, and then on judges."""
+        several = len({id(section) for section, _ in self.generators}) > 1
+        texts: list[Answer] = []
+        for section in self.sections:
+            boards = [board for of_section, board in self.generators if of_section is section]
+            where = section.benchmark.name if several and section.benchmark.name != OWN else ""
+            texts += _of_generators(section, boards, where, alone=len(self.generators) == 1)
+            texts += _of_judges(section, [board for of_section, board in self.judges if of_section is section])
+            if self.which == "judges" and (why := why_no_judges(section)):
+                texts.append(Answer(why, ""))
+        if self.generators and (failures := _first_failures(self.runs)):
+            texts[-1] = replace(texts[-1], limits=(*texts[-1].limits, *failures))
+        return texts
+
+
+def sections_of(
+    results: Results,
+    which: Which,
+    options: StatisticsOptions,
+    ratings: HumanRatings | None = None,
+    order: Sequence[str] = (),
+) -> Report:
+    """The sections of results.
+
+    Args:
+        results: of any benchmarks and judges.
+        which: the systems that are asked about.
+        options: what failed verdicts and ratings not given are, how many resamples, the seed.
+        ratings: people's, in the place of those that benchmarks have; None for those.
+        order: image models, the best first, that rankings are compared with.
+
+    Raises:
+        VievalError: for results whose benchmark is not known, ratings of none of them, and where generators are asked for
+            and there are none.
+    """
+    runs, notes = rated_runs(results, ratings)
+    by_benchmark = benchmarks_with_runs(runs, required=which != "generators")
+    sections = tuple(_section(*of_benchmark, which, options, bool(ratings), order) for of_benchmark in by_benchmark)
+    report = Report(which, sections)
+    if which == "generators" and not report.generators:
+        raise VievalError(
+            f"no generator to rank in {enumeration([benchmark.name for benchmark, _ in by_benchmark])}: no contest there was "
+            "judged whose candidates are of different image models with names"
+        )
+    sentences = [
+        f"{section.title}: {sentence}"
+        for section in sections
+        for sentence in (*same_scores(section.runs), *agreement_notes(section.runs, options))
+    ]
+    records = (record for run in runs for rows in chain(*run.records.values()) for record in rows)
+    notes += filter(None, dict.fromkeys(record.provenance.calibration_note for record in records))
+    people = [annotator_table(ratings)] if ratings else []
+    return replace(report, further=(*totals_tables(results.totals), *people), notes=(*sentences, *notes))
+
+
+def why_no_judges(section: Section) -> str:
+    """The reason why judges of a benchmark are not compared; empty where they are."""
+    if section.judges("judges") and len(section.runs) > 1:
+        return ""
+    if len(section.runs) < 2:
+        return f"{section.title}: two judges are needed, and the only one is {section.runs[0].label}."
+    if section.benchmark.name == OWN:
+        return (
+            "Nobody rated your images, so no judge can be shown to be better: `vieval rank` compares the generators, and "
+            "`vieval label` makes a page to rate some images."
+        )
+    return f"{section.title}: none of its statistics has a test of two judges."
+
+
+def _section(
+    benchmark: Benchmark,
+    runs: Sequence[Run],
+    which: Which,
+    options: StatisticsOptions,
+    by_ratings: bool,
+    order: Sequence[str],
+) -> Section:
+    parts = tuple(benchmark.parts)
+    if which == "generators" and benchmark.name != OWN:
+        findings = generator_findings(benchmark.name, runs, options)
+    else:
+        findings = benchmark.report.findings(benchmark.name, parts, runs, options)
+    of_order = tuple(ranking_against(order, parts or tuple(runs[0].records), runs, options))
+    findings += Findings(of_order, layouts=layouts("order"))
+    bias = {run.name: position_bias(run, options) for run in runs}
+    silent = {judge for judge, of_judge in bias.items() if of_judge is not None and of_judge.contradictory}
+    boards = []
+    for index, statistic in enumerate(findings.ranked):
+        few = (
+            which == "judges"
+            or bool(statistic.judge)
+            or sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
+        )
+        whose = against(benchmark)
+        board = leaderboard(statistic, findings, benchmark.name, runs, options, index == 0 or few, few, whose)
+        boards.append(_without_pairs(board) if board.judge in silent and board.statistic == WIN_RATE else board)
+    if not any(board.is_of_generators for board in boards):
+        return Section(benchmark, tuple(runs), findings, tuple(boards), bias=bias)
+    names = {str(judge) for judge in silent}
+    contests = tuple(
+        replace(ranking, board=_without_pairs(ranking.board)) if str(ranking.board.judge) in names else ranking
+        for ranking in rank_contests(runs, options)
+    )
+    corrected = tuple(ranking for run in runs for ranking in rank_corrected(run, options))
+    ranked = {member.ranking.judge for member in corrected if by_ratings}
+    boards = [
+        replace(board, title=f"{board.title}, not corrected")
+        if board.judge in ranked and board.statistic != WIN_RATE
+        else board
+        for board in boards
+    ]
+    return Section(benchmark, tuple(runs), findings, tuple(boards), corrected, contests, bias, by_ratings)
+
+
+def _without_pairs(board: Leaderboard) -> Leaderboard:
+    """A leaderboard without ranks and differences, of a judge that contradicts itself."""
+    standings = tuple(replace(standing, ranks=None) for standing in board.comparison.standings)
+    reason = f"{board.judge} contradicts itself in half of the contests or more"
+    numbers = tuple(replace(number, ranks=None) for number in board.numbers)
+    return replace(board, numbers=numbers, comparison=Comparison(board.comparison.compared, standings, reason=reason))
+
+
+def _of_generators(section: Section, boards: Sequence[Leaderboard], where: str, alone: bool) -> list[Answer]:
+    """The answers on generators, where several judges ranked the same ones theirs together first."""
+    texts = []
+    if len({board.judge for board in boards}) == len(boards):  # one leaderboard a judge, and no parts
+        silent = [str(judge) for judge, bias in section.bias.items() if bias and bias.contradictory]
+        wins = {str(board.judge) for board in boards if board.statistic == WIN_RATE}
+        joint = together(boards, [judge for judge in silent if judge in wins])
+        texts += [Answer(joint, "")] if joint else []
+    names = Counter(board.judge.words for board in boards if board.judge and not board.value)
+    for board in boards:
+        of_board, judge = section.answer(board), board.judge
+        name = "" if judge is None else judge.words if names[judge.words] < 2 else str(judge)
+        texts.append(of_board if alone else placed(of_board, where, board.value, name))
+    return texts
+
+
+def _of_judges(section: Section, boards: Sequence[Leaderboard]) -> list[Answer]:
+    """The answer on judges, and those by other aspects of judges that do not rate the first."""
+    texts: list[Answer] = []
+    compared: set[str] = set()
+    for board in boards:
+        of_board = section.answer(board)
+        lacking = [number.system for number in board.numbers if number.system not in compared]
+        if not compared:
+            texts.append(of_board)
+        elif lacking:
+            have = "has" if len(lacking) == 1 else "have"
+            names = enumeration(lacking) if len(lacking) < 4 else f"{len(lacking)} others"
+            title = f"By {board.aspect}, as {names} {have} no {boards[0].aspect}: {of_board.title}"
+            texts.append(replace(of_board, title=title))
+        compared.update(lacking)
+    return texts
+
+
+def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
+    """A sentence where generators have the same prompts under uids of their own; empty where that is not so."""
+    if board.statistic == WIN_RATE or board.comparison.all_pairs:
+        return ""
+    by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
+    by_text: dict[str, set[str]] = defaultdict(set)
+    of_judge = (run for run in runs if run.name == board.judge)
+    for sample in (records[0].sample for run in of_judge for records in chain(*run.records.values())):
+        if isinstance(sample, Sample) and sample.texts:
+            by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
+            by_text["\n".join(sample.texts.values())].add(sample.id.image_model)
+    equal = sum(len(generators) > 1 for generators in by_text.values())
+    if not equal or any(len(generators) > 1 for generators in by_uid.values()):
+        return ""
+    return (
+        f"Prompts are matched by uid, and no two generators have one in common, although {equal} prompt texts are equal: "
+        "score once more with --columns uid=COLUMN, a column that names the prompt, or rank folders of images with "
+        "--prompts."
+    )
+
+
+def _first_failures(runs: Sequence[Run]) -> list[str]:
+    """For each judge and status that is a failure, what befell the first."""
+    first: dict[tuple[str, str], str] = {}
+    for run in runs:
+        for record in (records[0] for records in chain(*run.records.values())):
+            status = record.verdict.status
+            reason = next((step.failure for step in record.verdict.trace if not step.status.usable), "")
+            if not status.usable and reason:
+                text = f"First {status}: {record.id}: {' '.join(reason.split())[:_REASON]}"
+                first.setdefault((run.label, str(status)), text)
+    return list(first.values())
