@@ -32,6 +32,7 @@ from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
 Stage: TypeAlias = Literal["questions", "answers"]
+Questions: TypeAlias = Sequence[PromptQuestion]
 
 ASPECT = "SC"
 QUESTIONS: Path = ("questions",)
@@ -44,9 +45,7 @@ class QuestionAnsweringOptions:
 
     pack: str = option("question_answering/v1", "prompt pack of all settings", folder=True)
     dependencies: bool = option(True, "count a question as no where one that it depends on was answered no (dsg)")
-    backbones: Mapping[Stage, str] = option(
-        {}, "a stage's own backbone, by its name under backbones ({questions: gpt})"
-    )
+    backbones: Mapping[Stage, str] = option({}, "a stage's own backbone, by its name there ({questions: gpt})")
 
 
 def build(options: QuestionAnsweringOptions, wording: Pack, setting: str = DSG) -> Judge:
@@ -62,9 +61,7 @@ def build(options: QuestionAnsweringOptions, wording: Pack, setting: str = DSG) 
     """
     require_wording(SPEC, wording, setting)
     if unworded := {f"{setting}_questions", f"{setting}_answer"} - set(wording.questions):
-        raise VievalError(
-            f"prompt pack {wording.name} does not word {min(unworded)!r}, which the setting {setting} asks"
-        )
+        raise VievalError(f"prompt pack {wording.name} does not word {min(unworded)!r}, which {setting} asks")
 
     def program(sample: Sample) -> Program:
         asker, notes = StageAsker(wording, sample, options.backbones), Notes()
@@ -76,21 +73,18 @@ def build(options: QuestionAnsweringOptions, wording: Pack, setting: str = DSG) 
             return Verdict({}, questions, trace=tuple(notes.trace), findings=tuple(notes.findings))
         if setting == VQ2A:
             return (yield from _probable(asker, questions, notes))
-        return (yield from _answered(asker, questions, setting, notes, options.dependencies))
+        return (yield from _answered(asker, f"{setting}_answer", questions, notes, options.dependencies))
 
     return program
 
 
-def _answered(
-    asker: StageAsker, questions: Sequence[PromptQuestion], setting: str, notes: Notes, dependencies: bool
-) -> Program:
+def _answered(asker: StageAsker, key: str, questions: Questions, notes: Notes, dependencies: bool) -> Program:
     """Every question answered in words, each by a call of its own."""
     requests = []
     for question in questions:
         schema = object_schema({"answer": {"enum": question.choices}})
         variables = {"question": question.text, "choices": question.choices}
-        path = ("answers", question.id)
-        chat = asker.chat(f"{setting}_answer", "answers", path, schema, variables, _LONGEST_ANSWER)
+        chat = asker.chat(key, "answers", ("answers", question.id), schema, variables, _LONGEST_ANSWER)
         requests.append(ChatRequest(chat, partial(_read, schema=schema, expected=question.expected)))
     outcomes = yield from ask_all(requests, asker.wording)
     notes.trace += [step for outcome in outcomes for step in outcome.steps]
@@ -126,17 +120,14 @@ def verdict_of(
         return Verdict({}, status, trace=tuple(trace), findings=tuple(findings))
     right = {q.id: step.scores == (1.0,) for q, step in zip(questions, final, strict=True)}
     counts = counted(questions, right) if dependencies else right
-    missed = [
-        f"{q.text} ({'depends on a no' if right[q.id] else 'answered otherwise'})"
-        for q in questions
-        if not counts[q.id]
-    ]
+    causes = {True: "depends on a no", False: "answered otherwise"}
+    missed = [f"{q.text} ({causes[right[q.id]]})" for q in questions if not counts[q.id]]
     rationale = f"{sum(counts.values())} of {len(counts)} as expected{'; not: ' if missed else ''}{', '.join(missed)}"
     score = sum(counts.values()) / len(counts)
     return Verdict({ASPECT: score}, status, rationale, tuple(trace), findings=tuple(findings))
 
 
-def _probable(asker: StageAsker, questions: Sequence[PromptQuestion], notes: Notes) -> Program:
+def _probable(asker: StageAsker, questions: Questions, notes: Notes) -> Program:
     """The probability of yes to every pair of question and answer, and its mean."""
     key = f"{VQ2A}_answer"
     continuations = variants(*asker.wording.questions[key].scores)

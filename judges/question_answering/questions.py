@@ -20,15 +20,13 @@ YES, NO = "yes", "no"
 _MOST_QUESTIONS, _MOST_CHOICES = 24, 6
 _QUESTION, _ANSWER = text_schema(200), text_schema(80)
 _ID = {"type": "integer", "minimum": 1, "maximum": 99}
-_ITEMS: Mapping[str, Mapping[str, Any]] = {
+_ITEMS: Mapping[str, dict[str, Any]] = {
     DSG: {"id": _ID, "question": _QUESTION, "parents": list_schema(_ID)},
     TIFA: {"question": _QUESTION, "choices": list_schema(_ANSWER, 2, _MOST_CHOICES), "answer": _ANSWER},
     VQ2A: {"question": _QUESTION, "answer": _ANSWER},
 }
-SCHEMAS = {
-    setting: object_schema({"questions": list_schema(object_schema(item), 1, _MOST_QUESTIONS)})
-    for setting, item in _ITEMS.items()
-}
+_LISTS = {setting: list_schema(object_schema(item), 1, _MOST_QUESTIONS) for setting, item in _ITEMS.items()}
+SCHEMAS = {setting: object_schema({"questions": questions}) for setting, questions in _LISTS.items()}
 """Schema of the list of questions by setting."""
 
 
@@ -98,9 +96,8 @@ def _require_graph(questions: Sequence[PromptQuestion]) -> None:
 
 def to_json(questions: Sequence[PromptQuestion]) -> str:
     """Yes/no questions as a model would list them."""
-    return json.dumps(
-        {"questions": [{"id": int(q.id), "question": q.text, "parents": [*map(int, q.parents)]} for q in questions]}
-    )
+    items = [{"id": int(q.id), "question": q.text, "parents": [*map(int, q.parents)]} for q in questions]
+    return json.dumps({"questions": items})
 
 
 def questions_in(text: str) -> dict[str, str]:

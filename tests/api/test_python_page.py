@@ -1,13 +1,11 @@
-"""The Python of docs/guides/scoring.md, run as it stands: as a notebook, as a script, and in a thread."""
+"""The Python of docs/guides/scoring.md, run as it stands: as a notebook and as a script."""
 
 import re
 import subprocess
 import sys
 import textwrap
-import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "scoring.md"
@@ -28,24 +26,6 @@ def test_as_a_script_without_a_loop(blocks, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert "(3,) float64" in done.stdout
     assert done.stdout.count("\nok {'SC': ") == 2
-
-
-def test_in_a_thread(blocks, capsys):
-    held = {}
-    failed = []
-
-    def work():
-        try:
-            exec("\n".join(blocks), held)
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join(120)
-    assert failed == []
-    assert held["scores"].shape == (3,)
-    assert not np.isnan(held["scores"]).any()
 
 
 @pytest.fixture

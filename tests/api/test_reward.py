@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.tiny_pipeline import build_pipeline
-from tests.tiny_trainer import rewards_of_training
 from vieval_plugin.api import conversion
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "scoring.md"
@@ -46,11 +45,3 @@ def test_a_batch_of_tensors(page):
     scores = page["batch_reward"](torch.rand(3, 3, 16, 16) * 2 - 1, ["a", "b", "c"])
     assert scores.shape == (3,)
     assert not np.isnan(scores).any()
-
-
-@pytest.mark.slow
-def test_trl_trains_with_it(page, tmp_path, server):
-    rewards = rewards_of_training(page["image_reward"], ["a red cube", "a blue ball"] * 2, tmp_path / "out", steps=2)
-    assert len(rewards) == 2
-    assert all(0 <= reward <= 1 for reward in rewards)
-    assert server.stats()["requests"] >= 2 * 4 * 2

@@ -55,7 +55,7 @@ def test_a_signal_ends_a_run_in_order_and_what_was_answered_is_kept(evaluate, tm
 def test_an_unforeseen_error_ends_a_run_with_one_line_and_a_failing_exit_code(evaluate, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0)
-    line = refusal(evaluate, "--model", "vieval_measure", tasks="vieval_demo_ssim_tie", limit=1)
+    line = refusal(evaluate, "--model", "vieval_scorer", tasks="vieval_demo_ssim_tie", limit=1)
     [file] = (tmp_path / "cache").rglob("*.txt")
     assert line.startswith("vieval: an unforeseen error (ZeroDivisionError: division by zero); ")
     assert str(file) in line
@@ -71,12 +71,12 @@ def runs(tmp_path, *models, more=()):
 
 
 def test_a_list_of_runs_goes_on_after_one_that_fails_and_exits_with_1(lmms_eval, results_of, tmp_path):
-    models = ("vieval_measure", "vieval_replay", "vieval_measure")
-    mistake = {"model": "vieval_measure", "tasks": "vieval_demo_ssim_ti", "output_path": str(tmp_path / "mistake")}
+    models = ("vieval_scorer", "vieval_replay", "vieval_scorer")
+    mistake = {"model": "vieval_scorer", "tasks": "vieval_demo_ssim_ti", "output_path": str(tmp_path / "mistake")}
     done = lmms_eval("--config", runs(tmp_path, *models, more=[mistake]))
     assert done.returncode == 1
     assert [line for line in done.stderr.splitlines() if "vieval_replay needs" in line] == [
-        "vieval: vieval_replay needs --model_args name=<what tables call the judge>,logs=<folder of recorded verdicts>"
+        "vieval: vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of verdicts>"
     ]
     [line] = [line for line in done.stderr.splitlines() if "no task" in line]
     assert line.startswith("vieval: no task 'vieval_demo_ssim_ti'; did you mean vieval_demo_ssim_ti")
@@ -85,27 +85,15 @@ def test_a_list_of_runs_goes_on_after_one_that_fails_and_exits_with_1(lmms_eval,
     for folder in ("0", "2"):
         document, _ = results_of(tmp_path / folder)
         assert document["results"]["vieval_demo_ssim_tie"]["status_ok_share,none"] == 1
-    assert done.stdout.count("vieval_measure (") == 2  # the tables of those that ended well
+    assert done.stdout.count("vieval_scorer (") == 2  # the tables of those that ended well
 
 
 def test_of_several_processes_one_that_fails_waits_for_no_other(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(SystemExit, match="vieval: vieval_replay needs") as ended:
-        in_process.run("--config", runs(tmp_path, "vieval_replay", "vieval_measure"))
+        in_process.run("--config", runs(tmp_path, "vieval_replay", "vieval_scorer"))
     assert str(ended.value.code).startswith("vieval: ")
     assert not (tmp_path / "1").exists()
-
-
-@pytest.mark.parametrize(("model", "said"), [("vieval_replay", "vieval_replay needs"), ("vieval_measure", "no such")])
-def test_in_python_an_error_is_an_exception(monkeypatch, model, said):
-    from lmms_eval.evaluator import simple_evaluate
-
-    def failing(*_):
-        raise VievalError("no such image")
-
-    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.answering.jobs", failing)
-    with pytest.raises(VievalError, match=said):
-        simple_evaluate(model, tasks=["vieval_demo_ssim_tie"], limit=1, task_manager=in_process.tasks())
 
 
 def test_in_python_an_unforeseen_error_is_an_exception_with_its_cause(monkeypatch, tmp_path):
@@ -114,7 +102,7 @@ def test_in_python_an_unforeseen_error_is_an_exception_with_its_cause(monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0)
     with pytest.raises(VievalError, match="an unforeseen error .ZeroDivisionError") as raised:
-        simple_evaluate("vieval_measure", tasks=["vieval_demo_ssim_tie"], limit=1, task_manager=in_process.tasks())
+        simple_evaluate("vieval_scorer", tasks=["vieval_demo_ssim_tie"], limit=1, task_manager=in_process.tasks())
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 

@@ -1,12 +1,7 @@
 """Generators judged inside lmms-eval: from a prompt to a judged image in one run, or in two."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import PIL.Image
@@ -14,7 +9,8 @@ import pytest
 import scipy
 
 from tests import in_process
-from tests.hosts.local_rows import local_rows, parquet
+from tests.fake_server import FakeServer
+from tests.hosts.local_rows import parquet
 from tests.refusals import refusal
 from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.cli import main
@@ -145,18 +141,6 @@ def test_the_hosts_baseline_is_tested_on_scores_and_has_no_answer_where_one_is_m
     assert np.isnan(untested["paired_pvalue"])
 
 
-def test_vieval_small_judges_without_a_server_and_says_what_it_knows(folder, tmp_path, capsys):
-    task = SSIM.replace("ssim", "vieval_small")
-    found = records(run(tmp_path, images(folder), task))
-    assert {str(record.verdict.status) for record in found} == {"ok"}
-    assert "vieval_small was trained on synthetic drawings only" in capsys.readouterr().err
-    # other samples in a batch may move the fifth decimal
-    scored = {
-        uid: pytest.approx(scores, abs=2e-5) for uid, scores in by_vieval_score(found, "vieval_small", tmp_path).items()
-    }
-    assert {record.id.uid: dict(record.verdict.scores) for record in found} == scored
-
-
 def test_several_images_of_a_prompt_have_a_mean_and_a_best(folder, tmp_path):
     for path in sorted(folder.iterdir()):
         noise = np.random.default_rng(7).integers(0, 256, (256, 256, 3), dtype=np.uint8)
@@ -257,8 +241,6 @@ def test_without_another_backbone_a_generator_judges_its_own_images(host_generat
 
 
 def test_a_servers_verdicts_equal_those_of_vieval_score(folder, tmp_path):
-    from tests.fake_server import FakeServer
-
     with FakeServer() as server:
         backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
         task = "generate_vieval_demo_viescore_tie"
@@ -274,36 +256,19 @@ def test_a_servers_verdicts_equal_those_of_vieval_score(folder, tmp_path):
     assert all(set(scores) == {"SC", "PQ", "O"} for scores in scored.values())
 
 
-def test_generators_of_three_qualities_are_in_order_and_told_apart(tmp_path):
-    outs = []
-    for name, strength in (("good", 4), ("middling", 40), ("bad", 160)):
-        made = tmp_path / name
-        made.mkdir()
-        for number, one in enumerate(conditions()):
-            picture = np.asarray(decode(one.images["source"])).astype(int)
-            noise = np.random.default_rng(number).integers(-strength, strength + 1, picture.shape)
-            PIL.Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8)).save(made / f"{one.id.uid}.png")
-        outs.append(run(tmp_path, images(made, name=name), limit=16))
-    assert main(["report", *map(str, outs), "--out", str(tmp_path / "report")]) == 0
-    cells = json.loads((tmp_path / "report" / "cells.json").read_text())
-    assert "differences on what both have" in (tmp_path / "report" / "report.md").read_text()
-    means = {
-        cell["image_model"]: cell["value"]
-        for document in (cells if isinstance(cells, list) else cells["benchmarks"])
-        for cell in document["cells"]
-        if cell["table"] == "generators"
-    }
-    assert means["good"] > means["middling"] > means["bad"]
-    import csv
-
-    [table] = (tmp_path / "report").glob("*_differences_1.csv")
-    with table.open() as file:
-        assert all(float(row["p (Holm)"].strip("< ")) < 0.05 for row in csv.DictReader(file))
+def judged_rows(host_generator, tmp_path, benchmark, rows, column, reply):
+    """The records of a benchmark of the host, of which these are the rows of its data set."""
+    parquet(tmp_path / "data" / benchmark / "rows.parquet", rows, column)
+    with FakeServer(reply=reply) as server:
+        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
+        kept = {"folder": str(tmp_path / "kept")}
+        file = in_process.options_file(tmp_path / "o.yaml", backbones=backbones, generate=kept)
+        command = in_process.command(host_generator("json"), f"generate_{benchmark}_viescore", 8)[1:]
+        in_process.run(*command, "--output_path", tmp_path / "out", data=tmp_path / "data", options=file)
+    return records(tmp_path / "out")
 
 
-@pytest.fixture
-def gedit(tmp_path):
-    """Eight rows in the columns of the host's data set, in a Parquet file."""
+def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_number(host_generator, tmp_path):
     rows = [
         {
             "key": f"k{n // 2}",
@@ -315,76 +280,22 @@ def gedit(tmp_path):
         }
         for n in range(8)
     ]
-    data = tmp_path / "data"
-    parquet(data / "gedit_bench" / "rows.parquet", rows, "input_image")
-    return data
-
-
-def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_number(
-    host_generator, gedit, tmp_path, monkeypatch
-):
-    from tests.fake_server import FakeServer
-
-    monkeypatch.setenv("VIEVAL_DATA", str(gedit))
-    out = tmp_path / "gedit"
-    with FakeServer(reply=lambda body: "What a lovely edit, I like it.") as server:
-        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
-        file = in_process.options_file(
-            tmp_path / "o.yaml", backbones=backbones, generate={"folder": str(tmp_path / "kept")}
-        )
-        arguments = in_process.command(host_generator("json"), "generate_gedit_bench_viescore", 8)[1:]
-        in_process.run(*arguments, "--output_path", out, data=gedit, options=file)
-    found = records(out)
+    prose = lambda body: "What a lovely edit, I like it."  # noqa: E731
+    found = judged_rows(host_generator, tmp_path, "gedit_bench", rows, "input_image", prose)
     assert len({record.id for record in found}) == 8
     assert {record.id.uid for record in found} == {f"k{n}{more}" for n in range(4) for more in ("", "-2")}
     assert Counter(record.category for record in found) == {"color_alter": 4, "subject-add": 4}
     assert {record.sample.texts["instruction"] for record in found} == {f"make it {n}" for n in range(8)}
-    metrics = in_process.read(out)[0]["results"]["generate_gedit_bench_viescore"]
+    metrics = in_process.read(tmp_path / "out")[0]["results"]["generate_gedit_bench_viescore"]
     assert metrics["status_parse_failure_share,none"] == 1
     assert metrics["SC_mean_value,none"] is None
 
 
-def test_the_hosts_own_task_makes_numbers_up_of_the_same_prose(host_generator, gedit, tmp_path, monkeypatch):
-    from tests.fake_server import FakeServer
-
-    local_rows(monkeypatch, {"stepfun-ai/GEdit-Bench": gedit / "gedit_bench" / "rows.parquet"})
-    out = tmp_path / "theirs"
-    with FakeServer(reply=lambda body: "What a lovely edit, I like it.") as server:
-        monkeypatch.setenv("VIESCORE_API_BASE", server.base_url)
-        monkeypatch.setenv("VIESCORE_API_KEY", "none")
-        more = ("--process_with_media", "--output_path", out)
-        in_process.run(*in_process.command(host_generator("json"), "gedit_bench", 8)[1:], *more)
-        asked = server.stats()["requests"]
-    metrics = in_process.read(out)[0]["results"]["gedit_bench"]
-    names = ("semantics", "quality", "overall")
-    means = {name: metrics[f"gedit_bench_{name}_score,none"] for name in names}
-    assert asked == 32  # two questions, asked once more before a number is made up
-    assert means["overall"] > 0
-
-
 def test_edits_of_imgedit_keep_their_type_as_category(host_generator, tmp_path):
-    kinds = ["add", "remove", "style"]
-    rows = [
-        {
-            "key": f"k{n}",
-            "edit_type": kind,
-            "prompt": f"do it {n}",
-            "image": PIL.Image.new("RGB", (64, 48), (20 * n, 0, 0)),
-        }
-        for n, kind in enumerate(kinds)
-    ]
-    from tests.fake_server import FakeServer
-
-    data = tmp_path / "data"
-    parquet(data / "imgedit" / "rows.parquet", rows, "image")
-    with FakeServer() as server:
-        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
-        file = in_process.options_file(
-            tmp_path / "o.yaml", backbones=backbones, generate={"folder": str(tmp_path / "images")}
-        )
-        arguments = in_process.command(host_generator("json"), "generate_imgedit_viescore", 9)[1:]
-        in_process.run(*arguments, "--output_path", tmp_path / "out", data=data, options=file)
-    assert sorted((r.category, str(r.verdict.status)) for r in records(tmp_path / "out")) == [(k, "ok") for k in kinds]
+    kinds, picture = ["add", "remove", "style"], PIL.Image.new("RGB", (64, 48))
+    rows = [{"key": f"k{n}", "edit_type": kinds[n], "prompt": f"do it {n}", "image": picture} for n in range(3)]
+    found = judged_rows(host_generator, tmp_path, "imgedit", rows, "image", None)
+    assert sorted((r.category, str(r.verdict.status)) for r in found) == [(kind, "ok") for kind in kinds]
 
 
 def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_generator, tmp_path, no_downloads):
@@ -394,7 +305,7 @@ def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_genera
 
 
 def test_a_model_that_only_judges_or_only_makes_images_is_refused_where_it_will_not_do(folder, tmp_path):
-    for arguments, task in ((("--model", "vieval_measure"), SSIM), (images(folder), "vieval_demo_ssim_tie")):
+    for arguments, task in ((("--model", "vieval_scorer"), SSIM), (images(folder), "vieval_demo_ssim_tie")):
         line = refusal(run, tmp_path, arguments, task)
         assert "judges only" in line or "makes images, and judges none" in line
 
@@ -449,33 +360,3 @@ def test_a_diffusers_pipeline_is_a_generator(tmp_path, editing):
     assert in_process.read(out)[0]["results"][task]["generation_seconds_value,none"] > 0
     scored = by_vieval_score(found, "ssim" if editing else "sharpness", tmp_path)
     assert {record.id.uid: dict(record.verdict.scores) for record in found} == scored
-
-
-@pytest.mark.slow
-def test_a_generator_that_another_package_registers_is_judged(tmp_path):
-    """The host's own kind of generator under its entry point, in a process of its own."""
-    site = tmp_path / "site"
-    (site / "theirs-1.dist-info").mkdir(parents=True)
-    (site / "theirs-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
-    (site / "theirs-1.dist-info" / "entry_points.txt").write_text("[lmms_eval.models]\ntheirs = theirs:manifest\n")
-    (site / "theirs.py").write_text(
-        "from lmms_eval.models.registry_v2 import ModelManifest\n"
-        "def manifest():\n"
-        "    return ModelManifest('their_generator', simple_class_path='theirs_drawn.FakeGenerator')\n"
-    )
-    shutil.copy(Path(__file__).parents[1] / "fake_generator.py", site / "theirs_drawn.py")
-    file = in_process.options_file(tmp_path / "o.yaml", generate={"folder": str(tmp_path / "kept")})
-    environment = {**os.environ, "PYTHONPATH": str(site), "VIEVAL_CONFIG": str(file), "CUDA_VISIBLE_DEVICES": ""}
-    model = ("--model", "their_generator", "--model_args", f"form=json,out={tmp_path / 'saved'}")
-    command = [sys.executable, "-m", "lmms_eval", "eval", *map(str, in_process.command(model, SSIM, 3)[1:])]
-    done = subprocess.run(
-        [*command, "--output_path", str(tmp_path / "out")],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = records(tmp_path / "out")
-    assert {record.id.image_model for record in found} == {"their_generator"}
-    assert {record.id.uid: dict(record.verdict.scores) for record in found} == by_vieval_score(found, "ssim", tmp_path)

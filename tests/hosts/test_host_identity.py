@@ -100,7 +100,7 @@ def test_weights_and_biases_gets_a_table_of_samples(evaluate, monkeypatch):
     for name in ("_log_results_as_table", "_log_results_as_artifact", "_log_samples_as_artifact"):
         monkeypatch.setattr(WandbLogger, name, lambda *_: None)
     task, flags = "vieval_demo_ssim_tie", ("--wandb_args", "project=p", "--wandb_log_samples")
-    done = evaluate("--model", "vieval_measure", *flags, tasks=task, limit=3)
+    done = evaluate("--model", "vieval_scorer", *flags, tasks=task, limit=3)
     logged = {name: value for call in run.log.call_args_list for name, value in call.args[0].items()}
     table = logged[f"{task}_eval_results"].to_dict("records")
     assert {row["image_model"] + row["uid"]: [row["status"], row["SC"]] for row in table} == {

@@ -23,7 +23,6 @@ from tests import tiny_model
 from tests.fake_server import FakeServer, Fault
 from tests.in_process import demo, label_of, naming_images, own_images, served
 from tests.playing import scripted
-from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.hosts.lmms_eval import answering, register
 from vieval_plugin.hosts.lmms_eval.task import REQUEST_TYPE
 from vieval_plugin.hosts.requests import JudgeRequest
@@ -63,14 +62,6 @@ def test_a_limit_takes_samples_by_uid_across_image_models(evaluate):
     assert list(run.verdicts) == [f"demo_{m}demo_{i:02}.png" for i in range(2) for m in "abc"]
     assert run.statuses == {"parse_failure": 6}
     assert run.metrics["SC_count,none"] == 0
-
-
-def test_samples_of_imagenhub_are_in_uid_order_too(ratings_folder):
-    samples = benchmark_registry.samples("imagenhub", "cig", ratings_folder)
-    models = ("ControlNet", "UniControl")
-    assert [(s.id.uid, s.id.image_model) for s in samples] == [
-        (uid, model) for uid in ("sample_2.jpg", "sample_10.jpg") for model in models
-    ]
 
 
 @pytest.mark.parametrize("model", ["openai", "async_openai", "vieval_openai"])
@@ -362,16 +353,6 @@ def test_an_unreadable_answer_is_asked_again_in_a_second_wave(few, simple):
     assert model.batches == 3 + 2
 
 
-def test_reminders_reach_a_server_through_the_hosts_model(evaluate):
-    unreadable = lambda request: GOOD if len(request["messages"]) > 1 else "Quite good."  # noqa: E731
-    with FakeServer(reply=unreadable) as server:
-        run = evaluate(*served("openai", server), limit=2)
-        assert server.stats()["requests"] == 8
-    assert run.statuses == {"repaired": 2}
-    [verdict] = run.verdicts["demo_ademo_00.png"]
-    assert [step["answer"] for step in verdict["trace"]] == ["Quite good.", GOOD] * 2
-
-
 def test_an_image_that_cannot_be_read_costs_its_own_sample_only(few, tmp_path):
     broken = tmp_path / "broken.png"
     broken.write_bytes(few[1].images["output"].source[:2000])
@@ -388,16 +369,6 @@ def test_a_host_that_raises_ends_the_run_with_one_line(few, capsys):
     with pytest.raises(VievalError, match="Recording failed .MemoryError: out of memory.; what was answered"):
         judged(Recording(True, answer), instances(few))
     assert "Traceback" in capsys.readouterr().err
-
-
-def test_probabilities_of_a_hosts_model_are_refused_in_one_line(few, monkeypatch):
-    def asking(sample):
-        yield [Likelihood((Message("user", ("Is it?",)),), ("Yes",), ("yes",))]
-        return Verdict({}, "ok", "", ())
-
-    monkeypatch.setattr(answering, "prepare", lambda *_: scripted(asking))
-    with pytest.raises(VievalError, match="Recording cannot be asked for probabilities here; .* vieval_openai"):
-        judged(Recording(True), instances(few))
 
 
 class Llava(Recording):
@@ -436,6 +407,12 @@ def test_the_known_loglikelihood_is_a_loss_and_becomes_a_probability(few, monkey
     assert [reply.low for reply in heard] == [reply.high for reply in heard]
     assert heard[0].low == pytest.approx((math.exp(-0.5), math.exp(-2.0)))
     assert [told[:2] for told in model.told] == [("Is it?", "Yes"), ("Is it?", "No")] * 2
+
+
+def test_probabilities_of_any_other_model_of_the_host_are_refused_in_one_line(few, monkeypatch):
+    asks_a_likelihood(monkeypatch, "first_token")
+    with pytest.raises(VievalError, match="Recording cannot be asked for probabilities here; .* vieval_openai"):
+        judged(Recording(True), instances(few))
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,16 @@ import asyncio
 import base64
 import io
 import json
+import re
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import PIL.Image
 import pytest
 
+from tests.docs import pages
 from tests.fake_server import FakeServer, Fault, named
 from tests.pictures import plain
 from vieval_plugin import Judge
@@ -25,7 +28,7 @@ dataset_kwargs: {data_files: {test: ROWS}}
 test_split: test
 output_type: generate_until
 doc_to_visual: !function utils.visuals
-doc_to_text: !function utils.text
+doc_to_text: prompt
 doc_to_target: prompt
 process_results: !function utils.process_results
 metric_list:
@@ -39,9 +42,6 @@ server = get_server("vieval_viescore", ServerConfig(model_name="fake"))
 def visuals(doc):
     return []
 
-def text(doc):
-    return doc["prompt"]
-
 def process_results(doc, results):
     response = server.evaluate(Request(messages=[], images=doc["images"], question=doc["prompt"]))
     kept = {"uid": doc["uid"], "parsed": response.parsed_result, "content": response.content, "success": response.success}
@@ -53,6 +53,14 @@ def mean(values):
 """
 
 
+# the task of the guide to harnesses, by file
+GUIDE = (pages.DOCS / "guides" / "harnesses.md").read_text(encoding="utf-8")
+DOCUMENTED = {
+    name: re.search(rf"^```\w+ {name}\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)[1]
+    for name in ("task.yaml", "utils.py")
+}
+
+
 def colour(number):
     return plain((number * 5 % 256, number * 40 % 256, 90), (32, 32))
 
@@ -61,24 +69,23 @@ def colour(number):
 def rows(tmp_path_factory):
     """40 images with their prompts, of which two are edits, and one is no image; the folder of the task."""
     folder = tmp_path_factory.mktemp("task")
-    rows = []
+    rows, samples = [], []
     for number in range(40):
-        image = folder / f"{number}.png"
+        uid, prompt, image, source = f"u{number}", f"a thing {number}", folder / f"{number}.png", str(folder / "0.png")
         image.write_bytes(b"no image" if number == 7 else colour(number))
-        source = [str(folder / "0.png")] if number in (3, 5) else []
-        rows.append({"uid": f"u{number}", "prompt": f"a thing {number}", "images": [*source, str(image)]})
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        images = [source, str(image)] if number in (13, 15) else [str(image)]
+        rows.append({"uid": uid, "prompt": prompt, "image": str(image), "images": images})
+        kind, roles, text = ("tie", {"source": source}, "instruction") if images[1:] else ("tig", {}, "prompt")
+        roles["output"] = str(image)
+        samples.append({"uid": uid, "kind": kind, "images": roles, "texts": {text: prompt}})
+    for name, lines in (("rows", rows), ("samples", samples)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (folder / "task.yaml").write_text(TASK.replace("ROWS", str(folder / "rows.jsonl")))
     (folder / "utils.py").write_text(UTILS)
-    samples = folder / "samples.jsonl"
-    with samples.open("w") as file:
-        for row in rows:
-            roles = dict(
-                zip(("output",) if len(row["images"]) == 1 else ("source", "output"), row["images"], strict=True)
-            )
-            kind, text = ("tie", "instruction") if "source" in roles else ("tig", "prompt")
-            line = {"uid": row["uid"], "kind": kind, "images": roles, "texts": {text: row["prompt"]}}
-            file.write(json.dumps(line) + "\n")
+    (folder / "documented").mkdir()
+    for name, text in DOCUMENTED.items():
+        text = text.replace("rows.jsonl", str(folder / "rows.jsonl")).replace('"NAME"', '"fake"')
+        (folder / "documented" / name).write_text(text)
     return folder
 
 
@@ -101,29 +108,27 @@ def faults(number, body):
 
 
 @pytest.mark.slow
-def test_a_task_of_an_author_has_the_scores_of_vieval_score(lmms_eval, rows, tmp_path, monkeypatch, capsys):
+def test_a_task_of_an_author_has_the_scores_of_vieval_score(lmms_eval, rows, tmp_path, monkeypatch):
     with FakeServer(faults=faults, latency=0.02) as server:
         written = options(tmp_path, server, "task")
-        run = ("--model", "dummy", "--tasks", "judged_by_vieval", "--include_path", rows, "--log_samples")
-        threads = ("--process_docs_parallel", "32")
-        done = lmms_eval(*run, *threads, "--output_path", tmp_path / "out", options=written)
+        run = ("--model", "dummy", "--include_path", rows, "--log_samples", "--process_docs_parallel", "32")
+        done = lmms_eval(*run, "--tasks", "judged_by_vieval", "--output_path", tmp_path / "out", options=written)
         assert done.returncode == 0, done.stderr[-3000:]
         assert "Traceback" not in done.stderr
         first, at_once = server.stats()["requests"], server.stats()["max_in_flight"]
-        again = lmms_eval(*run, *threads, "--output_path", tmp_path / "again", options=written)
-        assert again.returncode == 0
-        # an answer that a filter declined is not kept, and its other question is
-        further = server.stats()["requests"] - first
-        assert further <= 1
+        again = ("--tasks", "judged_by_vieval,my_task", "--limit", "11", "--output_path", tmp_path / "again")
+        done = lmms_eval(*run, *again, options=written)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert server.stats()["requests"] == first  # the refused one, which is not stored, is beyond the limit
         monkeypatch.setenv("VIEVAL_CONFIG", str(options(tmp_path, server, "score")))
         from vieval_plugin.cli import main
 
         main(["score", str(rows / "samples.jsonl"), *named(server), "--out", str(tmp_path / "verdicts.jsonl")])
     scored = {row["uid"]: row for row in map(json.loads, (tmp_path / "verdicts.jsonl").read_text().splitlines())}
     found = logged(tmp_path / "out")
-    print(f"{len(found)} responses, {at_once} requests at once, {first} calls, {further} in a second run")
+    print(f"{len(found)} responses, {at_once} requests at once, {first} calls, none in a second run")
     assert at_once > 8
-    assert found == logged(tmp_path / "again")
+    assert logged(tmp_path / "again") == {f"u{number}": found[f"u{number}"] for number in range(11)}
     assert len(found) == len(scored) == 40
     for uid, response in found.items():
         content = json.loads(response["content"])
@@ -135,10 +140,16 @@ def test_a_task_of_an_author_has_the_scores_of_vieval_score(lmms_eval, rows, tmp
     assert found["u7"]["error"].startswith("no_image: ")
     assert found["u11"]["error"].startswith("refusal: ")
     assert json.loads(found["u11"]["content"])["reason"]
+    # the task of the guide: a failure is counted, and is no part of the mean
+    [path] = (tmp_path / "again").rglob("*_results.json")
+    documented = json.loads(path.read_text())["results"]["my_task"]
+    scores = [found[f"u{number}"]["parsed"]["O"] for number in range(11) if number != 7]
+    assert documented["overall,none"] == pytest.approx(sum(scores) / 10)
+    assert documented["failed,none"] == pytest.approx(1 / 11)
 
 
 def logged(folder):
-    [path] = folder.rglob("*_samples_*.jsonl")
+    [path] = folder.rglob("*_samples_judged_by_vieval.jsonl")
     return {row["overall"]["uid"]: row["overall"] for row in map(json.loads, path.read_text().splitlines())}
 
 
@@ -149,9 +160,10 @@ def server(tmp_path, monkeypatch):
         from vieval_plugin.hosts.lmms_eval import llm_judge, register
 
         register()
-        llm_judge._judge.cache_clear()
         yield server
-        llm_judge._judge.cache_clear()
+        for judge in llm_judge._judges.values():
+            judge.opened.close()
+        llm_judge._judges.clear()
 
 
 def judge(name, model="fake"):
@@ -241,10 +253,11 @@ def test_an_image_is_a_path_base64_bytes_or_a_picture(server, tmp_path):
     (tmp_path / "x.png").write_bytes(colour(1))
     picture = PIL.Image.open(io.BytesIO(colour(1)))
     encoded = base64.b64encode(colour(1))
-    images = (str(tmp_path / "x.png"), colour(1), encoded, f"data:image/png;base64,{encoded.decode()}", picture)
+    address = f"data:image/png;base64,{encoded.decode()}"
+    images = (str(tmp_path / "x.png"), colour(1), encoded, encoded.decode(), address, picture)
     responses = [judge("viescore").evaluate(request(image)) for image in images]
     assert all(response.success for response in responses)
-    assert len({json.dumps(response.parsed_result) for response in responses[:4]}) == 1
+    assert len({json.dumps(response.parsed_result) for response in responses[:5]}) == 1
     assert set(responses[0].parsed_result) == {"SC", "PQ", "O"}
 
 
@@ -269,6 +282,7 @@ def test_roles_and_kinds_are_said_in_prompt_kwargs(server):
         ((), {}, "not_applicable: images: 0, roles: none; say in prompt_kwargs what each image is"),
         ((1, 2, 3), {}, "not_applicable: images: 3, roles: none"),
         ((1,), {"roles": ["source"]}, "not_applicable: images: 1, roles: source"),
+        ((1, 2), {"roles": "output"}, "not_applicable: images: 2, roles: output; say"),
         ((1,), {"kind": "picture"}, "not_applicable: there is no kind 'picture'; there are tig, mie, tie"),
         ((1,), {"question": " "}, "not_applicable: the sample has no text prompt"),
         (("/nowhere.png",), {}, "no_image: "),
@@ -293,18 +307,47 @@ def test_a_server_that_is_away_is_a_failure_too(tmp_path, monkeypatch, server):
     assert response.error_message.startswith("api_error: ")
 
 
-def test_32_threads_and_the_asynchronous_interface_share_one_judge(server):
-    threads = judge("viescore")
+def test_32_threads_and_the_asynchronous_interface_share_one_judge(server, monkeypatch):
+    from vieval_plugin.hosts.lmms_eval import llm_judge
+
+    opened, together = [], threading.Barrier(32)
+
+    class Counted(llm_judge.Opened):
+        def __init__(self, *arguments):
+            opened.append(self)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(llm_judge, "Opened", Counted)
+
+    def ask(number):
+        together.wait()
+        return judge("viescore", "fresh").evaluate(request(colour(number)))
+
     with ThreadPoolExecutor(32) as pool:
-        responses = list(pool.map(lambda number: threads.evaluate(request(colour(number))), range(64)))
+        responses = list(pool.map(ask, range(64)))
     assert all(response.success for response in responses)
+    assert len(opened) == 1
     asked = server.stats()["requests"]
 
     async def asynchronous():
-        return await judge("viescore").evaluate_batch([request(colour(number)) for number in range(64)])
+        return await judge("viescore", "fresh").evaluate_batch([request(colour(number)) for number in range(64)])
 
     assert [r.parsed_result for r in asyncio.run(asynchronous())] == [r.parsed_result for r in responses]
     assert server.stats()["requests"] == asked  # the same judge, whose store has the answers
+
+
+def test_judges_of_one_model_share_its_pace(tmp_path, monkeypatch, server):
+    with FakeServer(latency=0.02) as slow:
+        backbone = {"model": "m", "base_url": slow.base_url, "num_concurrent": 2}
+        (tmp_path / "slow.yaml").write_text(json.dumps({"store": {"use": False}, "backbones": {"judge": backbone}}))
+        monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "slow.yaml"))
+        names = ("viescore", "viescore_pq_inputs", "adiee")
+        with ThreadPoolExecutor(12) as pool:
+            responses = pool.map(
+                lambda n: judge(names[n % 3], "slow").evaluate(request(colour(n), colour(0))), range(24)
+            )
+            assert {response.model_used for response in responses} == {"slow"}
+        assert slow.stats()["max_in_flight"] == 2
 
 
 @pytest.mark.parametrize("name", ["pairwise", "viescore"])
@@ -316,7 +359,11 @@ def test_two_images_of_a_comparison_are_a_contest(server, name):
         scores = plainly.score([colour(1), colour(2)], "a cat").tolist() if name == "viescore" else None
     assert compared["scores"][0] - compared["scores"][1] == pytest.approx(preferred)
     assert scores is None or list(compared["scores"]) == pytest.approx(scores)
-    failed = asyncio.run(judge(name).evaluate_comparative_async("a cat", "", "", images=[colour(1)]))
+    # which the host hands on by position
+    pairs = [[colour(1), colour(2)], [colour(1)]]
+    batch = judge(name).evaluate_comparative_batch_async(["a cat"] * 2, [""] * 2, [""] * 2, images_list=pairs)
+    same, failed = asyncio.run(batch)
+    assert same == compared
     assert (failed["success"], failed["scores"]) == (False, None)
 
 

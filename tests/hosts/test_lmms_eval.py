@@ -52,7 +52,7 @@ T2I_JUDGES = ("viescore", "vqascore", "t2i_eval")
         ("variant_imagenhub_cigeval_no_scene_graph", _members("variant_imagenhub_cigeval_no_scene_graph")),
         ("variant_imagenhub_cigeval_react", _members("variant_imagenhub_cigeval_react")),
         ("vieval_demo_cigeval", _members("vieval_demo_cigeval")),
-        ("t2i_eval_bench*", [f"t2i_eval_bench_{judge}" for judge in (*T2I_JUDGES, "question_answering")]),
+        ("t2i_eval_bench*", [f"t2i_eval_bench_{judge}" for judge in (*T2I_JUDGES, "question_answering", "clip_score")]),
         ("t2i_eval_bench", [f"t2i_eval_bench_{judge}" for judge in T2I_JUDGES]),
     ],
 )
@@ -116,22 +116,12 @@ def test_an_undefined_correlation_is_null_with_its_reason(results_of, ratings_fo
     assert "seed 0" in found["remarks,none"]
 
 
-@pytest.mark.parametrize(
-    ("spoil", "tasks", "message"),
-    [
-        (
-            lambda d, logs: None,
-            "imagenhub_viescore_ci",
-            "no task 'imagenhub_viescore_ci'; did you mean imagenhub_viescore_cig?",
-        ),
-        (lambda d, logs: _only_tie(logs), "imagenhub_viescore_tie", "Text-Guided_IE_rater1.tsv: no such file"),
-    ],
-    ids=["unknown task", "no ratings"],
-)
-def test_a_users_mistake_is_one_line(ratings_folder, cig_logs, tmp_path, capsys, spoil, tasks, message):
-    spoil(ratings_folder, cig_logs)
-    line = refused(*replay(cig_logs, tmp_path / "out", tasks), data=ratings_folder)
-    assert message in line
+def test_a_users_mistake_is_one_line(ratings_folder, cig_logs, tmp_path, capsys):
+    line = refused(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore_ci"), data=ratings_folder)
+    assert "no task 'imagenhub_viescore_ci'; did you mean imagenhub_viescore_cig?" in line
+    _only_tie(cig_logs)
+    line = refused(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore_tie"), data=ratings_folder)
+    assert "Text-Guided_IE_rater1.tsv: no such file" in line
     assert "Traceback" not in capsys.readouterr().err
     assert not list(tmp_path.glob("out/**/*.json*"))
 
@@ -146,7 +136,7 @@ def _only_tie(logs):
 
 
 def test_a_judge_that_asks_a_model_is_refused_where_nothing_answers():
-    line = refused("--model", "vieval_measure", "--tasks", "vieval_demo_viescore_tig", "--limit", 1)
+    line = refused("--model", "vieval_scorer", "--tasks", "vieval_demo_viescore_tig", "--limit", 1)
     assert "vieval: this judge asks a model, and this run only measures images" in line
 
 
@@ -154,9 +144,8 @@ ANY_SERVER = ("--model", "vieval_openai", "--model_args", "model=any,base_url=ht
 
 
 @pytest.mark.parametrize("named", ["imagenhub_clip_score_tig", "imagenhub_lpips_tie", "imagenhub_lpips"])
-@pytest.mark.parametrize("model", [ANY_SERVER, ("--model", "vieval_measure")], ids=["server", "measure"])
-def test_a_judge_that_measures_with_a_network_is_refused_where_it_is_named(model, named):
-    line = refused(*model, "--tasks", named)
+def test_a_judge_that_measures_with_a_network_is_refused_where_it_is_named(named):
+    line = refused(*ANY_SERVER, "--tasks", named)
     assert "measures with a network: run it with --model vieval_scorer, or replay recorded values" in line
 
 
@@ -177,14 +166,14 @@ def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(caps
 def test_what_only_measures_is_left_the_judges_that_measure(capsys):
     manager = in_process.tasks()
     names = manager.match_tasks(["vieval_demo_*tie"])
-    kept = left_out(names, "vieval_measure")
+    kept = left_out(names, "vieval_scorer")
     assert sorted(kept) == [
         *(f"vieval_demo_contests_{judge}_tie" for judge in ("sharpness", "ssim")),
-        *(f"vieval_demo_{judge}_tie" for judge in ("psnr", "sharpness", "ssim")),
+        *(f"vieval_demo_{judge}_tie" for judge in ("lpips", "psnr", "sharpness", "ssim")),
     ]
     assert "their judges ask a model, and this run only measures images" in capsys.readouterr().err
     with pytest.raises(VievalError, match="none of these tasks can be run: "):
-        left_out(["imagenhub"], "vieval_measure")
+        left_out(["imagenhub"], "vieval_scorer")
 
 
 def test_a_replay_answers_what_its_logs_hold(results_of, ratings_folder, cig_logs, tmp_path, capsys):
@@ -238,7 +227,7 @@ def test_what_logs_do_not_cover_is_told_before_the_start(ratings_folder, cig_log
 
 def test_a_judge_task_gives_the_hosts_baseline_nothing_to_test(tmp_path):
     """It tests means of samples, which say nothing of a correlation; `vieval compare` does."""
-    task, judged = "vieval_demo_sharpness_tie", ("--model", "vieval_measure", "--limit", 6, "--log_samples")
+    task, judged = "vieval_demo_sharpness_tie", ("--model", "vieval_scorer", "--limit", 6, "--log_samples")
     in_process.run(*judged, "--tasks", task, "--output_path", tmp_path / "first")
     [baseline] = (tmp_path / "first").rglob("*_samples_*.jsonl")
     in_process.run(*judged, "--tasks", task, "--output_path", tmp_path / "second", "--baseline", baseline)

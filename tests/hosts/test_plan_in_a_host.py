@@ -40,7 +40,7 @@ def test_a_model_of_the_host_and_one_of_this_process_are_planned_too(planned, se
     assert code == 0
     assert any(line.startswith("vieval: plan: viescore, 12 samples: about ") for line in lines)
     assert any(line.startswith("vieval: calls: 24 (") for line in lines)
-    code, lines = planned("--model", "vieval_measure", tasks="vieval_demo_sharpness_tig")
+    code, lines = planned("--model", "vieval_scorer", tasks="vieval_demo_sharpness_tig")
     assert code == 0
     assert "vieval: calls: 0, tokens: 0, price: 0" in lines
 

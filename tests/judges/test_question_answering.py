@@ -185,5 +185,5 @@ def test_a_verdict_leads_back_to_its_conversation(setting, questions):
 def test_a_pack_without_words_for_the_setting_is_refused():
     pack = packs.load("question_answering/v1")
     worded = {key: question for key, question in pack.questions.items() if key != "tifa_answer"}
-    with pytest.raises(VievalError, match="does not word 'tifa_answer', which the setting tifa asks"):
+    with pytest.raises(VievalError, match="does not word 'tifa_answer', which tifa asks"):
         question_answering.build(question_answering.QuestionAnsweringOptions(), replace(pack, questions=worded), "tifa")

@@ -88,6 +88,18 @@ def test_without_images_that_have_no_question_the_numbers_stand_beside(cells):
     assert f"{cells['drop', label('instructblip', 'dsg'), 'spearman']:.3f}" == "0.401"
 
 
+def test_the_five_images_alone_are_left_out_by_a_list_of_the_others(shared_data, home, tmp_path):
+    uids = {row["text_id"] for row in json.loads((home / "tifa160" / "tifa160.json").read_text()).values()}
+    (tmp_path / "asked.txt").write_text("\n".join(uids - {"partiprompt_86"}))
+    (tmp_path / "asked.yaml").write_text("{uids: asked.txt, statistics: {failures: as_recorded, draws: 20}}")
+    replayed = ("--model", "vieval_replay", "--model_args", f"name=mplug,logs={shared_data}", "--log_samples")
+    task, out = "tifa160_question_answering", tmp_path / "out"
+    in_process.run(*replayed, "--tasks", task, "--output_path", out, data=home, options=tmp_path / "asked.yaml")
+    numbers = in_process.read(out)[0]["results"][task]
+    assert numbers["scored_count,none"] == 795
+    assert f"{numbers['spearman_value,none']:.4f} {numbers['kendall_value,none']:.4f}" == "0.4567 0.3750"
+
+
 def test_a_recorded_verdict_has_its_questions_and_what_the_authors_count(shared_data):
     recording = replay.load(shared_data, "question_answering", "mplug", "dsg")
     verdicts = {identity: recorded[0][0] for identity, recorded in recording.verdicts.items()}

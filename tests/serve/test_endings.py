@@ -1,7 +1,6 @@
 """How a server ends: SIGTERM finishes what is in flight, and after kill -9 the store answers what was answered."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -11,13 +10,10 @@ import time
 import urllib.error
 from contextlib import contextmanager
 
-import pytest
-
 from tests.fake_server import FakeServer, named
 from tests.pictures import plain
 from tests.serve.serving import Running, judged_by, row
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 GUARD = 60.0
 
 

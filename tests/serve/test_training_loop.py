@@ -16,7 +16,7 @@ import pytest
 
 from tests.fake_server import FakeServer, _parts
 from tests.pictures import plain
-from tests.serve.clients import FlowFactory, UniRL
+from tests.serve.clients import FlowFactory
 from tests.serve.serving import judged_by
 
 pytestmark = pytest.mark.slow
@@ -92,27 +92,3 @@ def test_it_learns_from_the_judge_and_not_from_shuffled_rewards(store):
         assert low > 0.05
         low, high = interval([rise[measure] for rise in rises[True]])
         assert low < 0 < high
-
-
-def calls(running):
-    unirl = UniRL(f"{running.url}/unirl", ["r"])
-    return {
-        "flow_factory": FlowFactory(running.url).rewards,
-        "unirl": lambda prompts, images: unirl.rewards(list(zip(prompts, images, strict=True))),
-    }
-
-
-@pytest.mark.parametrize("trainer", ["flow_factory", "unirl"])
-def test_training_ends_with_the_reason_when_the_backbone_is_killed_midway(trainer, store):
-    with FakeServer(reply=reads_pixels) as server, judged_by(server, reward="r=viescore:SC") as running:
-        rewards_of, steps = calls(running)[trainer], []
-
-        def until_killed(prompts, images):
-            steps.append(1)
-            if len(steps) == 6:
-                server.die(1000)
-            return rewards_of(prompts, images)
-
-        with pytest.raises(RuntimeError, match="answered nothing"):
-            trained(until_killed, 0)
-    assert len(steps) == 6

@@ -21,6 +21,7 @@ ASKED = {
     "vieval_demo_vqascore_tig": 12,
     "vieval_demo_t2i_eval_tig": 12,
     "vieval_demo_question_answering_tig": 12,
+    "variant_vieval_demo_question_answering_tifa_tig": 12,
     "variant_vieval_demo_question_answering_vq2a_tig": 12,
     "vieval_demo_cigeval_tie": 12,
     "vieval_demo_cigeval_mie": 12,
@@ -103,8 +104,8 @@ def test_judges_that_ask_a_server(run, configured, lmms_eval, tmp_path):
 
 
 def test_judges_that_measure(run, configured, lmms_eval, tmp_path):
-    theirs = lmms_eval("measured", MEASURED, 12, OPTIONS, "vieval_measure")
-    made = run(*configured("VievalMeasure", MEASURED), limit=12, options=OPTIONS)
+    theirs = lmms_eval("measured", MEASURED, 12, OPTIONS, "vieval_scorer")
+    made = run(*configured("VievalScorer", MEASURED), limit=12, options=OPTIONS)
     assert made.code == 0
     assert len(rows_of(made.folder)) == 12 * len(MEASURED)
     assert rows_of(made.folder) == rows_of(theirs)

@@ -144,11 +144,11 @@ def test_verdicts_that_are_gone_are_not_scored(run, ours, server):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--data", "vieval_demo_viescore_ti", "--model", "VievalMeasure"), "did you mean vieval_demo_viescore_ti"),
-        (("--data", TIE, "--model", "VievalMeasure"), "this judge asks a model, and this run only measures images"),
-        (("--data", "vieval_demo_lpips_tie", "--model", "VievalMeasure"), "measures with a network"),
+        (("--data", "vieval_demo_viescore_ti", "--model", "VievalScorer"), "did you mean vieval_demo_viescore_ti"),
+        (("--data", TIE, "--model", "VievalScorer"), "this judge asks a model, and this run only measures images"),
+        (("--data", "vieval_demo_lpips_tie", "--model", "Qwen2.5-VL-7B-Instruct"), "measures with a network"),
         (("--data", TIE, "--model", "NoSuchModel"), "VLMEvalKit knows no model 'NoSuchModel'"),
-        (("--data", "imagenhub_viescore_tie", "--model", "VievalMeasure"), "no such file"),
+        (("--data", "imagenhub_viescore_tie", "--model", "VievalScorer"), "no such file"),
         (("--data", TIE, "--vieval-model", "m"), "base_url"),
         (("--data", TIE, "--vieval-model", "m", "--vieval-key", "sk-1"), "do not pass key="),
     ],

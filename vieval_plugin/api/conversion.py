@@ -158,25 +158,23 @@ def _pixels(value: Any) -> NDArray[np.uint8]:
     return pixels
 
 
-def columns(
-    images_by_name: Mapping[str, Any], prompts: Any, form: Format = "png"
-) -> tuple[list[list[Image]], list[str]]:
+def columns(by_name: Mapping[str, Any], prompts: Any, form: Format = "png") -> tuple[list[list[Image]], list[str]]:
     """Images and their prompts, as many of each.
 
     They are read in step, so that one without an end is read no further than the shortest, and all are looked at
     before the first is converted.
 
     Args:
-        images_by_name: by the name that messages call them, sequences of images or batches (number, height, width, 3).
+        by_name: by the name that messages call them, sequences of images or batches (number, height, width, 3).
         prompts: as many texts, or one text for all.
         form: as for `image`.
 
     Raises:
         VievalError: they are not as many, or one is no image or no text.
     """
-    for name, values in images_by_name.items():
+    for name, values in by_name.items():
         _require_batch(values, name)
-    sequences = dict(images_by_name)
+    sequences = dict(by_name)
     if not isinstance(prompts, str):
         require_several(prompts, "prompts", "a list of texts, or one text for all")
         sequences["prompts"] = prompts
@@ -198,9 +196,8 @@ def _require_batch(values: Any, name: str) -> None:
         raise VievalError(f"{name} is {described(values)}; pass a list of images")
     if isinstance(shape := getattr(values, "shape", None), tuple):
         if len(shape) != _BATCH_AXES:
-            raise VievalError(
-                f"{name} is an array of shape {tuple(shape)}; pass a list of images, or (number, height, width, 3)"
-            )
+            expected = "a list of images, or (number, height, width, 3)"
+            raise VievalError(f"{name} is an array of shape {tuple(shape)}; pass {expected}")
         _require_shape(shape[1:])
         _require_dtype(values)
     require_several(values, name, "a list of images")
@@ -211,11 +208,8 @@ def _in_step(sequences: Mapping[str, Any]) -> list[list[Any]]:
     rows: list[tuple[Any, ...]] = []
     for row in zip_longest(*sequences.values(), fillvalue=_END):
         if any(value is _END for value in row):
-            exhausted_names = {name for name, value in zip(sequences, row, strict=True) if value is _END}
-            counts = [
-                _count(name, values, len(rows) if name in exhausted_names else None)
-                for name, values in sequences.items()
-            ]
+            exhausted = {name for name, value in zip(sequences, row, strict=True) if value is _END}
+            counts = [_count(name, sequences[name], len(rows) if name in exhausted else None) for name in sequences]
             raise VievalError(f"{' and '.join(counts)}; pass as many of each, or one text for all prompts")
         rows.append(row)
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in sequences]

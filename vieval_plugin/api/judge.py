@@ -12,8 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +37,9 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import path_of
 
+Images: TypeAlias = "GivenImage | Iterable[GivenImage]"
+Texts: TypeAlias = str | Iterable[str]
+Options: TypeAlias = Config | Mapping[str, Any] | None
 INTERRUPTED = "the run was interrupted before it was judged"
 _TIG = "tig"
 _ALIKE = 0.6
@@ -84,7 +86,7 @@ class Judge:
         base_url: str | Sequence[str] | None = None,
         setting: str | None = None,
         scorer: str | None = None,
-        options: Config | Mapping[str, Any] | None = None,
+        options: Options = None,
         fresh: bool = False,
         image_format: Format = "png",
         bar: bool = False,
@@ -101,9 +103,8 @@ class Judge:
             raise VievalError(f'image_format is "png" or "jpeg", not {image_format!r}')
         if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
             raise VievalError(f"Judge(attempts) is a whole number from 1, not {attempts!r}")
-        backbone_fields = {"model": model, "base_url": base_url, **backbone}
         arguments = [argument for argument in inspect.signature(Judge).parameters if argument != "backbone"]
-        self.options = with_backbone(options, backbone_fields, arguments)
+        self.options = with_backbone(options, {"model": model, "base_url": base_url, **backbone}, arguments)
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
         if calibration is not None:
@@ -133,17 +134,13 @@ class Judge:
     def __enter__(self) -> Judge:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Judge:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
@@ -180,14 +177,10 @@ class Judge:
     def score(self, images: GivenImage, prompts: str, *, aspect: str = "") -> float: ...  # type: ignore[overload-overlap]
 
     @overload
-    def score(
-        self, images: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
-    ) -> NDArray[np.float64]: ...
+    def score(self, images: Iterable[GivenImage], prompts: Texts, *, aspect: str = "") -> NDArray[np.float64]: ...
 
     @named_arguments
-    def score(
-        self, images: GivenImage | Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
-    ) -> NDArray[np.float64] | float:
+    def score(self, images: Images, prompts: Texts, *, aspect: str = "") -> NDArray[np.float64] | float:
         """Score an image for its prompt, or each of several.
 
         Args:
@@ -207,9 +200,7 @@ class Judge:
         scores = self._waited(self._pairs(images, prompts)).scores(aspect)
         return float(scores[0]) if conversion.is_one_image(images) else scores
 
-    async def score_async(
-        self, images: GivenImage | Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
-    ) -> NDArray[np.float64] | float:
+    async def score_async(self, images: Images, prompts: Texts, *, aspect: str = "") -> NDArray[np.float64] | float:
         """`score` for a running event loop."""
         self._require_aspect(aspect or main_aspect(self.aspects))
         pairs = await asyncio.to_thread(self._pairs, images, prompts)
@@ -218,7 +209,7 @@ class Judge:
 
     @named_arguments
     def compare(
-        self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
+        self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: Texts, *, aspect: str = ""
     ) -> NDArray[np.float64]:
         """Compare two images for their prompt.
 
@@ -237,7 +228,7 @@ class Judge:
         return self._waited(self._contests(a, b, prompts)).preferences(aspect)
 
     async def compare_async(
-        self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
+        self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: Texts, *, aspect: str = ""
     ) -> NDArray[np.float64]:
         """`compare` for a running event loop."""
         if aspect:
@@ -321,27 +312,22 @@ def _sample(image_model: str, number: int, image: Image, prompt: str) -> Sample:
     return Sample(SampleId(OWN, _TIG, image_model, str(number)), {"output": image}, {"prompt": prompt})
 
 
-def with_backbone(
-    options: Config | Mapping[str, Any] | None, backbone_fields: Mapping[str, Any], arguments: Iterable[str]
-) -> Config:
+def with_backbone(options: Options, fields: Mapping[str, Any], arguments: Iterable[str]) -> Config:
     """The options of a judge.
 
     Args:
         options: those of a file, as a mapping or read already; None for those that VIEVAL_CONFIG names.
-        backbone_fields: fields of the backbone, in place of theirs; None stands for one that is not named.
+        fields: those of the backbone, in place of theirs; None stands for one that is not named.
         arguments: the names that may be meant where a field is none.
 
     Raises:
         VievalError: an option or field that there is not, with the nearest, or one that it cannot have.
     """
     base = resolved(options)
-    fields = {name: value for name, value in backbone_fields.items() if value is not None}
+    fields = {name: value for name, value in fields.items() if value is not None}
     if unknown := sorted(set(fields) - set(Backbone.model_fields)):
-        fields_and_arguments = [*Backbone.model_fields, *arguments]
-        suggestion = (
-            did_you_mean(unknown[0], fields_and_arguments, cutoff=_ALIKE)
-            or f"; it may have {', '.join(fields_and_arguments)}"
-        )
+        names = [*Backbone.model_fields, *arguments]
+        suggestion = did_you_mean(unknown[0], names, cutoff=_ALIKE) or f"; it may have {', '.join(names)}"
         raise VievalError(f"Judge has no argument {unknown[0]!r}{suggestion}")
     if ("model" in fields) != ("base_url" in fields):
         raise VievalError("model and base_url go together; or pass neither and set backbones.judge in the options")

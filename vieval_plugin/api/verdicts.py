@@ -55,14 +55,10 @@ class Verdicts(Sequence[Verdict]):
     __hash__ = None  # type: ignore[assignment]  # as of a list
 
     def __repr__(self) -> str:
-        statuses = ", ".join(
-            f"{status} {n}" for status, n in Counter(str(verdict.status) for verdict in self).most_common()
-        )
-        means = ", ".join(
-            f"{aspect} {np.nanmean(scores):.3f}"
-            for aspect in self.aspects
-            if not np.isnan(scores := self.scores(aspect)).all()
-        )
+        counts = Counter(str(verdict.status) for verdict in self).most_common()
+        statuses = ", ".join(f"{status} {n}" for status, n in counts)
+        scored = [aspect for aspect in self.aspects if not np.isnan(self.scores(aspect)).all()]
+        means = ", ".join(f"{aspect} {np.nanmean(self.scores(aspect)):.3f}" for aspect in scored)
         return f"<{len(self)} verdicts: {statuses or 'none'}{'; mean ' if means else ''}{means}>"
 
     def scores(self, aspect: str = "") -> NDArray[np.float64]:
@@ -105,15 +101,13 @@ class Verdicts(Sequence[Verdict]):
         for judged, verdict in zip(self.samples, self, strict=True):
             identity = {"uid": judged.id.uid, "image_model": judged.id.image_model, "draw": judged.id.draw}
             scores = {aspect: verdict.scores.get(aspect, math.nan) for aspect in self.aspects}
-            votes = verdict.choice.votes if verdict.choice else {}
-            preferred = (
-                {**votes, "preference": preference(verdict, main_aspect(self.aspects))} if verdict.choice else {}
-            )
+            votes: dict[str, Any] = {}
+            if verdict.choice:
+                votes = {**verdict.choice.votes, "preference": preference(verdict, main_aspect(self.aspects))}
             ends = {"status": str(verdict.status), "reason": verdict.reason, "rationale": verdict.rationale}
             ends["findings"] = ", ".join(verdict.findings)
-            rows.append(
-                {**identity, "kind": judged.kind, **candidates_of(judged)[0].texts, **scores, **preferred, **ends}
-            )
+            texts = candidates_of(judged)[0].texts
+            rows.append({**identity, "kind": judged.kind, **texts, **scores, **votes, **ends})
         return pandas.DataFrame(rows)
 
     def _repr_html_(self) -> str:

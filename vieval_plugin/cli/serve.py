@@ -6,7 +6,6 @@ import argparse
 import logging
 import os
 import sys
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,24 +42,20 @@ def add(commands: Commands) -> None:
         metavar="NAME=JUDGE[:ASPECT]",
         help="a reward, or a weighted sum such as NAME=0.7*JUDGE:SC+0.3*JUDGE; may be repeated",
     )
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine alone)"
-    )
+    listening = "address to listen on (default: %(default)s, this machine alone)"
+    parser.add_argument("--host", default="127.0.0.1", help=listening)
     parser.add_argument("--port", type=int, default=8200, help="port to listen on, 0 for any (default: %(default)s)")
     parser.add_argument("--setting", help="a setting of the judges, such as 1shot (default: the first of each)")
     add_aspects(parser)
     parser.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
-    parser.add_argument(
-        "--scorer", help="weights of judges that are networks: a name, folder or file (default: their own)"
-    )
+    weights = "weights of judges that are networks: a name, folder or file (default: their own)"
+    parser.add_argument("--scorer", help=weights)
 
     samples = parser.add_argument_group("samples")
-    samples.add_argument(
-        "--kind", help="the task type of all samples (default: tie, an edit, if there is a second image, else tig)"
-    )
-    samples.add_argument(
-        "--role", action="append", help="the role of an image beside the output; may be repeated (default: source)"
-    )
+    kinds = "the task type of all samples (default: tie, an edit, if there is a second image, else tig)"
+    roles = "the role of an image beside the output; may be repeated (default: source)"
+    samples.add_argument("--kind", help=kinds)
+    samples.add_argument("--role", action="append", help=roles)
 
     _add_failures(parser)
     _add_callers(parser)
@@ -71,49 +66,26 @@ def add(commands: Commands) -> None:
 def _add_failures(parser: argparse.ArgumentParser) -> None:
     """The flags of verdicts that fail."""
     failing = parser.add_argument_group("failures")
-    failing.add_argument(
-        "--attempts",
-        type=int,
-        default=3,
-        metavar="N",
-        help="how often a question is asked at most (default: %(default)s)",
-    )
-    failing.add_argument(
-        "--repeats",
-        type=int,
-        default=1,
-        metavar="K",
-        help="verdicts to average into a reward, for a backbone with a temperature (default: %(default)s)",
-    )
-    failing.add_argument(
-        "--on-failure",
-        choices=("error", "neutral"),
-        default="error",
-        help="answer a failed verdict with an error, or with the mean of its group if a request is one group "
-        "(default: %(default)s)",
-    )
-    failing.add_argument(
-        "--max-imputed",
-        type=float,
-        default=0.1,
-        metavar="SHARE",
-        help="largest share of a group that gets its mean (default: %(default)s)",
-    )
+    attempts = "how often a question is asked at most (default: %(default)s)"
+    repeats = "verdicts to average into a reward, for a backbone with a temperature (default: %(default)s)"
+    failures = "answer a failure with an error, or its group's mean if a request is one group (default: %(default)s)"
+    share = "largest share of a group that gets its mean (default: %(default)s)"
+    failing.add_argument("--attempts", type=int, default=3, metavar="N", help=attempts)
+    failing.add_argument("--repeats", type=int, default=1, metavar="K", help=repeats)
+    failing.add_argument("--on-failure", choices=("error", "neutral"), default="error", help=failures)
+    failing.add_argument("--max-imputed", type=float, default=0.1, metavar="SHARE", help=share)
 
 
 def _add_callers(parser: argparse.ArgumentParser) -> None:
     """The flags of callers: who may call, and how much they may send."""
     callers = parser.add_argument_group("callers")
+    names = "a further name of this server; may be repeated"
+    size = "largest request in MiB (default: %(default)s)"
     callers.add_argument("--no-token", action="store_true", help="let anybody call who reaches --host, without a token")
-    callers.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a further name of this server; may be repeated",
-    )
-    callers.add_argument("--max-samples", type=int, metavar="N", help="most samples in a request (default: 1024)")
-    callers.add_argument("--max-body", type=int, metavar="MIB", help="largest request in MiB (default: 256)")
+    callers.add_argument("--allow-host", action="append", default=[], metavar="NAME", help=names)
+    number = "most samples in a request (default: %(default)s)"
+    callers.add_argument("--max-samples", type=int, default=1024, metavar="N", help=number)
+    callers.add_argument("--max-body", type=int, default=256, metavar="MIB", help=size)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -130,11 +102,7 @@ def _run(options: argparse.Namespace) -> int:
     setup = _server_setup(options)
     logging.basicConfig(format="vieval: %(message)s", stream=sys.stderr)
     logging.getLogger("vieval").setLevel(logging.INFO)
-
-    def on_listening(port: int) -> None:
-        say(*_announcement(setup, port), file=sys.stderr)
-
-    run(serve(setup, on_listening))
+    run(serve(setup, lambda port: say(*_announcement(setup, port), file=sys.stderr)))
     return 0
 
 
@@ -170,32 +138,24 @@ def _server_setup(options: argparse.Namespace) -> ServerSetup:
         raise VievalError(f"--reward {repeated[0]} is there twice; give each a name of its own")
     token = os.environ.get(TOKEN_VARIABLE, "")
     guard = guard_of(options.host, tuple(options.allow_host), token, options.no_token)
-    return ServerSetup(rewards, current, backbone, guard, _serve_options(options, token))
+    return ServerSetup(rewards, current, backbone, guard, _serve_options(options))
 
 
-def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:
+def _serve_options(options: argparse.Namespace) -> ServeOptions:
     from vieval_plugin.rewards.samples import Conditions
     from vieval_plugin.serve.options import MIB, Bounds, ServeOptions
     from vieval_plugin.text.errors import VievalError
 
     for name in ("attempts", "repeats", "max_samples", "max_body"):
-        if (number := getattr(options, name)) is not None and number < 1:
+        if (number := getattr(options, name)) < 1:
             raise VievalError(f"--{name.replace('_', '-')} {number} leaves nothing; give 1 or more")
     if not 0 <= options.max_imputed < 1:
         raise VievalError(f"--max-imputed {options.max_imputed:g} is no share of a group; give one from 0 to below 1")
-    bounds = replace(Bounds(), samples=options.max_samples or Bounds.samples)
-    bounds = replace(bounds, body=options.max_body * MIB if options.max_body else Bounds.body)
+    same = ("host", "port", "attempts", "repeats", "on_failure", "max_imputed")
     return ServeOptions(
-        options.host,
-        options.port,
-        token,
-        tuple(options.allow_host),
-        Conditions(options.kind or "", tuple(options.role or ("source",))),
-        options.attempts,
-        options.repeats,
-        options.on_failure,
-        options.max_imputed,
-        bounds=bounds,
+        **{name: getattr(options, name) for name in same},
+        conditions=Conditions(options.kind or "", tuple(options.role or ("source",))),
+        bounds=Bounds(body=options.max_body * MIB, samples=options.max_samples),
     )
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import fnmatch
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from vieval_plugin.cli import add_command
 
 if TYPE_CHECKING:
     from vieval_plugin.benchmarks.tasks import Task
     from vieval_plugin.cli import Commands
+
+DATA_READY, NOTHING, RATINGS, DATA_MISSING = "ready", "nothing to prepare", "ratings only", "not there"
+COMPLETE = (DATA_READY, NOTHING)
+StateOf: TypeAlias = Callable[[str, str], tuple[str, str]]
+"""Says of a benchmark's part what `data_state` says."""
 
 
 def add(commands: Commands) -> None:
@@ -26,12 +30,8 @@ def add(commands: Commands) -> None:
         ("all benchmarks", "vieval tasks"),
         ("the tasks of one: what they need and cost", "vieval tasks imagenhub"),
     )
-    parser.add_argument(
-        "filter",
-        nargs="?",
-        metavar="FILTER",
-        help="a benchmark, a part of tasks' names, or a pattern such as '*_viescore'",
-    )
+    choice = "a benchmark, a part of tasks' names, or a pattern such as '*_viescore'"
+    parser.add_argument("filter", nargs="?", metavar="FILTER", help=choice)
     parser.add_argument("--write", metavar="FOLDER", help="write lmms-eval's files of these tasks, to read or edit")
     parser.set_defaults(run=_run)
 
@@ -68,12 +68,11 @@ def _benchmarks() -> list[str]:
     by_benchmark: dict[str, list[Task]] = {}
     for task in tasks.tasks():
         by_benchmark.setdefault(task.benchmark, []).append(task)
-    rows, complete_count = [], 0
+    rows = []
     for name, tasks_of_benchmark in sorted(by_benchmark.items()):
-        states = [_state(name, part).state for part in dict.fromkeys(task.part for task in tasks_of_benchmark)]
         judges = ", ".join(dict.fromkeys(task.judge for task in tasks_of_benchmark))
-        rows.append((name, str(len(tasks_of_benchmark)), _joined_states(states), judges))
-        complete_count += set(states) <= {DATA_READY, NOTHING}
+        rows.append((name, str(len(tasks_of_benchmark)), joined_states(tasks_of_benchmark, data_state), judges))
+    complete_count = sum(state in COMPLETE for _, _, state, _ in rows)
     return [
         f"{complete_count} of {len(rows)} benchmarks are ready",
         "",
@@ -82,16 +81,18 @@ def _benchmarks() -> list[str]:
     ]
 
 
-def _joined_states(states: Sequence[str]) -> str:
-    """The states of a benchmark's parts in a few words."""
+def joined_states(members: Sequence[Task], state_of: StateOf) -> str:
+    """The states of the data of some tasks in a few words."""
+    parts = dict.fromkeys((task.benchmark, task.part) for task in members)
+    states = [state_of(*part)[0] for part in parts]
     if len(set(states)) == 1:
         return states[0]
-    complete = [state for state in states if state in (DATA_READY, NOTHING)]
-    return (
-        f"{len(complete)} of {len(states)} ready"
-        if complete
-        else f"{states.count(RATINGS)} of {len(states)} ratings only"
-    )
+    ready_count = sum(state in COMPLETE for state in states)
+    if ready_count == len(states):
+        return DATA_READY
+    if ready_count:
+        return f"{ready_count} of {len(states)} ready"
+    return f"{states.count(RATINGS)} of {len(states)} ratings only"
 
 
 def _tasks(pattern: str) -> list[str]:
@@ -102,7 +103,7 @@ def _tasks(pattern: str) -> list[str]:
     singles, groups = {task.name: task for task in tasks.tasks()}, tasks.groups()
     benchmarks = {name: task.benchmark for name, task in singles.items()}
     names = _matching(pattern, benchmarks | {group.name: group.benchmark for group in groups})
-    state_of = cache(_state)
+    state_of = cache(data_state)
     rows: list[tuple[str, ...]] = []
     grouped_task_names = set[str]()
     for group in groups:
@@ -114,20 +115,19 @@ def _tasks(pattern: str) -> list[str]:
             rows.append((group.name, f"runs {len(group.members)} of these together", "", "", ""))
     selected = [task for name, task in singles.items() if name in names]
     rows += [_row(task.name, [task], state_of) for task in selected if task.name not in grouped_task_names]
-    missing = {f"{task.benchmark}/{task.part}": state_of(task.benchmark, task.part).reason for task in selected}
+    missing = {f"{task.benchmark}/{task.part}": state_of(task.benchmark, task.part)[1] for task in selected}
     return [
         *text_table([("task", "parts", "needs", "calls for an image", "data"), *sorted(rows)]),
         *(f"{part}: {reason}" for part, reason in missing.items() if reason),
     ]
 
 
-def _row(name: str, members: Sequence[Task], state_of: Callable[[str, str], _State]) -> tuple[str, ...]:
+def _row(name: str, members: Sequence[Task], state_of: StateOf) -> tuple[str, ...]:
     from vieval_plugin.benchmarks import registry as benchmark_registry
 
     parts = [task.name.removeprefix(name) for task in members] if members[0].name != name else []
     generates = benchmark_registry.benchmark(members[0].benchmark).generates
-    data = _joined_states([state_of(task.benchmark, task.part).state for task in members])
-    return name, " ".join(parts), _needs(members[0], generates), _calls(members[0]), data
+    return (name, " ".join(parts), _needs(members[0], generates), _calls(members[0]), joined_states(members, state_of))
 
 
 def _matching(text: str, benchmarks: dict[str, str]) -> set[str]:
@@ -162,30 +162,8 @@ def _calls(task: Task) -> str:
     return judges.narrowed(spec).calls(judges.options_of(spec), task.setting)
 
 
-DATA_READY, NOTHING, RATINGS, DATA_MISSING = "ready", "nothing to prepare", "ratings only", "not there"
-
-
-@dataclass(frozen=True)
-class _State:
-    """State of a part's data."""
-
-    #: State in a word or two.
-    state: str
-    #: First thing that is missing, and what to do.
-    reason: str = ""
-
-
-def data_states() -> Callable[[Sequence[Task]], str]:
-    """Make a function that says in a few words whether the data of tasks is there; it looks at each part once."""
-    state_of = cache(_state)
-
-    def describe(members: Sequence[Task]) -> str:
-        return _joined_states([state_of(task.benchmark, task.part).state for task in members])
-
-    return describe
-
-
-def _state(name: str, part: str) -> _State:
+def data_state(name: str, part: str) -> tuple[str, str]:
+    """The state of a benchmark's part in a word or two, and the first thing that is missing, with what to do."""
     from vieval_plugin import config
     from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.benchmarks.benchmark import data_root
@@ -195,14 +173,14 @@ def _state(name: str, part: str) -> _State:
     try:
         root = data_root(benchmark, options)
     except VievalError as error:
-        return _State(DATA_MISSING, str(error))
+        return DATA_MISSING, str(error)
     missing = benchmark.missing(root, part)
     if not missing:
-        return _State(NOTHING if benchmark.prepare is None and benchmark.root == "data" else DATA_READY)
+        return NOTHING if benchmark.prepare is None and benchmark.root == "data" else DATA_READY, ""
     if benchmark.generates:
-        return _State(DATA_MISSING, missing[0])
+        return DATA_MISSING, missing[0]
     try:
         benchmark.load(root, part)
     except VievalError as error:
-        return _State(DATA_MISSING, str(error))
-    return _State(RATINGS, f"{missing[0]}; for live judging run `vieval prepare {name} --part {part}`")
+        return DATA_MISSING, str(error)
+    return RATINGS, f"{missing[0]}; for live judging run `vieval prepare {name} --part {part}`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import cache
 from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import add_command
@@ -26,9 +27,7 @@ def add(commands: Commands) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("--list", action="store_true", help="list VIEval's datasets, and whether their data is there")
-    parser.add_argument(
-        "--install-hook", action="store_true", help="make plain VLMEvalKit in this environment know VIEval's datasets"
-    )
+    parser.add_argument("--install-hook", action="store_true", help="make plain VLMEvalKit here know VIEval's datasets")
     parser.add_argument("--remove-hook", action="store_true", help="remove that hook")
     parser.add_argument("--limit", type=int, help="judge only the first rows of a dataset, so many")
     parser.set_defaults(run=_run, rest=[])
@@ -45,12 +44,12 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     if options.list:
         from vieval_plugin import config
-        from vieval_plugin.cli.tasks import data_states
+        from vieval_plugin.cli.tasks import data_state, joined_states
         from vieval_plugin.hosts.vlmevalkit import names
         from vieval_plugin.text.tables import text_table
 
-        state_of = data_states()
-        rows = [(name, str(len(members)), state_of(members)) for name, members in names.datasets().items()]
+        datasets, state_of = names.datasets().items(), cache(data_state)
+        rows = [(name, str(len(members)), joined_states(members, state_of)) for name, members in datasets]
         say(*text_table([("dataset", "parts", "data"), *rows]))
         say(f"data folder: {config.current().data_folder()}; `vieval tasks NAME` says what is missing")
         return 0

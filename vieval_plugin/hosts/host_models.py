@@ -60,11 +60,9 @@ def given_backbone(fields: Mapping[str, Any], backbones: Mapping[str, Backbone],
     try:
         return Backbone.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        names = ", ".join(Backbone.model_fields)
-        raise VievalError(
-            f"{host.model}: argument {'.'.join(map(str, first['loc']))}: {first['msg']}; arguments are {names}"
-        ) from None
+        first, names = error.errors()[0], ", ".join(Backbone.model_fields)
+        argument = ".".join(map(str, first["loc"]))
+        raise VievalError(f"{host.model}: argument {argument}: {first['msg']}; arguments are {names}") from None
 
 
 def output_folders(model: Any) -> tuple[Path, ...]:

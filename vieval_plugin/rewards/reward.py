@@ -210,9 +210,8 @@ def _sum(reward: Reward, parts: Sequence[RewardValue]) -> RewardValue:
     if failed:
         status = worst([part.status for part in failed])
         return RewardValue(None, status, next(p.reason for p in failed if p.status is status), verdicts)
-    products = [
-        term.weight * part.value for term, part in zip(reward.terms, parts, strict=True) if part.value is not None
-    ]
+    weighted = zip(reward.terms, parts, strict=True)
+    products = [term.weight * part.value for term, part in weighted if part.value is not None]
     return RewardValue(math.fsum(products), worst([part.status for part in parts]), "", verdicts)
 
 
@@ -256,8 +255,7 @@ def failure_message(values: Sequence[RewardValue]) -> str:
     by_reason: dict[str, list[str]] = {}
     for number in failed:
         by_reason.setdefault(f"{values[number].status}: {values[number].reason}", []).append(str(number))
-    reasons = [
-        f"{reason} (samples {', '.join(numbers[:5])}{'...' * (len(numbers) > 5)})"
-        for reason, numbers in by_reason.items()
-    ]
+    reasons = []
+    for reason, numbers in by_reason.items():
+        reasons.append(f"{reason} (samples {', '.join(numbers[:5])}{'...' * (len(numbers) > 5)})")
     return redacted(f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(reasons[:3])}")

@@ -26,7 +26,6 @@ from vieval_plugin.serve.protocols.protocol import (
     HttpAnswer,
     Protocol,
     Reading,
-    RequestEntry,
     RequestRefused,
     Values,
 )
@@ -72,20 +71,16 @@ def application(front: Front) -> web.Application:
     """The application, with a route of each protocol for each reward below its name, and at the root for a single one."""
     app = web.Application(middlewares=[_around_requests(front)])
     rewards = tuple(front.service.rewards.values())
-    by_prefix: dict[str, tuple[Reward, ...]] = {f"/{reward.name}": (reward,) for reward in rewards}
-    for protocol in PROTOCOLS:
-        prefixes = {} if protocol.all_rewards else dict(by_prefix)
-        if protocol.all_rewards or len(rewards) == 1:
-            prefixes[""] = rewards
-        for prefix, some_rewards in prefixes.items():
-            handler = _judging(front, protocol, some_rewards)
-            app.router.add_post(f"{prefix}{protocol.path}", handler, expect_handler=_answer_expect)
-    # clients ask for health beside the address that they post to: below each reward and its group, and for UniRL
-    for prefix in ("", "/group", "/unirl"):
-        app.router.add_get(f"{prefix}/health", _health(front.service, rewards))
-    for prefix, some_rewards in by_prefix.items():
+    for prefix, served in {"": rewards, **{f"/{reward.name}": (reward,) for reward in rewards}}.items():
+        for protocol in PROTOCOLS:
+            at_root = protocol.all_rewards or len(rewards) == 1
+            if (prefix and not protocol.all_rewards) or (at_root and not prefix):
+                handler = _judging(front, protocol, served)
+                app.router.add_post(f"{prefix}{protocol.path}", handler, expect_handler=_answer_expect)
+        # clients ask for health beside the address that they post to: below each reward and its group, and for UniRL
         for path in (f"{prefix}/health", f"{prefix}/group/health"):
-            app.router.add_get(path, _health(front.service, some_rewards))
+            app.router.add_get(path, _health(front.service, served))
+    app.router.add_get("/unirl/health", _health(front.service, rewards))
 
     async def live(request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
@@ -113,9 +108,8 @@ def application(front: Front) -> web.Application:
 def page(rewards: Sequence[Reward]) -> Handler:
     """The page at `/` with a form to try the rewards, which loads nothing from elsewhere and asks this server alone."""
     script, style = (_HOME / "page.js").read_text(encoding="utf-8"), style_sheet(_HOME / "page.css")
-    body = template(_HOME / "page.html.jinja").render(
-        rewards=rewards, toys=toys_among(rewards), script=Markup(script), style=Markup(style)
-    )
+    words = {"rewards": rewards, "toys": toys_among(rewards), "script": Markup(script), "style": Markup(style)}
+    body = template(_HOME / "page.html.jinja").render(words)
     headers = {
         "Content-Type": "text/html; charset=utf-8",
         "Content-Security-Policy": f"{policy(style, script)}; connect-src 'self'; frame-ancestors 'none'",
@@ -164,7 +158,7 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
                 raise RequestRefused(400, str(error)) from None
             del body
             values = await front.service.values(entries, rewards, protocol.deadline - (time.monotonic() - start))
-            _log_request(front.options, protocol, entries, values, time.monotonic() - start)
+            _log_request(protocol, values, time.monotonic() - start)
             return _response(await loop.run_in_executor(front.pool, protocol.write, entries, values))
 
     return handle
@@ -240,13 +234,10 @@ def _response(answer: HttpAnswer) -> web.Response:
     return web.Response(body=answer.body, status=answer.status, headers=headers)
 
 
-def _log_request(
-    options: ServeOptions, protocol: Protocol, entries: Sequence[RequestEntry], values: Values, seconds: float
-) -> None:
+def _log_request(protocol: Protocol, values: Values, seconds: float) -> None:
     """Log a request: how many samples, how many without a reward and in which way, and never their texts."""
     failed = [value for by_name in values for value in by_name.values() if value.value is None or value.imputed]
-    if not failed:
-        return
     statuses = ", ".join(sorted({str(value.status) for value in failed}))
-    line = f"{protocol.name}: {len(entries)} samples in {seconds:.1f} s, {len(failed)} without a reward ({statuses})"
-    _log.info("%s", console(redacted(line)))
+    line = f"{protocol.name}: {len(values)} samples in {seconds:.1f} s, {len(failed)} without a reward ({statuses})"
+    if failed:
+        _log.info("%s", console(redacted(line)))

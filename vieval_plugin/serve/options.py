@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from vieval_plugin.rewards.samples import PLAIN, Conditions
@@ -39,16 +39,12 @@ class Bounds:
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Options of a server: where it listens, who may call, and what it does with failures."""
+    """Options of a server: where it listens, what it reads, and what it does with failures."""
 
     #: Address that it listens on.
     host: str = "127.0.0.1"
     #: Port that it listens on, 0 for any.
     port: int = 8200
-    #: Token that callers have to send, empty for none.
-    token: str = field(default="", repr=False)
-    #: Further names that it is called by.
-    hosts: tuple[str, ...] = ()
     #: Meaning of images beside the output.
     conditions: Conditions = PLAIN
     #: Times that a question is asked until it is answered.

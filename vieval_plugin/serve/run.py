@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -19,7 +20,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.session import Session
 from vieval_plugin.serve.app import Front, application
 from vieval_plugin.serve.connections import Connections
-from vieval_plugin.serve.options import Bounds, ServeOptions
+from vieval_plugin.serve.options import ServeOptions
 from vieval_plugin.serve.requests import Bodies
 from vieval_plugin.serve.security import Guard
 from vieval_plugin.serve.service import Service
@@ -54,7 +55,10 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
     Raises:
         VievalError: the port is taken, or the judges cannot be opened.
     """
-    options = replace(setup.options, bounds=_bounded_by_descriptors(setup.options.bounds))
+    # no more connections than this process may have files open
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _DESCRIPTORS
+    bounds = replace(setup.options.bounds, connections=max(1, min(setup.options.bounds.connections, most)))
+    options = replace(setup.options, bounds=bounds)
     progress = Progress()
     asks_a_model = any(term.judge.asks_a_model for reward in setup.rewards for term in reward.terms)
     async with Session(setup.current, setup.backbone, progress, asks_a_model) as session:
@@ -90,8 +94,7 @@ async def serve(setup: ServerSetup, announce: Callable[[int], None]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        with suppress(NotImplementedError):  # where the system has no such handlers
-            loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(number, stopped.set)
     async with listening(setup) as (port, front):
         announce(port)
         await stopped.wait()
@@ -126,13 +129,3 @@ async def _trim(path: Path | None, max_replies: int) -> None:
     while path is not None:
         await asyncio.sleep(_TRIM_INTERVAL)
         await asyncio.to_thread(keep_newest, path)
-
-
-def _bounded_by_descriptors(bounds: Bounds) -> Bounds:
-    """The bounds with no more connections than this process may have files open."""
-    try:
-        import resource
-    except ImportError:  # where the system has no such limit
-        return bounds
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return replace(bounds, connections=max(1, min(bounds.connections, soft - _DESCRIPTORS)))

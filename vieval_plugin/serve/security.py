@@ -89,9 +89,8 @@ def guard_of(host: str, hosts: tuple[str, ...], token: str, without_token: bool)
         VievalError: an address that others can reach without a token, or a token that can be guessed.
     """
     if token and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise VievalError(
-            f"{TOKEN_VARIABLE} is no token: set {_SHORTEST_TOKEN} or more letters and digits that nobody can guess"
-        )
+        remedy = f"set {_SHORTEST_TOKEN} or more letters and digits that nobody can guess"
+        raise VievalError(f"{TOKEN_VARIABLE} is no token: {remedy}")
     loopback = is_loopback(host)
     if not (loopback or token or without_token):
         remedy = f"set {TOKEN_VARIABLE} to a token that callers must send, or pass --no-token"

@@ -6,9 +6,10 @@ import asyncio
 import hashlib
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
@@ -25,6 +26,8 @@ from vieval_plugin.serve.options import ServeOptions
 from vieval_plugin.serve.protocols.protocol import RequestEntry
 from vieval_plugin.text.errors import VievalError
 
+Results: TypeAlias = list[dict[str, RewardValue]]
+"""The values of each entry so far, by the name of the reward."""
 _NO_GROUP = "this reward compares the members of a group, and the sample names none"
 
 
@@ -67,9 +70,7 @@ class Service:
         faults = await asyncio.gather(*(self._health[key].fault(timeout) for key in keys))
         return next(filter(None, faults), "")
 
-    async def values(
-        self, entries: Sequence[RequestEntry], rewards: Sequence[Reward], timeout: float
-    ) -> list[dict[str, RewardValue]]:
+    async def values(self, entries: Sequence[RequestEntry], rewards: Sequence[Reward], timeout: float) -> Results:
         """The values of each entry, by the name of the reward.
 
         Args:
@@ -78,7 +79,7 @@ class Service:
             timeout: the seconds after which what is not judged yet has failed.
         """
         start = time.monotonic()
-        results: list[dict[str, RewardValue]] = [{} for _ in entries]
+        results: Results = [{} for _ in entries]
         batches, jobs = await asyncio.to_thread(self._planned, entries, rewards, results)
         outcomes = await self.loop.outcomes(jobs, timeout - (time.monotonic() - start))
         repeats: dict[tuple[int, str], list[RewardValue]] = {}
@@ -94,14 +95,13 @@ class Service:
                 outcome = "imputed" if value.imputed else "failed" if value.value is None else "ok"
                 self.metrics.rewards[name, outcome] += 1
         for name, positions in _groups(entries, results):
-            numbers = [results[position][name].value for position in positions]
-            numbers = [number for number in numbers if number is not None]
+            numbers = [n for position in positions if (n := results[position][name].value) is not None]
             if len(numbers) > 1:  # of a tied group no member has an advantage
                 self.metrics.groups[name, "tied" if len(set(numbers)) == 1 else "apart"] += 1
         return results
 
     def _planned(
-        self, entries: Sequence[RequestEntry], rewards: Sequence[Reward], results: list[dict[str, RewardValue]]
+        self, entries: Sequence[RequestEntry], rewards: Sequence[Reward], results: Results
     ) -> tuple[list[_Batch], list[KeyedJob]]:
         """The batches of a request and their jobs; what cannot be judged gets its value here."""
         batches: list[_Batch] = []
@@ -143,7 +143,7 @@ class Service:
 
 
 def _batched(
-    reward: Reward, entries: Sequence[RequestEntry], positions: Sequence[int], results: list[dict[str, RewardValue]]
+    reward: Reward, entries: Sequence[RequestEntry], positions: Sequence[int], results: Results
 ) -> Iterator[list[int]]:
     """The positions of entries that can be judged, in batches: groups, contests one by one, or all samples at once."""
     pooled: list[int] = []
@@ -179,7 +179,7 @@ def _values_of(batch: _Batch, outcomes: Sequence[Outcome]) -> list[RewardValue]:
     return reward_values(batch.reward, len(batch.judged), verdicts)
 
 
-def _impute(entries: Sequence[RequestEntry], results: list[dict[str, RewardValue]], max_share: float) -> None:
+def _impute(entries: Sequence[RequestEntry], results: Results, max_share: float) -> None:
     """Give failed members of groups the mean of the others; where that is not allowed they stay failed, and say why."""
     for name, positions in _groups(entries, results):
         values = [results[position][name] for position in positions]
@@ -191,15 +191,13 @@ def _impute(entries: Sequence[RequestEntry], results: list[dict[str, RewardValue
             results[position][name] = value
 
 
-def _groups(
-    entries: Sequence[RequestEntry], results: Sequence[Mapping[str, RewardValue]]
-) -> Iterator[tuple[str, list[int]]]:
+def _groups(entries: Sequence[RequestEntry], results: Results) -> list[tuple[str, list[int]]]:
     """For each group of a request and each of its rewards, the positions of its members."""
     groups: dict[tuple[str, str], list[int]] = {}
     for position, (entry, by_name) in enumerate(zip(entries, results, strict=True)):
         for name in by_name if entry.group else ():
             groups.setdefault((entry.group, name), []).append(position)
-    yield from ((name, positions) for (_, name), positions in groups.items())
+    return [(name, positions) for (_, name), positions in groups.items()]
 
 
 def _key(judged: Judged, digests: dict[int, str]) -> str:

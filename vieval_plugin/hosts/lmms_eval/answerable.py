@@ -28,7 +28,6 @@ from vieval_plugin.text.escaping import say
 WhyNot: TypeAlias = Callable[[Task], "Why | None"]
 MODELS = {
     "vieval_replay": "models.VievalReplay",
-    "vieval_measure": "models.VievalMeasure",
     "vieval_scorer": "models.VievalScorer",
     "vieval_openai": "models.VievalOpenAI",
     "vieval_vllm": "models.VievalVLLM",
@@ -60,19 +59,29 @@ def answering(model: Any, why_not: WhyNot) -> None:
 
 def why_not(model: Any, loaded: bool) -> WhyNot:
     """Make the check of tasks by the host's model, a name or an object; for a model of ours once it is `loaded`."""
-    name = model if isinstance(model, str) else type(model).__name__
-    of_model = _why_not_of_path(_path_of(model), loaded)
+    name, path = _name_of(model), _path_of(model)
+    of_model = _why_not_of_path(path, loaded)
 
     def why(task: Task) -> Why | None:
         generates = benchmark_registry.benchmark(task.benchmark).generates
-        return _misplaced(task, name, _path_of(model)) or (None if generates else of_model(task))
+        if generates and path.startswith("models."):
+            line = f"{task.name}: a generator makes the images, and {name} judges only"
+            return Why("a generator makes their images", line)
+        if not generates and path.startswith("generators."):
+            line = f"{task.name}: {name} makes images, and judges none"
+            return Why("their images are there, and this model makes some", line)
+        return None if generates else of_model(task)
 
     return why
 
 
+def _name_of(model: Any) -> str:
+    return model if isinstance(model, str) else type(model).__name__
+
+
 def _path_of(model: Any) -> str:
     """The module and class of a model of ours, which may be an object, a registered name or a class's; empty for others."""
-    name = model if isinstance(model, str) else type(model).__name__
+    name = _name_of(model)
     return MODELS.get(name) or next((path for path in MODELS.values() if path.endswith(f".{name}")), "")
 
 
@@ -81,34 +90,18 @@ def _why_not_of_path(path: str, loaded: bool) -> WhyNot:
         return _why_not_by_model_path[path]
     if path == MODELS["vieval_replay"]:
         return lambda task: None
-    has_scorers = path == MODELS["vieval_scorer"]
-    return lambda task: _unanswered(task, has_scorers or path == MODELS["vieval_measure"], has_scorers)
+    return lambda task: _unanswered(task, path == MODELS["vieval_scorer"])
 
 
-def _misplaced(task: Task, name: str, path: str) -> Why | None:
-    """The reason that a model which only judges, or only makes images, is not for a task."""
-    if benchmark_registry.benchmark(task.benchmark).generates:
-        if not path.startswith("models."):
-            return None
-        return Why(
-            "a generator makes their images", f"{task.name}: a generator makes the images, and {name} judges only"
-        )
-    if path.startswith("generators."):
-        return Why(
-            "their images are there, and this model makes some", f"{task.name}: {name} makes images, and judges none"
-        )
-    return None
-
-
-def _unanswered(task: Task, measures_only: bool, has_scorers: bool) -> Why | None:
+def _unanswered(task: Task, is_scorer: bool) -> Why | None:
     spec = judge_registry.judge(task.judge)
-    if spec.scored and not has_scorers:
+    if spec.scored and not is_scorer:
         return Why(
             "their judges measure with a network, with --model vieval_scorer",
             f"{task.name}: {task.judge} measures with a network: run it with --model vieval_scorer, or replay recorded "
             "values with --model vieval_replay --model_args logs=FOLDER",
         )
-    if measures_only and spec.pack is not None:
+    if is_scorer and spec.pack is not None:
         return Why("their judges ask a model, and this run only measures images", f"{ASKS_A_MODEL} ({task.name})")
     return None
 
@@ -123,16 +116,6 @@ def check_of_named_tasks(check: WhyNot) -> WhyNot:
     return named_task_reason
 
 
-def either(*checks: WhyNot) -> WhyNot:
-    """Combine checks: the reason of the first that knows any."""
-    return lambda task: next((why for check in checks if (why := check(task))), None)
-
-
-def replays(model: Any) -> bool:
-    """Tell whether a model, by its name or as an object, only hands on recorded verdicts."""
-    return _path_of(model) == MODELS["vieval_replay"]
-
-
 def require(names: Collection[str], check: WhyNot) -> None:
     """VievalError for a named task or group with something in it that cannot be answered.
 
@@ -145,26 +128,20 @@ def require(names: Collection[str], check: WhyNot) -> None:
             raise VievalError(unanswered[0].line)
 
 
-def answerable(names: Sequence[str], check_of: Callable[[str], WhyNot]) -> list[str]:
-    """Select what can be run; of a group of which some can, these; the others are told in one line.
+def answerable(names: Sequence[str], check_of: Callable[[str], WhyNot], quiet: bool = False) -> list[str]:
+    """Select what can be run; of a group of which some can, these; the others are printed in one line, unless `quiet`.
 
     `check_of` says by name what can be said of its tasks. VievalError where nothing remains.
     """
-    runnable, reasons = divided(names, check_of)
-    if reasons and os.environ.get("RANK", "0") == "0":
-        say(f"vieval: left out: {reasons}", file=sys.stderr)
-    return runnable
-
-
-def divided(names: Sequence[str], check_of: Callable[[str], WhyNot]) -> tuple[list[str], str]:
-    """Select what can be run, as in `answerable`, with the reasons for the others in words; VievalError as there."""
     names_by_reason: dict[str, list[str]] = {}
     runnable = [entry for name in names for entry in _runnable(name, check_of(name), names_by_reason)]
     reasons = "; ".join(f"{', '.join(unrunnable)} ({reason})" for reason, unrunnable in names_by_reason.items())
     if reasons and not runnable:
         first = next(why for name in names for task in tasks_below(name) if (why := check_of(name)(task)))
         raise VievalError(f"none of these tasks can be run: {reasons}. {first.line}")
-    return runnable, reasons
+    if reasons and not quiet and os.environ.get("RANK", "0") == "0":
+        say(f"vieval: left out: {reasons}", file=sys.stderr)
+    return runnable
 
 
 def _runnable(name: str, check: WhyNot, names_by_reason: dict[str, list[str]]) -> list[str]:
@@ -191,12 +168,12 @@ def tasks_below(name: str) -> list[Task]:
     return [tasks_by_name[leaf] for leaf in leaves if leaf in tasks_by_name]
 
 
-def unprepared(images: bool) -> WhyNot:
-    """Make the check for data that is not there, or cannot be read; each part is looked at once.
+def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
+    """Make the same check, and that for data that is not there, or cannot be read; each part is looked at once.
 
-    `images` says whether samples are judged now, and not replayed.
+    Images need not be there for a model that only hands on recorded verdicts.
     """
-    options = config.current()
+    options, images = config.current(), _path_of(model) != MODELS["vieval_replay"]
 
     @cache
     def samples_or_reason(benchmark: str, part: str) -> Sequence[Judged] | str:
@@ -209,10 +186,12 @@ def unprepared(images: bool) -> WhyNot:
         return samples
 
     def why(task: Task) -> Why | None:
+        if reason := check(task):
+            return reason
         samples = samples_or_reason(task.benchmark, task.part)
-        reason = samples if isinstance(samples, str) else _unaskable(task, samples) if images else ""
+        line = samples if isinstance(samples, str) else _unaskable(task, samples) if images else ""
         advice = f"their data is not there: `vieval tasks {task.benchmark}`"
-        return Why(advice, f"{task.name}: {reason}") if reason else None
+        return Why(advice, f"{task.name}: {line}") if line else None
 
     return why
 

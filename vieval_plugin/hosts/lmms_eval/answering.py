@@ -13,12 +13,12 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
 from vieval_plugin import config
+from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import tell
@@ -82,40 +82,25 @@ def jobs(instances: Sequence[Instance], options: Config, backbone: Backbone | No
     return planned
 
 
-@dataclass(frozen=True)
-class GenerationArguments:
-    """Generation arguments of the user (--gen_kwargs)."""
-
-    #: None where none was given.
-    temperature: float | None
-    #: None where none was given.
-    max_tokens: int | None
-    #: Further request fields.
-    extra: dict[str, Any]
-
-
-def generation_arguments(requests: Sequence[JudgeRequest]) -> GenerationArguments:
+def sampling_of(requests: Sequence[JudgeRequest]) -> Sampling:
     """The --gen_kwargs of a run; VievalError where tasks in it have different ones."""
     arguments = dict(requests[0].generation) if requests else {}
     if any(dict(r.generation) != arguments for r in requests):
         raise VievalError("tasks with different generation arguments in one run; run them one after another")
     passed = ("top_p", "top_k", "seed", "repetition_penalty", "presence_penalty")
-    return GenerationArguments(
-        float(arguments["temperature"]) if arguments.get("temperature") else None,
-        int(arguments["max_new_tokens"]) if arguments.get("max_new_tokens") else None,
+    return Sampling(
+        float(arguments.get("temperature") or 0),
+        int(arguments.get("max_new_tokens") or 0) or None,
         {name: arguments[name] for name in passed if name in arguments},
     )
 
 
 def with_generation(backbone: Backbone, requests: Sequence[JudgeRequest]) -> Backbone:
     """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for temperature 0."""
-    generation = generation_arguments(requests)
-    update: dict[str, Any] = {"extra": {**generation.extra, **backbone.extra}}
-    if generation.temperature is not None:
-        update["temperature"] = generation.temperature
-    if generation.max_tokens is not None:
-        update["max_tokens"] = generation.max_tokens
-    return backbone.model_copy(update=update)
+    sampling = sampling_of(requests)
+    fields = {"temperature": sampling.temperature or None, "max_tokens": sampling.max_tokens}
+    update: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+    return backbone.model_copy(update={**update, "extra": {**sampling.extra, **backbone.extra}})
 
 
 def judged(
@@ -126,7 +111,6 @@ def judged(
     *,
     served_by: Backbone | None = None,
     progress: Progress | None = None,
-    only_failures: bool = False,
     bar: bool = False,
 ) -> list[GenerationResult]:
     """Judge the host's requests by an answerer and print what that cost; results as `results` has them.
@@ -138,7 +122,6 @@ def judged(
         backbone: the model as tables call it, None where each judge goes by its own name.
         served_by: the model, where it is one of the options' kind.
         progress: counts on from an earlier run of the same model.
-        only_failures: print the cost where calls failed alone.
         bar: show a progress bar.
     """
     progress = progress or Progress()
@@ -146,8 +129,7 @@ def judged(
     try:
         answerer.judge(planned, options, progress, outcomes.__setitem__, bar)
     finally:
-        if progress.failed_calls or not only_failures:
-            tell(progress)
+        tell(progress)
     return results(instances, planned, [outcomes[number] for number in range(len(planned))], backbone)
 
 
@@ -155,8 +137,8 @@ def results(
     instances: Sequence[Instance], answered_jobs: Sequence[Job], outcomes: Sequence[Outcome], backbone: str | None
 ) -> list[GenerationResult]:
     """Results of the instances, in order; `backbone` names the model, None lets each judge go by its own name."""
-    outcomes_of_jobs = iter(zip(answered_jobs, outcomes, strict=True))
-    return [GenerationResult("") if is_padding(i) else _result(*next(outcomes_of_jobs), backbone) for i in instances]
+    pairs = iter(zip(answered_jobs, outcomes, strict=True))
+    return [GenerationResult("") if is_padding(i) else _result(*next(pairs), backbone) for i in instances]
 
 
 def _result(job: Job, outcome: Outcome, backbone: str | None) -> GenerationResult:

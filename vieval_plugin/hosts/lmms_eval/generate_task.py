@@ -22,6 +22,7 @@ from vieval_plugin.hosts.lmms_eval.answering import is_padding, refuse_plan
 from vieval_plugin.hosts.lmms_eval.task import UNCACHED, JudgeTask
 from vieval_plugin.hosts.requests import GenerateRequest, JudgeRequest
 from vieval_plugin.hosts.shutdown import tell, vieval_errors
+from vieval_plugin.hosts.task_data import rating_of
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.meta_evaluation.observations import Observation, observe
@@ -110,9 +111,7 @@ class GenerateTask(JudgeTask):
         options = config.current()
         return self.judge.pack is not None and JUDGE not in options.backbones and not self.judged_later
 
-    def _images_of(
-        self, request: GenerateRequest, answers: Sequence[str], tokens: Sequence[int | None] = ()
-    ) -> list[GeneratedImage]:
+    def _images_of(self, request: GenerateRequest, answers: Sequence[str], *tokens: int | None) -> list[GeneratedImage]:
         read = [read_answer(answer, request.number) for answer in answers]
         return generated_images(request.conditions, self._model()[0], read, request.images, self._trusted, tokens)
 
@@ -136,13 +135,10 @@ class GenerateTask(JudgeTask):
             answers.setdefault(request.number, (request, []))[1].append(answer)
         images_by_prompt = {number: self._images_of(request, texts) for number, (request, texts) in answers.items()}
         name, model_hash = self._model()
-        to_judge = [
-            image for images in images_by_prompt.values() for image in images if missing_image_verdict(image) is None
-        ]
-        requests = [
-            JudgeRequest(image.sample, self.judge.name, self.setting, {"temperature": 0, "until": []}, name, model_hash)
-            for image in to_judge
-        ]
+        flat = [image for images in images_by_prompt.values() for image in images]
+        to_judge = [image for image in flat if missing_image_verdict(image) is None]
+        judging = self.judge.name, self.setting, {"temperature": 0, "until": []}, name, model_hash
+        requests = [JudgeRequest(image.sample, *judging) for image in to_judge]
         metadata = {"task": self.config.task, "doc_id": 0, "repeats": 1}
         instances = [Instance("vieval_judge", ("", UNCACHED, request), 0, metadata) for request in requests]
         replies = [str(getattr(result, "text", result)) for result in model.vieval_judge(instances)]
@@ -163,22 +159,21 @@ class GenerateTask(JudgeTask):
         if self.judged_by_itself:
             responses = [self.judged_by_itself[request.number] for request in requests]
         else:
-            images = [
-                self._images_of(request, instance.resps, _tokens(instance))
-                for request, instance in zip(requests, real, strict=True)
-            ]
-            responses = self._to_judge_later(images) if self.judged_later else self._judged(images)
+            images = []
+            for request, instance in zip(requests, real, strict=True):
+                tokens = [count and count.output_tokens for count in instance.token_counts]
+                images.append(self._images_of(request, instance.resps, *tokens))
+            responses = self._judged(images)
         for instance in self._instances:
             instance.filtered_resps["none"] = []
         for instance, response in zip(real, responses, strict=True):
             instance.filtered_resps["none"] = response
 
-    def _to_judge_later(self, images_by_prompt: Sequence[Sequence[GeneratedImage]]) -> list[list[str]]:
-        return [
-            [unjudged_response(image, self.judge.name, self.setting) for image in images] for images in images_by_prompt
-        ]
-
     def _judged(self, images_by_prompt: Sequence[Sequence[GeneratedImage]]) -> list[list[str]]:
+        """The responses on the images of each prompt, which say what is to be judged where that is done later."""
+        if self.judged_later:
+            judge = self.judge.name, self.setting
+            return [[unjudged_response(image, *judge) for image in images] for images in images_by_prompt]
         options, progress = config.current(), Progress()
         flat = [image for images in images_by_prompt for image in images]
         bar = os.environ.get("RANK", "0") == "0"
@@ -186,11 +181,8 @@ class GenerateTask(JudgeTask):
             outcomes = asyncio.run(judge_generated(flat, self._prepared, options, progress, bar))
         finally:
             tell(progress)
-        verdicts = [outcome.verdict for outcome in outcomes]
-        say(
-            *(f"vieval: {line}" for line in failures(zip([image.sample.id for image in flat], verdicts, strict=True))),
-            file=sys.stderr,
-        )
+        verdicts = zip([image.sample.id for image in flat], [outcome.verdict for outcome in outcomes], strict=True)
+        say(*(f"vieval: {line}" for line in failures(verdicts)), file=sys.stderr)
         source = provenance_of(self._prepared, options, None)
         texts = iter([judged_response(image, outcome, source) for image, outcome in zip(flat, outcomes, strict=True)])
         return [[next(texts) for _ in images] for images in images_by_prompt]
@@ -214,10 +206,8 @@ class GenerateTask(JudgeTask):
         return {IMAGE_COUNT_METRIC: None} if self.judged_later else super().higher_is_better()
 
     def _rating(self) -> Rating:
-        judge = config.current().judges.narrowed(self.judge)
-        grades = judge.grades(config.current().judges.options_of(judge))
-        images = self.config.repeats * config.current().generate.images
-        return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, images)
+        options = config.current()
+        return rating_of(self.judge, options, self.config.repeats * options.generate.images)
 
     def _aggregate(self, name: str, items: list[Any]) -> metrics.Value:
         return super()._aggregate(name, [observation for observations in items for observation in observations])
@@ -232,23 +222,19 @@ class _Images(tuple[Observation, ...]):
         return "; ".join(map(str, self))
 
 
-def _tokens(instance: Instance) -> list[int | None]:
-    return [counts.output_tokens if counts else None for counts in instance.token_counts]
-
-
 @vieval_errors
 def generate(model: Any, instances: list[Instance]) -> list[Any]:
     """`vieval_generate` for every model of the host that has none of its own: by its `generate_until`, task by task."""
-    outputs: dict[int, Any] = {}
     by_task: dict[str, list[int]] = {}
     for index, instance in enumerate(instances):
         by_task.setdefault(instance.args[4], []).append(index)
+    outputs: list[Any] = [""] * len(instances)
     for indices in by_task.values():
-        rows = [_row(model, instances[index]) for index in indices]
-        outputs |= zip(indices, model.generate_until(rows), strict=True)
-    ordered = [outputs[index] for index in range(len(instances))]
-    finish(model, instances, ordered)
-    return ordered
+        texts = model.generate_until([_row(model, instances[index]) for index in indices])
+        for index, text in zip(indices, texts, strict=True):
+            outputs[index] = text
+    finish(model, instances, outputs)
+    return outputs
 
 
 def finish(model: Any, instances: Sequence[Instance], outputs: Sequence[Any]) -> None:
@@ -267,9 +253,5 @@ def _row(model: Any, instance: Instance) -> Instance:
     """A request in the form that the model's kind takes."""
     context, _, request, doc_id, task, split, (visuals, messages) = instance.args
     generation = dict(request.generation)
-    arguments = (
-        (context, generation, visuals, doc_id, task, split)
-        if model.is_simple
-        else (context, messages, generation, doc_id, task, split)
-    )
-    return Instance("generate_until", arguments, 0, instance.metadata)
+    inputs = (generation, visuals) if model.is_simple else (messages, generation)
+    return Instance("generate_until", (context, *inputs, doc_id, task, split), 0, instance.metadata)

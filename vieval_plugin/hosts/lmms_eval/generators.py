@@ -42,16 +42,10 @@ class _Generating(OwnModel):
     def vieval_generate(self, instances: list[Instance]) -> list[str]:
         turns: Counter[int] = Counter()
         requests = []
-        for instance in instances:
-            request = instance.args[2]
+        for request in (instance.args[2] for instance in instances if not is_padding(instance)):
             requests.append(ImageRequest(request.conditions, request.prompt, request.images, turns[id(request)]))
             turns[id(request)] += 1
-        real = [
-            generation_request
-            for generation_request, instance in zip(requests, instances, strict=True)
-            if not is_padding(instance)
-        ]
-        answers = iter(self.answers(real))
+        answers = iter(self.answers(requests))
         outputs = ["" if is_padding(instance) else next(answers) for instance in instances]
         finish(self, instances, outputs)
         return outputs
@@ -74,7 +68,7 @@ class VievalImages(_Generating):
         self.images = PrecomputedImages(path_of(source), str(name))
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
-        return [self.images.answer(generation_request) for generation_request in requests]
+        return list(map(self.images.answer, requests))
 
 
 class VievalImageApi(_Generating):
@@ -98,9 +92,8 @@ class VievalImageApi(_Generating):
             )
         backbone = given_backbone(backbone_fields, {}, replace(HOST, model="vieval_image_api"))
         folder = self.options.generated_folder() / "images"
-        self.api = ImageApi(
-            backbone.model, server_options("judge", backbone), folder, {**backbone.extra, **request_fields}
-        )
+        fields = {**backbone.extra, **request_fields}
+        self.api = ImageApi(backbone.model, server_options("judge", backbone), folder, fields)
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
         usage = Usage()
@@ -136,11 +129,9 @@ class VievalDiffusers(_Generating):
             raise VievalError("vieval_diffusers needs --model_args model=<a folder or a name that can be loaded>")
         weights = {"variant": variant} if variant else {}
         loaded = diffusion.load(str(model), str(pipeline), str(device or "auto"), str(dtype), weights)
-        images_at_once = int(batch_size) if str(batch_size or "").isdecimal() else 1
+        at_once = max(int(batch_size), 1) if str(batch_size or "").isdecimal() else 1
         folder = config.current().generated_folder() / "images"
-        self.diffusion = Diffusion(
-            loaded, f"{model} {dtype} {variant}", folder, call, max(images_at_once, 1), int(seed)
-        )
+        self.diffusion = Diffusion(loaded, f"{model} {dtype} {variant}", folder, call, at_once, int(seed))
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
         return diffusion.make(self.diffusion, requests, bar=self.rank == 0)

@@ -11,7 +11,6 @@ import math
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from lmms_eval.api.instance import GenerationResult, Instance, unwrap_generation_output
@@ -55,25 +54,20 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
     requests = requests_of(instances)
     if not requests:
         return results(instances, [], [], "")
-    # the weights of a model that a user made may be any, so that answers could not be told chats_and_likelihoods
-    answerer = BatchAnswerer(partial(_make_answer, model, requests), keeps_replies=bool(requests[0].model_hash))
+    # the weights of a model that a user made may be any, so that answers could not be told apart
+    answerer = BatchAnswerer(_HostBackend(model, requests), keeps_replies=bool(requests[0].model_hash))
     return judged(instances, answerer, config.current(), requests[0].backbone)
 
 
-def _make_answer(
-    model: Any, requests: list[JudgeRequest], jobs: Sequence[Job], store: Store | None, usage: Usage
-) -> AnswerBatch:
-    return _HostBackend(model, requests, [job.repeat for job in jobs], store, usage).answer
-
-
 class _HostBackend:
-    """Answers the asks of a batch step through the host's `generate_until`."""
+    """Answers the asks of a batch step through the host's `generate_until`; called, for the jobs of a run."""
 
-    def __init__(
-        self, model: Any, requests: list[JudgeRequest], repeats: list[int], store: Store | None, usage: Usage
-    ) -> None:
-        self.model, self.requests, self.repeats = model, requests, repeats
-        self.store, self.usage = store, usage
+    def __init__(self, model: Any, requests: list[JudgeRequest]) -> None:
+        self.model, self.requests = model, requests
+
+    def __call__(self, jobs: Sequence[Job], store: Store | None, usage: Usage) -> AnswerBatch:
+        self.repeats, self.store, self.usage = [job.repeat for job in jobs], store, usage
+        return self.answer
 
     def answer(self, questions: list[tuple[int, Question]]) -> list[Reply]:
         if likelihoods := chats_and_likelihoods(questions)[1]:
@@ -100,9 +94,8 @@ class _HostBackend:
     def _ask(self, batch: list[tuple[int, Question]]) -> list[Reply]:
         """Chats by the host's `generate_until`, then likelihoods by its `loglikelihood`; replies in the asks' order."""
         chats, likelihoods = chats_and_likelihoods(batch)
-        texts = self._run(
-            [ask for _, _, ask in chats], lambda: self._texts([(number, ask) for _, number, ask in chats])
-        )
+        numbered = [(number, ask) for _, number, ask in chats]
+        texts = self._run([ask for _, ask in numbered], lambda: self._texts(numbered))
         asks = [ask for _, _, ask in likelihoods]
         likelihood_replies = self._run(asks, lambda: probabilities(self.model, asks))
         replies = dict(zip([index for index, *_ in (*chats, *likelihoods)], [*texts, *likelihood_replies], strict=True))
@@ -176,10 +169,8 @@ def text_of(chat: Question) -> str:
 
 
 def _arguments(model: Any, chat: Chat, generation: dict[str, Any], row: int) -> tuple[Any, ...]:
-    text = text_of(chat)
-    if model.is_simple:
-        return (text, dict(generation), visuals_of, row, TASK, SPLIT)
-    return (text, messages_of, dict(generation), row, TASK, SPLIT)
+    inputs = (dict(generation), visuals_of) if model.is_simple else (messages_of, dict(generation))
+    return (text_of(chat), *inputs, row, TASK, SPLIT)
 
 
 def _metadata(row: int) -> dict[str, Any]:

@@ -13,12 +13,17 @@ a backbone of the options, or a model behind the server of `backbones.judge`. Al
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import base64
 import binascii
 import json
+import os
+import re
 import sys
+import threading
 from collections.abc import Sequence
-from functools import cache
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, ClassVar, NoReturn
 
@@ -27,20 +32,27 @@ from lmms_eval.llm_judge.protocol import Request, Response, ServerConfig
 
 from vieval_plugin import config
 from vieval_plugin.api import conversion
-from vieval_plugin.api.judge import Judge
+from vieval_plugin.api.judge import Opened
 from vieval_plugin.api.verdicts import main_aspect, preference
+from vieval_plugin.config import Config
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, SampleId, Status, Verdict
 from vieval_plugin.records import OWN, unjudged, verdict_document
 from vieval_plugin.rewards.samples import Conditions, sample_of
 from vieval_plugin.run.backbones import JUDGE
+from vieval_plugin.run.evaluate import provenance_of
+from vieval_plugin.run.prepare import PreparedJudge, prepare
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.untrusted import isfile
 
 FACTORY = "lmms_eval.llm_judge.factory"
 _OUTPUT = "output"
 _ROLES = {1: (_OUTPUT,), 2: ("source", _OUTPUT)}
-_DATA, _LONGEST_PATH = "data:image/", 4096
+_DATA = "data:image/"
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{60,}={0,2}")  # names of images have a dot, and are shorter
 
 
 class VievalJudge(AsyncServerInterface):  # type: ignore[misc]
@@ -62,67 +74,38 @@ class VievalJudge(AsyncServerInterface):  # type: ignore[misc]
 
     def evaluate(self, request: Request) -> Response:
         """The verdict on the images of a request; one that failed is `success=False`, with its status and reason."""
-        judge, judged = self._asked(request)
-        if isinstance(judged, Verdict):
-            return _response(judge, judged)
-        try:
-            [verdict] = judge([judged])
-        except VievalError as error:
-            return _response(judge, unjudged(Status.API_ERROR, str(error)))
-        return _response(judge, verdict)
+        judge = self._open(request.config or self.config)
+        return judge.opened.loop.call(_answer(judge, _judged_or_fault(request)))
 
     async def evaluate_async(self, request: Request) -> Response:
         """`evaluate` for a running event loop."""
-        judge, judged = self._asked(request)
-        if isinstance(judged, Verdict):
-            return _response(judge, judged)
-        try:
-            [verdict] = await judge.judge_async([judged])
-        except VievalError as error:
-            return _response(judge, unjudged(Status.API_ERROR, str(error)))
-        return _response(judge, verdict)
+        judge = self._open(request.config or self.config)
+        judged = await asyncio.to_thread(_judged_or_fault, request)
+        return await asyncio.wrap_future(judge.opened.loop.begin(_answer(judge, judged)))
 
-    def evaluate_comparative(
-        self,
-        question: str,
-        response1: str = "",
-        response2: str = "",
-        context: str | None = None,
-        score_range: tuple[int, int] = (0, 1),
-        custom_prompt: str | None = None,
-        images: Sequence[Any] | None = None,
-        **further: Any,
-    ) -> dict[str, Any]:
+    def evaluate_comparative(self, *arguments: Any, **keywords: Any) -> dict[str, Any]:
         """The contest of two images; `scores` are those of each, in [0, 1], and None for a failure.
 
-        Of a judge that votes they are (1 + p)/2 and (1 - p)/2, where p in [-1, 1] is how far it prefers the first. Of
-        the texts that the host's own judges compare, the question alone is read: it is the prompt.
+        Of a judge that votes they are (1 + p)/2 and (1 - p)/2, where p in [-1, 1] is how far it prefers the first. The
+        arguments are those of `contest_request`, which may come by position.
         """
-        return _compared(self.evaluate(_contest_request(question, images or (), further)), question)
+        request = contest_request(*arguments, **keywords)
+        return _compared(self.evaluate(request), request)
 
-    async def evaluate_comparative_async(
-        self, question: str, *texts: Any, images: Sequence[Any] | None = None, **further: Any
-    ) -> dict[str, Any]:
+    async def evaluate_comparative_async(self, *arguments: Any, **keywords: Any) -> dict[str, Any]:
         """`evaluate_comparative` for a running event loop."""
-        return _compared(await self.evaluate_async(_contest_request(question, images or (), further)), question)
+        request = contest_request(*arguments, **keywords)
+        return _compared(await self.evaluate_async(request), request)
 
-    def _refuse(self, *arguments: Any, **named: Any) -> NoReturn:
+    def _refuse(self, *arguments: Any, **keywords: Any) -> NoReturn:
         raise VievalError(
             f"vieval_{self.judge} judges images and no texts: call evaluate(Request(messages=[], images=[...], question=prompt))"
         )
 
     evaluate_binary = evaluate_with_rubric = evaluate_binary_async = evaluate_with_rubric_async = _refuse
 
-    def _asked(self, request: Request) -> tuple[Judge, Judged | Verdict]:
-        """The judge of a request and what it is to judge, or the verdict on a request that says nothing of the sort."""
-        judge = self._open(request.config or self.config)
-        try:
-            return judge, judged_of(request)
-        except VievalError as error:
-            return judge, unjudged(Status.NOT_APPLICABLE, str(error))
-
-    def _open(self, config: ServerConfig) -> Judge:
-        return _judge(self.judge, self.setting, config.model_name)
+    def _open(self, config: ServerConfig) -> _OpenJudge:
+        return _opened(self.judge, self.setting, config.model_name)
 
 
 def install(factory: ModuleType | None) -> None:
@@ -155,16 +138,73 @@ def _register(factory: Any) -> None:
             factory.register_provider(name, provider)
 
 
-@cache
-def _judge(name: str, setting: str, model: str) -> Judge:
+@dataclass(frozen=True)
+class _OpenJudge:
+    """A judge in a setting, ready to be asked."""
+
+    #: The judge.
+    prepared: PreparedJudge
+    #: Options, in which `backbones.judge` is the model that was named.
+    options: Config
+    #: Event loop, connections and store, which all judges of the same options share.
+    opened: Opened
+
+
+_judges: dict[tuple[str, str, str, int], _OpenJudge] = {}
+_opening = threading.Lock()
+
+
+def _opened(name: str, setting: str, model: str) -> _OpenJudge:
     """The open judge of all callers; VievalError where it cannot be asked by this model."""
-    options = config.current()
+    process = os.getpid()  # a loop does not outlive a fork
+    key = name, setting, model, process
+    with _opening:
+        if key not in _judges:
+            options = _with_model(config.current(), model)
+            prepared = prepare(name, setting or None, options)
+            provenance_of(prepared, options, None)  # which refuses a calibration of another judge
+            asks_a_model = prepared.asks_a_model
+            alike = [
+                judge.opened
+                for judge in _judges.values()
+                if (judge.options, judge.prepared.asks_a_model, judge.opened.process)
+                == (options, asks_a_model, process)
+            ]
+            opened = alike[0] if alike else Opened(options, Progress(), asks_a_model)
+            atexit.register(opened.close)
+            _judges[key] = _OpenJudge(prepared, options, opened)
+        return _judges[key]
+
+
+def _with_model(options: Config, model: str) -> Config:
+    """The options with `backbones.judge` as the one of that name, or as a further model behind its server."""
     backbone = options.backbones.get(model) or options.backbones.get(JUDGE)
-    if backbone and model not in ("", *options.backbones):
+    if backbone is None:
+        return options
+    if model not in ("", *options.backbones):
         backbone = backbone.model_copy(update={"model": model})
-    if backbone:
-        options = options.model_copy(update={"backbones": {**options.backbones, JUDGE: backbone}})
-    return Judge(name, setting=setting or None, options=options)
+    return options.model_copy(update={"backbones": {**options.backbones, JUDGE: backbone}})
+
+
+def _judged_or_fault(request: Request) -> Judged | Verdict:
+    """What a request asks to be judged, or the verdict on one that says nothing of the sort."""
+    try:
+        return judged_of(request)
+    except VievalError as error:
+        return unjudged(Status.NOT_APPLICABLE, str(error))
+
+
+async def _answer(judge: _OpenJudge, judged: Judged | Verdict) -> Response:
+    """The response on what is judged, in the judge's own loop."""
+    if isinstance(judged, Verdict):
+        return _response(judge, judged)
+    outcomes: dict[int, Outcome] = {}
+    try:
+        session = await judge.opened.session()
+        await session.judge([judged], judge.prepared, outcomes, bar=False)
+    except VievalError as error:
+        return _response(judge, unjudged(Status.API_ERROR, str(error)))
+    return _response(judge, outcomes[0].verdict)
 
 
 def judged_of(request: Request) -> Judged:
@@ -174,7 +214,8 @@ def judged_of(request: Request) -> Judged:
         VievalError: its images are not those that its roles name, or are none.
     """
     images = [_image(image) for image in request.images or ()]
-    roles = tuple(request.prompt_kwargs.get("roles") or _ROLES.get(len(images), ()))
+    names = request.prompt_kwargs.get("roles") or _ROLES.get(len(images), ())
+    roles = (names,) if isinstance(names, str) else tuple(names)
     if len(roles) != len(images) or _OUTPUT not in roles:
         raise VievalError(
             f"images: {len(images)}, roles: {', '.join(roles) or 'none'}; say in prompt_kwargs what each image is, such as "
@@ -184,59 +225,70 @@ def judged_of(request: Request) -> Judged:
     conditions = Conditions(request.prompt_kwargs.get("kind", ""), tuple(role for role in roles if role != _OUTPUT))
     shared = [image for role, image in by_role if role != _OUTPUT]
     outputs = [image for role, image in by_role if role == _OUTPUT]
-    samples = [
-        sample_of(number, request.question or "", output, shared, conditions) for number, output in enumerate(outputs)
-    ]
+    prompt = request.question or ""
+    samples = [sample_of(number, prompt, output, shared, conditions) for number, output in enumerate(outputs)]
     first = samples[0]
     return Contest(SampleId(OWN, first.kind, "", first.id.uid), tuple(samples)) if samples[1:] else first
 
 
-def _image(given: Any) -> Image:
-    """An image as the host has it: a path, a picture of Pillow, base64 in bytes or a data address; or a file's bytes."""
-    text = given if isinstance(given, str) and (given.startswith(_DATA) or len(given) > _LONGEST_PATH) else None
-    if text or isinstance(given, bytes):
+def _image(image: Any) -> Image:
+    """An image as the host has it: a path, a picture of Pillow, base64, a data address; or a file's bytes."""
+    is_text = isinstance(image, str) and (image.startswith(_DATA) or (_BASE64.fullmatch(image) and not isfile(image)))
+    if is_text or isinstance(image, bytes):
         try:
-            return Image(base64.b64decode(text.rpartition(",")[2] if text else given, validate=True))
+            return Image(base64.b64decode(image.rpartition(",")[2] if is_text else image, validate=True))
         except (binascii.Error, ValueError):
-            return conversion.image(b"" if text else given)
-    return conversion.image(given)
+            return conversion.image(b"" if is_text else image)
+    return conversion.image(image)
 
 
-def _contest_request(question: str, images: Sequence[Any], further: dict[str, Any]) -> Request:
-    prompt_kwargs = {"roles": [_OUTPUT] * max(2, len(images)), **further.get("prompt_kwargs", {})}
-    return Request(messages=[], images=list(images), question=question, prompt_kwargs=prompt_kwargs)
+def contest_request(
+    question: str,
+    response1: str = "",
+    response2: str = "",
+    context: str | None = None,
+    score_range: tuple[int, int] = (0, 1),
+    custom_prompt: str | None = None,
+    images: Sequence[Any] | None = None,
+    **further: Any,
+) -> Request:
+    """The request for a contest, by the arguments of the host's comparisons of texts.
+
+    Of the texts the question alone is read: it is the prompt.
+    """
+    prompt_kwargs = {"roles": [_OUTPUT] * max(2, len(images or ())), **further.get("prompt_kwargs", {})}
+    return Request(messages=[], images=list(images or ()), question=question, prompt_kwargs=prompt_kwargs)
 
 
-def _response(judge: Judge, verdict: Verdict) -> Response:
+def _response(judge: _OpenJudge, verdict: Verdict) -> Response:
     backbone = judge.options.backbones.get(JUDGE)
     model = backbone.model if backbone and judge.prepared.asks_a_model else judge.prepared.spec.name
     document = {key: value for key, value in verdict_document(verdict).items() if key != "trace"}
     content = json.dumps({**document, "reason": verdict.reason}, ensure_ascii=False)
     if not verdict.status.usable:
-        return Response(
-            content, model, raw_response=verdict, success=False, error_message=f"{verdict.status}: {verdict.reason}"
-        )
+        reason = f"{verdict.status}: {verdict.reason}"
+        return Response(content, model, raw_response=verdict, success=False, error_message=reason)
     scores = verdict.scores if verdict.choice is None else _contest_scores(judge, verdict)
     return Response(content, model, raw_response=verdict, parsed_result=dict(scores))
 
 
-def _contest_scores(judge: Judge, verdict: Verdict) -> dict[str, Any]:
+def _contest_scores(judge: _OpenJudge, verdict: Verdict) -> dict[str, Any]:
     """Scores of each candidate by the main aspect, where the judge scores, and how far the first is preferred."""
-    aspect = main_aspect(judge.aspects)
+    aspect = main_aspect(judge.prepared.spec.aspects)
     scored = verdict.choice.scores if verdict.choice else ()
     scores = {"scores": [candidate.get(aspect) for candidate in scored]} if scored else {}
     return {**scores, "preference": preference(verdict, aspect)}
 
 
-def _compared(response: Response, question: str) -> dict[str, Any]:
-    found = response.parsed_result or {}
-    preferred = found.get("preference")
-    scores = found.get("scores") or (None if preferred is None else [(1 + preferred) / 2, (1 - preferred) / 2])
+def _compared(response: Response, request: Request) -> dict[str, Any]:
+    parsed = response.parsed_result or {}
+    preferred = parsed.get("preference")
+    scores = parsed.get("scores") or (None if preferred is None else [(1 + preferred) / 2, (1 - preferred) / 2])
     return {
         "scores": tuple(scores) if scores else None,
         "raw_response": response.content,
         "model": response.model_used,
-        "prompt": question,
+        "prompt": request.question,
         "success": response.success,
     }
 

@@ -1,4 +1,4 @@
-"""lmms-eval models of ours: recorded verdicts, image metrics without weights, scorers, and models that judges ask."""
+"""lmms-eval models of ours: recorded verdicts, image metrics, and models that judges ask."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +16,6 @@ from lmms_eval.api.model import lmms
 from tqdm import tqdm
 
 from vieval_plugin import config
-from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.local.huggingface import TransformersBackend
 from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.backends.metrics.network_metrics import Scorers
@@ -25,7 +25,6 @@ from vieval_plugin.config import Config
 from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering
 from vieval_plugin.hosts.lmms_eval.answering import (
-    generation_arguments,
     is_padding,
     jobs,
     judged,
@@ -33,6 +32,7 @@ from vieval_plugin.hosts.lmms_eval.answering import (
     plan_by_server,
     refuse_plan,
     requests_of,
+    sampling_of,
     with_generation,
 )
 from vieval_plugin.hosts.requests import JudgeRequest
@@ -48,9 +48,7 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of
 
-HOST = ForeignHost(
-    "vieval_openai", "--model_args model=...,base_url=...", "lmms-eval writes model arguments into the results"
-)
+HOST = ForeignHost("vieval_openai", "--model_args model=...,base_url=...", "lmms-eval writes them into the results")
 
 
 class OwnModel(lmms):  # type: ignore[misc]
@@ -85,11 +83,9 @@ class VievalReplay(OwnModel):
     def __init__(self, name: str = "", logs: str = "", **host_arguments: Any) -> None:
         super().__init__()
         if not logs:
-            raise VievalError(
-                "vieval_replay needs --model_args name=<what tables call the judge>,logs=<folder of recorded verdicts>"
-            )
+            raise VievalError("vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of verdicts>")
         self.name, self.logs = str(name), path_of(str(logs))
-        self.recordings: dict[tuple[str, str], replay.Recording] = {}
+        self._recording = cache(self._load)
         answering(self, self._why_not)
 
     def _why_not(self, task: Task) -> Why | None:
@@ -126,20 +122,19 @@ class VievalReplay(OwnModel):
 
     def _tell_uncovered(self, requests: Sequence[JudgeRequest]) -> None:
         """Say before the start what the logs do not cover; VievalError where they cover nothing of a task."""
-        judged_by_judge: dict[tuple[str, str], list[Judged]] = {}
+        by_judge: dict[tuple[str, str], list[Judged]] = {}
         for request in requests:
-            judged_by_judge.setdefault((request.judge, request.setting), []).append(request.judged)
-        uncovered = [
-            phrase for judge, judged in judged_by_judge.items() for phrase in self._recording(*judge).uncovered(judged)
-        ]
+            by_judge.setdefault((request.judge, request.setting), []).append(request.judged)
+        uncovered: list[str] = []
+        lines: dict[str, None] = {}
+        for judge, samples in by_judge.items():
+            uncovered += self._recording(*judge).uncovered(samples)
+            lines |= dict.fromkeys(self._recording(*judge).unread_lines)
         if uncovered:
             self._say(f"not in {self.logs}, so missing: {', '.join(uncovered)}")
-        unread_lines = list(
-            dict.fromkeys(line for judge in judged_by_judge for line in self._recording(*judge).unread_lines)
-        )
-        if unread_lines:
-            more = f" (and {len(unread_lines) - 1} more lines)" if len(unread_lines) > 1 else ""
-            self._say(f"{unread_lines[0]}{more}; what they held is missing or a failure")
+        if lines:
+            more = f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else ""
+            self._say(f"{next(iter(lines))}{more}; what they held is missing or a failure")
 
     def _answer(self, request: JudgeRequest, repeat: int, progress: Progress) -> str:
         verdict, provenance = replay.replayed(
@@ -154,10 +149,8 @@ class VievalReplay(OwnModel):
         progress.count([Outcome(verdict)], request.judge)
         return response_json(request.judged.id, verdict, provenance)
 
-    def _recording(self, judge: str, setting: str) -> replay.Recording:
-        if (judge, setting) not in self.recordings:
-            self.recordings[judge, setting] = replay.load(self.logs, judge, self.name, setting)
-        return self.recordings[judge, setting]
+    def _load(self, judge: str, setting: str) -> replay.Recording:
+        return replay.load(self.logs, judge, self.name, setting)
 
     def _say(self, *lines: str) -> None:
         if self.rank == 0:
@@ -171,39 +164,20 @@ class _JudgingModel(OwnModel):
     options: Config
     label: str | None = None
     progress: Progress | None = None
-    only_failures = False
 
     @vieval_errors
     @or_plan
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        return judged(
-            instances,
-            self.answerer_of(requests_of(instances)),
-            self.options,
-            self.label,
-            progress=self.progress,
-            only_failures=self.only_failures,
-            bar=self.rank == 0,
-        )
+        answerer, bar = self.answerer_of(requests_of(instances)), self.rank == 0
+        return judged(instances, answerer, self.options, self.label, progress=self.progress, bar=bar)
 
     def answerer_of(self, requests: Sequence[JudgeRequest]) -> Answerer:
         """Answerer of these requests, with what the user gave as generation arguments where it takes any."""
         return self.answerer
 
 
-class VievalMeasure(_JudgingModel):
-    """Image metrics that need no weights: `--model vieval_measure`, for the tasks of judges that measure."""
-
-    only_failures = True
-
-    @vieval_errors
-    def __init__(self, **host_arguments: Any) -> None:
-        super().__init__()
-        self.options, self.answerer = config.current(), MetricAnswerer()
-
-
 class VievalScorer(_JudgingModel):
-    """Networks that measure: `--model vieval_scorer --model_args name=...,revision=...,device=...`.
+    """Image metrics, of pixels and by networks: `--model vieval_scorer --model_args name=...,revision=...,device=...`.
 
     `name` is a name on the hub, a folder or a file of weights, or one of the options' scorers. Without it each judge's
     scorer is that of the options, or of the judge's definition.
@@ -267,8 +241,7 @@ class _InProcess(_JudgingModel):
         self.engine.load(self.options)
 
     def answerer_of(self, requests: Sequence[JudgeRequest]) -> Answerer:
-        generation = generation_arguments(requests)
-        self.engine.sampling = Sampling(generation.temperature or 0.0, generation.max_tokens, generation.extra)
+        self.engine.sampling = sampling_of(requests)
         return self.engine
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -65,27 +66,18 @@ def primary_metrics(document: Mapping[str, Any], column: str) -> dict[str, Any]:
 
 def _is_ours(task_config: Mapping[str, Any]) -> bool:
     metadata = task_config.get("metadata")
-    if not isinstance(metadata, Mapping):  # other tasks have lists there
-        return False
-    return (
-        metadata.get("benchmark") in benchmark_registry.benchmarks()
-        and metadata.get("judge") in judge_registry.judges()
-    )
+    fields = metadata if isinstance(metadata, Mapping) else {}  # other tasks have lists there
+    is_judged = fields.get("judge") in judge_registry.judges()
+    return is_judged and fields.get("benchmark") in benchmark_registry.benchmarks()
 
 
 def sample_rows(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows of a logged sample, an image each: identity, status, scores, and the means of its ratings by people."""
     logged = next((value for value in sample.values() if isinstance(value, (Observation, tuple))), ())
-    images = [logged] if isinstance(logged, Observation) else logged
     shared = {"id": sample["doc_id"], "response": str(sample["filtered_resps"])}
-    return [
-        {
-            **shared,
-            "image_model": image.image_model,
-            "uid": image.uid,
-            "status": str(image.status),
-            **image.scores,
-            **{f"{aspect}_rating": sum(values) / len(values) for aspect, values in image.ratings.items() if values},
-        }
-        for image in images
-    ] or [shared]
+    rows = []
+    for image in [logged] if isinstance(logged, Observation) else logged:
+        ratings = {f"{aspect}_rating": fmean(values) for aspect, values in image.ratings.items() if values}
+        identity = {"image_model": image.image_model, "uid": image.uid, "status": str(image.status)}
+        rows.append({**shared, **identity, **image.scores, **ratings})
+    return rows or [shared]

@@ -77,9 +77,8 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return self.doc_to_text(doc)
 
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
-        request = JudgeRequest(
-            self.samples[doc_id], self.judge.name, self.setting, dict(self.config.generation_kwargs), *self._model()
-        )
+        generation = dict(self.config.generation_kwargs)
+        request = JudgeRequest(self.samples[doc_id], self.judge.name, self.setting, generation, *self._model())
         arguments = (ctx, UNCACHED, request, doc_id, self.config.task, self.config.test_split)
         return Instance(request_type=REQUEST_TYPE, arguments=arguments, idx=0, **kwargs)
 

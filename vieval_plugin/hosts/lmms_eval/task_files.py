@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,10 @@ import yaml
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.tasks import Task, TaskGroup, TaskRow
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.media.files import write_whole
 
-README = "README.md"
 INCLUDES = ("judged.inc", "generated.inc", "group.inc")
 
 
@@ -38,10 +36,9 @@ def configuration(entry: Task | TaskGroup) -> dict[str, Any]:
 
 
 def files(entries: Collection[Task | TaskGroup]) -> dict[str, str]:
-    """The text of each task file by its path below a folder: a folder a benchmark, a README, and the included files."""
+    """The text of each task file by its path below a folder: a folder a benchmark, and the files that they include."""
     texts = {f"{entry.benchmark}/{entry.name}.yaml": _yaml(configuration(entry)) for entry in entries}
-    texts |= {name: (tasks.FOLDER / name).read_text(encoding="utf-8") for name in INCLUDES}
-    return texts | {README: _readme([entry for entry in entries if isinstance(entry, Task)])}
+    return texts | {name: (tasks.FOLDER / name).read_text(encoding="utf-8") for name in INCLUDES}
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:
@@ -66,64 +63,6 @@ def _is_plain(row: TaskRow) -> bool:
 
 def _yaml(config: Mapping[str, Any]) -> str:
     return yaml.safe_dump(config, sort_keys=False, default_flow_style=None, width=1000)
-
-
-def _readme(listed_tasks: Sequence[Task]) -> str:
-    by_benchmark: dict[str, list[Task]] = {}
-    for task in listed_tasks:
-        by_benchmark.setdefault(task.benchmark, []).append(task)
-    return "\n".join(
-        [
-            "# Tasks",
-            "",
-            "`tasks.yaml` is the table of all tasks, and the one file here that you edit.",
-            "`make tasks` writes the other files from it: the plain tasks of each judge on real ratings.",
-            "lmms-eval finds every task of the table without a file.",
-            "You need files for `lmms-eval tasks list --include-path`, and to read or copy a task; "
-            "`vieval tasks FILTER --write FOLDER` writes any of them.",
-            *(
-                line
-                for name, part in by_benchmark.items()
-                for line in _section(benchmark_registry.benchmark(name), part)
-            ),
-            "",
-        ]
-    )
-
-
-def _section(benchmark: Benchmark, tasks_of_benchmark: Sequence[Task]) -> list[str]:
-    """The lines of the README on a benchmark."""
-    settings = dict.fromkeys((task.judge, _setting(task)) for task in tasks_of_benchmark)
-    rows = [
-        (judge, setting, [t for t in tasks_of_benchmark if (t.judge, _setting(t)) == (judge, setting)])
-        for judge, setting in settings
-    ]
-    return [
-        "",
-        f"## {benchmark.title or benchmark.name}",
-        "",
-        *([benchmark.note, ""] if benchmark.note else []),
-        f"- Source: {benchmark.source}",
-        f"- Licence: {benchmark.licence}",
-        f"- Its data {'may' if benchmark.trainable else 'may not'} train a model.",
-        f"- Parts: {', '.join(benchmark.parts)}",
-        "",
-        "| judge | setting | tasks |",
-        "|---|---|---|",
-        *(f"| {judge} | {setting} | {_brace_expression(tasks_of_row)} |" for judge, setting, tasks_of_row in rows),
-    ]
-
-
-def _setting(task: Task) -> str:
-    return task.setting or "plain"
-
-
-def _brace_expression(tasks_of_row: Sequence[Task]) -> str:
-    """The names of a row's tasks, which end in their parts, as a shell would have them."""
-    if len(tasks_of_row) == 1:
-        return f"`{tasks_of_row[0].name}`"
-    stem = tasks_of_row[0].name.removesuffix(tasks_of_row[0].part)
-    return f"`{stem}{{{','.join(task.part for task in tasks_of_row)}}}`"
 
 
 def write_plain(folder: Path) -> None:

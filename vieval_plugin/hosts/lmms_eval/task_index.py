@@ -62,16 +62,14 @@ def install() -> None:
             _require_task(name, self.all_tasks)
         exact_names = [name for name in task_list if name in self.task_index]
         matched = outermost(match(self, task_list), self.task_index)
-        self.vieval_loose = {
-            name for name in matched if name not in exact_names or name in answerable.task_group_names_without_average()
-        }
+        self.vieval_loose = set(matched) - (set(exact_names) - answerable.task_group_names_without_average())
         if self.model_name is not None:
             # a model that takes minutes to load is not made for what it cannot be given
             by_model = answerable.why_not(self.model_name, loaded=False)
             answerable.require(exact_names, by_model)
             if self.vieval_loose.issuperset(matched):
-                left_out = answerable.either(by_model, _unprepared(self.model_name))
-                answerable.divided(matched, lambda _: left_out)
+                left_out = answerable.or_unprepared(by_model, self.model_name)
+                answerable.answerable(matched, lambda _: left_out, quiet=True)
         return matched
 
     @vieval_errors
@@ -85,7 +83,7 @@ def install() -> None:
         by_model = answerable.why_not(self.model_name, loaded=True)
         by_name = answerable.check_of_named_tasks(by_model)
         answerable.require([name for name in names if name not in loose], by_name)
-        left_out = answerable.either(by_model, _unprepared(self.model_name))
+        left_out = answerable.or_unprepared(by_model, self.model_name)
         runnable = answerable.answerable(names, lambda name: left_out if name in loose else by_name)
         return load(self, runnable, *arguments, **options)
 
@@ -94,10 +92,6 @@ def install() -> None:
     TaskManager.match_tasks = match_tasks
     TaskManager.load_task_or_group = load_task_or_group
     TaskManager.vieval_installed = True
-
-
-def _unprepared(model: Any) -> answerable.WhyNot:
-    return answerable.unprepared(images=not answerable.replays(model))
 
 
 def outermost(names: list[str], index: dict[str, Any]) -> list[str]:
@@ -132,10 +126,7 @@ def _require_task(name: str, all_names: list[str]) -> None:
     if name in all_names or any(wildcard in name for wildcard in "*?[") or os.path.exists(name):
         return
     ours = set(entries())
-    prefixes = tuple(
-        f"{prefix}{benchmark}" for benchmark in benchmark_registry.benchmarks() for prefix in ("", "variant_")
-    )
-    begins_like_ours = name.startswith(prefixes)
+    begins_like_ours = name.removeprefix("variant_").startswith(tuple(benchmark_registry.benchmarks()))
     suggestion = nearest(name, ours if begins_like_ours else all_names)
     is_alike = difflib.SequenceMatcher(None, name, suggestion).ratio() >= _ALIKE
     if suggestion in ours and (begins_like_ours or is_alike):

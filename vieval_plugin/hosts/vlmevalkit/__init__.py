@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from typing import Any
 
 
 def register() -> None:
@@ -12,26 +14,30 @@ def register() -> None:
     """
     from vieval_plugin.hosts.vlmevalkit import guard
 
-    host = guard.checked()
-    if getattr(host.dataset, "vieval_installed", False):
+    guard.check()
+    dataset: Any = import_module("vlmeval.dataset")
+    if getattr(dataset, "vieval_installed", False):
         return
     from vieval_plugin.hosts.vlmevalkit import models
     from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
     from vieval_plugin.hosts.vlmevalkit.generation import EditedImages, GeneratedImages, noting_output_folders
     from vieval_plugin.hosts.vlmevalkit.judging import building, install_pipeline, judging
 
-    host.dataset.vieval_installed = True  # type: ignore[attr-defined]
+    dataset.vieval_installed = True
     for kind in (JudgedImages, GeneratedImages, EditedImages):
-        host.dataset.DATASET_CLASSES.append(kind)
-        host.dataset.SUPPORTED_DATASETS.extend(kind.supported_datasets())
-        setattr(host.dataset, kind.__name__, kind)
+        dataset.DATASET_CLASSES.append(kind)
+        dataset.SUPPORTED_DATASETS.extend(kind.supported_datasets())
+        setattr(dataset, kind.__name__, kind)
     for model in models.CLASSES:
-        setattr(host.vlm, model.__name__, model)
-    host.config.supported_VLM.update(models.makers_by_name())
-    infer = noting_output_folders(judging(host.inference.infer_data_job))
-    host.inference.infer_data_job = infer  # type: ignore[attr-defined]
-    host.dataset.build_dataset = building(host.dataset.build_dataset)  # type: ignore[attr-defined]
+        setattr(import_module("vlmeval.vlm"), model.__name__, model)
+    import_module("vlmeval.config").supported_VLM.update(models.makers_by_name())
+    inference: Any = import_module("vlmeval.inference")
+    infer = noting_output_folders(judging(inference.infer_data_job))
+    inference.infer_data_job = infer
+    dataset.build_dataset = building(dataset.build_dataset)
     if run := sys.modules.get("vlmeval.run"):
         run.infer_data_job = infer  # type: ignore[attr-defined]
-    if host.api is not None:
-        install_pipeline(host.api.APIEvalPipeline)
+    if guard.has_pipeline():
+        from vlmeval.inference_api import APIEvalPipeline
+
+        install_pipeline(APIEvalPipeline)

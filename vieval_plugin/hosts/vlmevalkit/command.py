@@ -41,7 +41,9 @@ def run(arguments: Sequence[str], limit: int | None) -> int:
     else:  # a checkout's stands beside the package
         sys.argv = [str(installed.folder.parent / "run.py"), *host_arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
-    return _exit_code(judging.failed, judging.unbuilt)
+    if judging.unbuilt:  # said at the very end of the process
+        say(f"vieval: VLMEvalKit could not build {', '.join(judging.unbuilt)} (see above)", file=sys.stderr)
+    return 1 if judging.unbuilt or any(judging.failed) else 0
 
 
 def _split_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -61,10 +63,3 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, str
     if fields and "--model" in host_arguments:
         raise VievalError("name the model with --model or with --vieval-model, not with both")
     return host_arguments, fields
-
-
-def _exit_code(failed: Sequence[int], unbuilt: Sequence[str]) -> int:
-    """The exit code; that calls failed is said at the very end of the process."""
-    if unbuilt:
-        say(f"vieval: VLMEvalKit could not build {', '.join(unbuilt)} (see above)", file=sys.stderr)
-    return 1 if unbuilt or any(failed) else 0

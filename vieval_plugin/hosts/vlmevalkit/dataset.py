@@ -101,9 +101,8 @@ def _cells(sheet: Path) -> dict[int, SheetCell]:
         texts = dict(zip(table["index"], table["prediction"], strict=True))
         cells = {int(index): read_cell(text) for index, text in texts.items()}
     except Exception as error:  # the host's readers raise anything
-        raise VievalError(
-            f"{sheet}: no sheet of predictions ({' '.join(str(error).split())[:200]}); delete it"
-        ) from None
+        reason = " ".join(str(error).split())[:200]
+        raise VievalError(f"{sheet}: no sheet of predictions ({reason}); delete it") from None
     if foreign := [index for index, cell in cells.items() if cell is None]:
         raise VievalError(
             f"{sheet}: row {foreign[0]} holds no verdict: a model answered without a judge, so VIEval was not registered "

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -15,44 +16,50 @@ from vlmeval.dataset.image_base import ImageBaseDataset
 from vlmeval.smp import load
 
 from vieval_plugin import config
+from vieval_plugin.benchmarks import generate_prompts
 from vieval_plugin.config import Backbone
 from vieval_plugin.hosts.host_models import output_folders
 from vieval_plugin.hosts.shutdown import one_line, tell
 from vieval_plugin.hosts.vlmevalkit import judging
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.records import OWN, lines_of
+from vieval_plugin.records import OWN
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.run.evaluate import evaluate, provenance_of
-from vieval_plugin.run.generated import GeneratedImage, generated_images, read_answer, trusted_folders
+from vieval_plugin.run.generated import (
+    GeneratedImage,
+    condition_images,
+    generated_images,
+    prompt_of,
+    read_answer,
+    trusted_folders,
+)
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.verdict_lines import write_verdicts
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of
-from vieval_plugin.text.yaml_json import read_json
 
 _SUFFIX = "/chat/completions"
+_KINDS = {"VIEval_T2I": "tig", "VIEval_TIE": "tie"}
 _BAGEL = Path("output_image")
 """Below the working folder, and where the host's Bagel saves unless it is told otherwise."""
 
 
 class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
-    """Prompts from a file, one object a line: `prompt`, or `instruction` and `source` for edits, and `uid` if wanted."""
+    """Prompts from a file, as the option `generate.prompts` names one; `conditions` has each by its uid."""
 
     # its generators take from this word what they are to do
     TYPE = "VIEval_GEN"
     MODALITY = "IMAGE"
     force_use_dataset_prompt = True
-    kind, text = "tig", "prompt"
     output_folders: tuple[Path, ...] = ()
 
     @one_line
     def __init__(
         self, dataset: str = "VIEval_T2I", prompts: str = "", judge: str = "viescore", skip_noimg: bool = True
     ) -> None:
-        self.kind, self.text = _KINDS[dataset]
         self.prompts, self.judge = path_of(prompts), judge
         super().__init__(dataset, skip_noimg)
 
@@ -61,21 +68,20 @@ class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
         return ["VIEval_T2I"]
 
     def load_data(self, dataset: str) -> Any:
-        rows = _rows(self.prompts, self.text)
-        return pandas.DataFrame(
-            {
-                "index": range(len(rows)),
-                "uid": [str(row.get("uid", number)) for number, row in enumerate(rows, start=1)],
-                "question": [row[self.text] for row in rows],
-                "source": [str(self.prompts.parent / row["source"]) if "source" in row else "" for row in rows],
-            }
-        )
+        samples = generate_prompts.load(self.prompts, generate_prompts.PART)
+        if foreign := [sample for sample in samples if sample.kind != _KINDS[dataset]]:
+            problem = f"prompt {foreign[0].id.uid} is of kind {foreign[0].kind}, and {dataset} has {_KINDS[dataset]}"
+            raise VievalError(f"{self.prompts}: {problem}")
+        self.conditions = {s.id.uid: replace(s, id=SampleId(OWN, s.kind, "", s.id.uid)) for s in samples}
+        questions = [prompt_of(sample) for sample in samples]
+        return pandas.DataFrame({"index": range(len(samples)), "uid": list(self.conditions), "question": questions})
 
     def dump_image(self, line: Any) -> list[str]:
-        return [line["source"]] if line["source"] else []
+        """The files of the images that a generator is shown."""
+        return [str(image.source) for image in condition_images(self.conditions[str(line["uid"])])]
 
     def build_prompt(self, line: Any) -> list[dict[str, str]]:
-        """The source image where there is one, and the words."""
+        """The images of the conditions, and the words."""
         row = self.data.iloc[line] if isinstance(line, int) else line
         image_parts = [{"type": "image", "value": path} for path in self.dump_image(row)]
         return [*image_parts, {"type": "text", "value": row["question"]}]
@@ -111,11 +117,8 @@ class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
         return numbers
 
     def _image_of_row(self, row: Mapping[str, Any], number: int, model: str, trusted: Sequence[Path]) -> GeneratedImage:
-        source = row.get("source")
-        images = {"source": Image(Path(source))} if isinstance(source, str) and source else {}
-        identity = SampleId(OWN, self.kind, "", str(row["uid"]))
-        conditions = Sample(identity, images, {self.text: str(row["question"])})
-        [image] = generated_images(conditions, model, [read_answer(str(row["prediction"]), number)], 1, trusted)
+        conditions, answer = self.conditions[str(row["uid"])], read_answer(str(row["prediction"]), number)
+        [image] = generated_images(conditions, model, [answer], 1, trusted)
         return image
 
     @classmethod
@@ -152,38 +155,12 @@ def noting_output_folders(original: Callable[..., Any]) -> Callable[..., Any]:
     return infer_data_job
 
 
-_KINDS = {"VIEval_T2I": ("tig", "prompt"), "VIEval_TIE": ("tie", "instruction")}
-
-
-def _rows(path: Path, text: str) -> list[dict[str, Any]]:
-    """The prompts of a file; VievalError names the first line that is none."""
-    try:
-        lines = lines_of(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise VievalError(f"{path}: the prompts cannot be read ({error}); name their file as `prompts`") from None
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = read_json(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict) or not isinstance(row.get(text), str):
-            raise VievalError(f"{path}: line {number} is no object with a text {text!r}")
-        if text == "instruction" and not isinstance(row.get("source"), str):
-            raise VievalError(f"{path}: line {number} names no source image")
-        rows.append(row)
-    if not rows:
-        raise VievalError(f"{path}: no prompts in it")
-    return rows
-
-
 def _backbone(judge_arguments: Mapping[str, Any]) -> Backbone | None:
     """The model that the host's own arguments for judges name, None where they name none."""
     if not judge_arguments.get("model") or not judge_arguments.get("api_base"):
         return None
-    return Backbone(
-        model=str(judge_arguments["model"]), base_url=(str(judge_arguments["api_base"]).removesuffix(_SUFFIX),)
-    )
+    address = str(judge_arguments["api_base"]).removesuffix(_SUFFIX)
+    return Backbone(model=str(judge_arguments["model"]), base_url=(address,))
 
 
 def _numbers(aspects: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:

@@ -22,12 +22,16 @@ REMEDY = (
     "install ms-vlmeval or nvidia-vlmeval, or put a checkout of VLMEvalKit on PYTHONPATH, in an environment of its own"
 )
 _JOB = ["model", "work_dir", "model_name", "dataset"]
+_PIPELINE = "inference_api"
+"""The module of a pipeline for servers, which some distributions lack."""
 _NEEDED_HOST_ATTRIBUTES: tuple[tuple[str, str, type], ...] = (
+    ("vlm", "__name__", str),
     ("dataset", "DATASET_CLASSES", list),
     ("dataset", "SUPPORTED_DATASETS", list),
     ("config", "supported_VLM", dict),
     ("dataset.image_base", "ImageBaseDataset", type),
     *(("smp", name, object) for name in ("load", "LMUDataRoot", "get_rank_and_world_size")),
+    (_PIPELINE, "APIEvalPipeline", object),
 )
 
 
@@ -41,22 +45,6 @@ class Installation:
     folder: Path
 
 
-@dataclass(frozen=True)
-class Modules:
-    """Modules of the host that are built upon."""
-
-    #: `vlmeval.dataset`.
-    dataset: ModuleType
-    #: `vlmeval.vlm`.
-    vlm: ModuleType
-    #: `vlmeval.config`.
-    config: ModuleType
-    #: `vlmeval.inference`.
-    inference: ModuleType
-    #: Absent where there is no pipeline for servers.
-    api: ModuleType | None
-
-
 def installation() -> Installation:
     """The VLMEvalKit that would be imported, without importing it; VievalError where there is none, or two in one place."""
     spec = importlib.util.find_spec("vlmeval")
@@ -68,34 +56,29 @@ def installation() -> Installation:
     owners = [d for d in distributions if Path(str(d.locate_file("vlmeval/__init__.py"))).resolve() == origin]
     labels = [f"{d.metadata['Name']} {d.version}" for d in owners]
     if len(labels) > 1:
-        raise VievalError(
-            f"{' and '.join(labels)} have written over each other in {origin.parent}: uninstall both and install one of them"
-        )
+        remedy = "uninstall both and install one of them"
+        raise VievalError(f"{' and '.join(labels)} have written over each other in {origin.parent}: {remedy}")
     return Installation(labels[0] if labels else f"a checkout in {origin.parents[1]}", origin.parent)
 
 
-def checked() -> Modules:
-    """The host's modules, imported; VievalError where it lacks what is needed, or lmms-eval is in this process."""
+def has_pipeline() -> bool:
+    """Return whether the host has a pipeline for servers."""
+    return importlib.util.find_spec(f"vlmeval.{_PIPELINE}") is not None
+
+
+def check() -> None:
+    """VievalError where the host lacks what is needed, or lmms-eval is in this process."""
     installed = installation()
     if "lmms_eval" in sys.modules:
         raise VievalError("lmms-eval and VLMEvalKit cannot share a process: each changes what the other relies on")
-    dataset, vlm, config, inference = (_module(installed, name) for name in ("dataset", "vlm", "config", "inference"))
     for module, name, kind in _NEEDED_HOST_ATTRIBUTES:
-        imported = _module(installed, module)
-        is_there = hasattr(imported, name) and isinstance(getattr(imported, name), kind)
-        _require(installed, f"vlmeval.{module}.{name}", is_there)
-    job = getattr(inference, "infer_data_job", None)
+        if module != _PIPELINE or has_pipeline():
+            imported = _module(installed, module)
+            is_there = hasattr(imported, name) and isinstance(getattr(imported, name), kind)
+            _require(installed, f"vlmeval.{module}.{name}", is_there)
+    job = getattr(_module(installed, "inference"), "infer_data_job", None)
     takes = list(inspect.signature(job).parameters)[: len(_JOB)] if callable(job) else []
     _require(installed, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)", takes == _JOB)
-    return Modules(dataset, vlm, config, inference, _pipeline(installed))
-
-
-def _pipeline(installed: Installation) -> ModuleType | None:
-    if importlib.util.find_spec("vlmeval.inference_api") is None:
-        return None
-    api = _module(installed, "inference_api")
-    _require(installed, "vlmeval.inference_api.APIEvalPipeline", hasattr(api, "APIEvalPipeline"))
-    return api
 
 
 def _module(installed: Installation, name: str) -> ModuleType:

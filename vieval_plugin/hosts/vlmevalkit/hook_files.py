@@ -43,10 +43,7 @@ def remove() -> list[Path]:
 
 def state() -> str:
     """`off`, `on`, or `old` where its files are another version's."""
-    exist = [path.exists() for path in _paths()]
-    if not any(exist):
+    texts = tuple(path.read_text(encoding="utf-8") for path in _paths() if path.exists())
+    if not texts:
         return "off"
-    is_hook_current = all(exist) and all(
-        p.read_text(encoding="utf-8") == t for p, t in zip(_paths(), _texts(), strict=True)
-    )
-    return "on" if is_hook_current else "old"
+    return "on" if texts == _texts() else "old"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 import sys
 import threading
@@ -21,7 +22,7 @@ from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, chats_and_likelihoods
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Message, Reply, Status, Text
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.run.answerers import CallAnswerer
 from vieval_plugin.run.router import Question
@@ -75,7 +76,7 @@ class _Asking:
         self._model, self._store, self._usage = model, store, usage
         self._alone = threading.Lock()
         self._broken = 0
-        self._warned = False
+        self._longest = _longest_answer(model.inner)
 
     def answer(self, ask: Question, repeat: int) -> Reply:
         if chats_and_likelihoods([(0, ask)])[1]:
@@ -102,21 +103,20 @@ class _Asking:
         self._tell_shorter(chat)
         message = interleaved(chat, self._model.images)
         self._alone.release()
+        failed: Exception | None = None
         try:
-            output = self._model.inner.generate(message=message, dataset=self._model.dataset)
-            failed = None
+            reply = _reply(self._model.inner.generate(message=message, dataset=self._model.dataset))
         except Exception as error:
             failed = error
-            trace = redacted(traceback.format_exc())
         finally:
             self._alone.acquire()
-        if failed is None:
-            self._broken = 0
-            return [_reply(output)]
-        return [self._failure(failed, trace)]
+        if failed is not None:
+            return [self._failure(failed)]
+        self._broken = 0
+        return [reply]
 
-    def _failure(self, error: Exception, trace: str) -> Reply:
-        say(*trace.splitlines(), file=sys.stderr)
+    def _failure(self, error: Exception) -> Reply:
+        say(*redacted("".join(traceback.format_exception(error))).splitlines(), file=sys.stderr)
         self._broken += 1
         reason = f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:300]}"
         if self._broken >= _IN_A_ROW:
@@ -127,29 +127,22 @@ class _Asking:
         return Failure(Status.API_ERROR, reason)
 
     def _tell_shorter(self, chat: Chat) -> None:
-        """The length of an answer cannot be passed to these models: it is their own."""
-        limit = _longest_answer(self._model.inner)
-        if limit is not None and limit < chat.max_tokens and not self._warned:
-            self._warned = True
+        """Warn once where a question may have a longer answer than the model gives, whose length is its own."""
+        if self._longest < chat.max_tokens:
             say(
-                f"vieval: {self._model.name} answers in {limit} tokens at most, and a judge asks for up to "
+                f"vieval: {self._model.name} answers in {self._longest:g} tokens at most, and a judge asks for up to "
                 f"{chat.max_tokens}: answers may be cut",
                 file=sys.stderr,
             )
+            self._longest = math.inf
 
 
-def _longest_answer(model: Any) -> int | None:
+def _longest_answer(model: Any) -> float:
     """Most tokens of an answer of a model of the host, as far as it tells."""
     arguments = getattr(model, "generate_kwargs", None) or getattr(model, "kwargs", None)
-    fields = arguments if isinstance(arguments, dict) else {}
-    for value in (
-        getattr(model, "max_tokens", None),
-        getattr(model, "max_new_tokens", None),
-        fields.get("max_new_tokens"),
-    ):
-        if isinstance(value, int):
-            return value
-    return None
+    of_model = [getattr(model, name, None) for name in ("max_tokens", "max_new_tokens")]
+    limits = [*of_model, arguments.get("max_new_tokens") if isinstance(arguments, dict) else None]
+    return next((limit for limit in limits if isinstance(limit, int)), math.inf)
 
 
 def _reply(output: Any) -> Reply:
@@ -172,17 +165,11 @@ def interleaved(chat: Chat, images: Path) -> list[dict[str, str]]:
     parts: list[dict[str, str]] = []
     for message in chat.messages:
         parts += [{"type": "text", "value": f"{message.role}:\n"}] if has_turns else []
-        parts += _parts(message, images)
+        for part in message.parts:
+            is_image = isinstance(part, Image)
+            value = str(_file(part, images)) if isinstance(part, Image) else _unlike_a_file(part)
+            parts.append({"type": "image" if is_image else "text", "value": value})
     return parts
-
-
-def _parts(message: Message, images: Path) -> list[dict[str, str]]:
-    return [
-        {"type": "image", "value": str(_file(part, images))}
-        if isinstance(part, Image)
-        else {"type": "text", "value": _unlike_a_file(part)}
-        for part in message.parts
-    ]
 
 
 def _file(image: Image, folder: Path) -> Path:

@@ -83,9 +83,7 @@ class KnownAnswers:
         """The cell of the row that a prompt of `JudgedImages` names."""
         index = int(message[0]["value"].split()[1])
         if index not in self._cells:
-            raise VievalError(
-                f"the host asks about row {index}, which it seemed to have an answer to; delete its sheet"
-            )
+            raise VievalError(f"the host asks about row {index}, which it seemed to have answered; delete its sheet")
         return self._cells[index]
 
     def set_dump_image(self, dump_image: Any) -> None:
@@ -150,16 +148,15 @@ class _Judge:
         parts = [by.judge, by.settings, by.backbone, by.pack_hash, by.config_hash, self._identity]
         self.by = short_hash(json.dumps(parts, sort_keys=True, default=str))
 
-    def earlier_verdicts(
-        self, files: VerdictFiles, indices_of_rank: Sequence[int]
-    ) -> list[tuple[KeptVerdict, Verdict]]:
+    def earlier_verdicts(self, files: VerdictFiles, indices: Sequence[int]) -> list[tuple[KeptVerdict, Verdict]]:
         """Verdicts of a run that was ended before the host noted them, where they are of this judge on this sample."""
-        indices, by_index = set(indices_of_rank), dict[int, tuple[KeptVerdict, Verdict]]()
+        samples, by_index = {i: self._sample(i) for i in indices}, dict[int, tuple[KeptVerdict, Verdict]]()
         for row in files.rows():
-            if row.by == self.by and row.index in indices and row.target == target_json(self._sample(row.index)):
+            sample = samples.get(row.index)
+            if sample is not None and row.by == self.by and row.target == target_json(sample):
                 identity, verdict, _ = read_response(row.response)
-                is_same_sample = json.loads(row.response)["sample"] == fingerprint(self._sample(row.index))
-                if is_same_sample and identity == self._sample(row.index).id and not is_failed_call(verdict):
+                is_same_sample = json.loads(row.response)["sample"] == fingerprint(sample)
+                if is_same_sample and identity == sample.id and not is_failed_call(verdict):
                     by_index[row.index] = row, verdict
         return list(by_index.values())
 
@@ -177,10 +174,9 @@ class _Judge:
             rows.append((row, outcome.verdict))
 
         answerer = self._our_model.answerer if self._our_model else self._host_model()
+        jobs = [Job(sample, self._prepared) for sample in judged]
         try:
-            answerer.judge(
-                [Job(sample, self._prepared) for sample in judged], self.options, progress, on_outcome, bar=True
-            )
+            answerer.judge(jobs, self.options, progress, on_outcome, bar=True)
         finally:
             tell(progress)
             failed.append(progress.failed_calls)
@@ -217,10 +213,10 @@ def _built(name: str, host_arguments: Mapping[str, Any]) -> Any:
 
 def _require_answerable(prepared: PreparedJudge, our_model: OwnModel | None) -> None:
     """VievalError where the judge measures with a network that the model is not, or asks a model that is none."""
-    spec = prepared.spec
-    if spec.scored and not (our_model and our_model.has_scorers):
-        raise VievalError(f"{spec.name} measures with a network: run it with --model VievalScorer")
-    if our_model and our_model.measures_only and spec.pack is not None and not spec.scored:
+    measures = our_model is not None and our_model.measures
+    if prepared.spec.scored and not measures:
+        raise VievalError(f"{prepared.spec.name} measures with a network: run it with --model VievalScorer")
+    if prepared.asks_a_model and measures:
         raise VievalError(ASKS_A_MODEL)
 
 
@@ -237,14 +233,9 @@ def install_pipeline(pipeline: Any) -> None:
         for dataset_config in self.dataset_configs:
             if isinstance(dataset_config.dataset_obj, JudgedImages) and self.run_infer:
                 arguments = {"retry_failed": self.retry_failed, "api_nproc": self.concurrency}
-                inference = (
-                    dataset_config.model_obj,
-                    Path(dataset_config.work_dir),
-                    dataset_config.model_name,
-                    dataset_config.dataset_obj,
-                    arguments,
-                )
-                dataset_config.model_obj = answers_of(*inference)[0]
+                model, name, folder = dataset_config.model_obj, dataset_config.model_name, dataset_config.work_dir
+                answers, _ = answers_of(model, Path(folder), name, dataset_config.dataset_obj, arguments)
+                dataset_config.model_obj = answers
 
     @wraps(run)
     async def run_and_tell(self: Any) -> None:

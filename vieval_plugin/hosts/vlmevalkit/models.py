@@ -36,8 +36,7 @@ class OwnModel:
     """
 
     is_api = False
-    measures_only: ClassVar[bool] = False
-    has_scorers: ClassVar[bool] = False
+    measures: ClassVar[bool] = False
     backbone: str | None = None
     served_by: Backbone | None = None
     options: Config
@@ -46,32 +45,21 @@ class OwnModel:
 
     def generate(self, message: Any, dataset: str | None = None) -> str:
         """Other datasets of the host are none of our models' business."""
-        raise SystemExit(
-            f"vieval: {type(self).__name__} answers datasets of VIEval only; `vieval vlmevalkit --list` lists them"
-        )
+        advice = "`vieval vlmevalkit --list` lists them"
+        raise SystemExit(f"vieval: {type(self).__name__} answers datasets of VIEval only; {advice}")
 
     def set_dump_image(self, dump_image: Any) -> None:
         """The host hands this to every model; judges have their own images."""
         del dump_image
 
 
-class VievalMeasure(OwnModel):
-    """Image metrics that need no weights, for the judges that measure."""
-
-    measures_only = True
-
-    @one_line
-    def __init__(self) -> None:
-        self.options, self.identity, self.answerer = config.current(), {}, MetricAnswerer()
-
-
 class VievalScorer(OwnModel):
-    """Networks that measure. `name` is a name on the hub, a folder or a file of weights, or one of the options' scorers.
+    """Image metrics, of pixels and by networks. `name` is weights on the hub, in a folder or a file, or an options' scorer.
 
     Without it each judge's scorer is that of the options, or of the judge's definition.
     """
 
-    measures_only = has_scorers = True
+    measures = True
 
     @one_line
     def __init__(self, name: str = "", **fields: Any) -> None:
@@ -93,13 +81,10 @@ class VievalOpenAI(OwnModel):
     def __init__(self, backbone_name: str = "", **fields: Any) -> None:
         self.options = config.current()
         backbones = self.options.backbones
-        self.served_by = (
-            backbones[backbone_name] if backbone_name in backbones else given_backbone(fields, backbones, _HOST)
-        )
+        self.served_by = backbones.get(backbone_name) or given_backbone(fields, backbones, _HOST)
         self.backbone, self.answerer = self.served_by.model, ServerAnswerer(self.served_by)
-        self.identity = self.served_by.model_dump(
-            mode="json", include={"model", "temperature", "max_tokens", "max_pixels", "extra"}
-        )
+        decisive = {"model", "temperature", "max_tokens", "max_pixels", "extra"}
+        self.identity = self.served_by.model_dump(mode="json", include=decisive)
 
 
 class _InProcess(OwnModel):
@@ -134,7 +119,7 @@ class VievalTransformers(_InProcess):
     load = TransformersBackend
 
 
-CLASSES = (VievalOpenAI, VievalTransformers, VievalVLLM, VievalMeasure, VievalScorer)
+CLASSES = (VievalOpenAI, VievalTransformers, VievalVLLM, VievalScorer)
 
 
 def makers_by_name() -> Mapping[str, Callable[[], OwnModel]]:

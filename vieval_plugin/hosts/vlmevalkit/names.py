@@ -20,15 +20,13 @@ def datasets() -> Mapping[str, tuple[Task, ...]]:
     singles = {task.name: task for task in tasks.tasks() if not benchmark_registry.benchmark(task.benchmark).generates}
     groups = tasks.groups()
     leaves_of_groups = {group.name: tasks.leaves(group.name, groups) for group in groups if group.averaged}
-    by_name = {
-        group: tuple(singles[name] for name in leaves)
-        for group, leaves in leaves_of_groups.items()
-        if set(leaves) <= set(singles)
-    }
+    by_name: dict[str, tuple[Task, ...]] = {}
+    for group, leaves in leaves_of_groups.items():
+        if set(leaves) <= set(singles):
+            by_name[group] = tuple(singles[name] for name in leaves)
     by_name |= {name: (task,) for name, task in singles.items()}
-    return by_name | {
-        spelled: by_name[name] for name in list(by_name) if (spelled := _spelled(name, by_name[name][0])) != name
-    }
+    spelled = {_spelled(name, members[0]): members for name, members in by_name.items()}
+    return {**by_name, **spelled}
 
 
 def tasks_of(dataset: str) -> tuple[Task, ...]:
@@ -41,13 +39,8 @@ def tasks_of(dataset: str) -> tuple[Task, ...]:
 
 def is_like_ours(dataset: str) -> bool:
     """Tell whether a name begins as ours do: with a benchmark, in whatever letters."""
-    spellings = [
-        spelling
-        for benchmark in benchmark_registry.benchmarks().values()
-        for spelling in (benchmark.name, benchmark.title)
-        if spelling
-    ]
-    ours = tuple(f"{spelling.lower()}_" for spelling in spellings)
+    benchmarks = benchmark_registry.benchmarks().values()
+    ours = tuple(f"{name.lower()}_" for b in benchmarks for name in (b.name, b.title) if name)
     return dataset.lower().removeprefix("variant_").startswith(ours)
 
 

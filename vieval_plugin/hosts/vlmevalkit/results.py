@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,27 +113,21 @@ def read_cell(text: Any) -> SheetCell | None:
         return None
     try:
         document = read_json(text.removeprefix(FAILED).strip())
-        return (
-            SheetCell(str(document["by"]), str(document["digest"]), text.startswith(FAILED))
-            if document["vieval"] == 1
-            else None
-        )
+        is_ours = document["vieval"] == 1
+        return SheetCell(str(document["by"]), str(document["digest"]), text.startswith(FAILED)) if is_ours else None
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def append(path: Path, row: KeptVerdict) -> None:
     """Add a verdict to a rank's file; it is there when this returns. VievalError where it cannot be written."""
-    line = json.dumps(_document(row))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
-            # a process that was killed may have left half a line
-            file.write(f"\n{line}\n".encode() if _ends_midline(path) else f"{line}\n".encode())
+            # on a line of its own, as a process that was killed may have left half a one
+            file.write(f"\n{json.dumps(_document(row))}\n".encode())
     except OSError as error:
-        raise VievalError(
-            f"{path}: cannot be written ({error.strerror}); make room or choose another --work-dir"
-        ) from None
+        raise VievalError(f"{path}: {error.strerror}; make room or choose another --work-dir") from None
 
 
 def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerdict]:
@@ -165,13 +158,6 @@ def _document(row: KeptVerdict) -> dict[str, Any]:
     return {"doc_id": row.index, "target": row.target, "filtered_resps": [row.response], "by": row.by}
 
 
-def _ends_midline(path: Path) -> bool:
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(size - 1, 0))
-        return file.read() not in (b"", b"\n")
-
-
 def _rows(path: Path) -> Iterable[KeptVerdict]:
     """The verdicts in a file, less a line that a killed process left unfinished."""
     if not path.is_file():
@@ -179,11 +165,7 @@ def _rows(path: Path) -> Iterable[KeptVerdict]:
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             document = read_json(line)
-            yield KeptVerdict(
-                int(document["doc_id"]),
-                str(document["target"]),
-                str(document["filtered_resps"][0]),
-                str(document["by"]),
-            )
+            texts = map(str, (document["target"], document["filtered_resps"][0], document["by"]))
+            yield KeptVerdict(int(document["doc_id"]), *texts)
         except (ValueError, KeyError, TypeError, IndexError):
             continue

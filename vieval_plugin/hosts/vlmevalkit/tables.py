@@ -13,7 +13,7 @@ from vieval_plugin.config import Config
 from vieval_plugin.hosts.task_data import rating_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.metrics import higher_is_better, names, value
+from vieval_plugin.meta_evaluation.metrics import REMARKS, higher_is_better, names, value
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Summary, combine, summary_of
 from vieval_plugin.records import Record
@@ -29,32 +29,26 @@ def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -
     `split` names the part; `status_*` count verdicts by how they came out.
     """
     benchmark, judge = benchmark_registry.benchmark(tasks[0].benchmark), judge_registry.judge(tasks[0].judge)
-    observed = {
-        task.part: tuple(observe([record]) for record in records if record.id.part == task.part) for task in tasks
-    }
-    rating = rating_of(judge, options)
-    summaries = {
-        part: summary_of(benchmark.report, observations, rating, benchmark.name, part, options.statistics.options())
-        for part, observations in observed.items()
-        if observations
-    }
+    rating, statistics = rating_of(judge, options), options.statistics.options()
+    summaries = {}
+    for part in (task.part for task in tasks):
+        if observations := tuple(observe([record]) for record in records if record.id.part == part):
+            summaries[part] = summary_of(benchmark.report, observations, rating, benchmark.name, part, statistics)
+    if summaries:
+        of_parts = tuple(summaries.values())
+        summaries[OVERALL] = combine(of_parts) if len(of_parts) > 1 else of_parts[0]
     metric_names = names(benchmark.report, rating)
-    part_summaries = tuple(summaries.values())
-    over_all = (
-        {OVERALL: combine(part_summaries) if len(part_summaries) > 1 else part_summaries[0]} if part_summaries else {}
-    )
-    return [_row(part, summary, metric_names) for part, summary in {**summaries, **over_all}.items()]
+    return [_row(part, summary, metric_names) for part, summary in summaries.items()]
 
 
 def _row(part: str, summary: Summary, metric_names: Sequence[str]) -> dict[str, Any]:
-    numbers = {name: value(summary, name) for name in metric_names if not name.startswith("status_")}
-    statuses = {f"status_{status}": summary.statuses.get(status, 0) for status in Status}
-    plain = {
-        name: float(number) if isinstance(number, float) else number
-        for name, number in numbers.items()
-        if name != "remarks"
-    }
-    return {"split": part, **plain, **statuses, "remarks": numbers.get("remarks")}
+    row: dict[str, Any] = {"split": part}
+    for name in metric_names:
+        if not name.startswith("status_") and name != REMARKS:
+            number = value(summary, name)
+            row[name] = float(number) if isinstance(number, float) else number
+    row |= {f"status_{status}": summary.statuses.get(status, 0) for status in Status}
+    return {**row, REMARKS: value(summary, REMARKS)}
 
 
 def short(table: DataFrame) -> DataFrame:

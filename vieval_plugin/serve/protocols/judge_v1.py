@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from vieval_plugin.judges.contests import Contest, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample, Verdict
@@ -38,6 +38,7 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import without_secrets
 from vieval_plugin.text.untrusted import is_encodable
 
+Files: TypeAlias = Mapping[str, bytes]
 _PART = "part:"
 
 
@@ -54,9 +55,7 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
     return entries
 
 
-def _entries(
-    number: int, row: Mapping[str, Any], files: Mapping[str, bytes], reading: Reading, trace: bool
-) -> list[RequestEntry]:
+def _entries(number: int, row: Mapping[str, Any], files: Files, reading: Reading, trace: bool) -> list[RequestEntry]:
     group = row.get("group")
     group_name = str(group) if isinstance(group, (str, int)) and not isinstance(group, bool) else ""
     facts = {"uid": row.get("uid", row.get("id", str(number))), "trace": trace}
@@ -79,13 +78,13 @@ def _entries(
     return [RequestEntry(sample, group=group_name, fields=facts) for sample in samples]
 
 
-def _images(by_role: Any, files: Mapping[str, bytes], reading: Reading) -> dict[str, Image]:
+def _images(by_role: Any, files: Files, reading: Reading) -> dict[str, Image]:
     if not isinstance(by_role, dict):
         raise VievalError("images is no object of role -> base64")
     return {role: _image(encoded, files, reading) for role, encoded in by_role.items()}
 
 
-def _image(encoded: Any, files: Mapping[str, bytes], reading: Reading) -> Image:
+def _image(encoded: Any, files: Files, reading: Reading) -> Image:
     if not (isinstance(encoded, str) and encoded.startswith(_PART)):
         return reading.base64_image(encoded)
     name = encoded.removeprefix(_PART)
@@ -94,7 +93,7 @@ def _image(encoded: Any, files: Mapping[str, bytes], reading: Reading) -> Image:
     return reading.image(files[name])
 
 
-def _contest(number: int, row: Mapping[str, Any], files: Mapping[str, bytes], reading: Reading) -> Contest:
+def _contest(number: int, row: Mapping[str, Any], files: Files, reading: Reading) -> Contest:
     """A contest as rows of contests have it; each image is read in place of a file name, and put in afterwards."""
     read_images: dict[str, Image] = {}
 
