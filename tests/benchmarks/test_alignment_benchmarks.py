@@ -270,8 +270,8 @@ def edited(value, **changes):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("winoground/examples.jsonl", '{"id": 1', "examples.jsonl: line 1 is not readable as JSON"),
-        ("winoground/examples.jsonl", "\n[1]", "examples.jsonl: line 2 holds no JSON object"),
+        ("winoground/examples.jsonl", '{"id": 1', "examples.jsonl: line 1: not a JSON object"),
+        ("winoground/examples.jsonl", "\n[1]", "examples.jsonl: line 2: not a JSON object"),
         ("winoground/examples.jsonl", '{"id": 1}', "line 1: no image_0 (found: id)"),
         ("winoground/examples.jsonl", edited(WINOGROUND[0], caption_1=" "), 'line 1: caption_1 is " ", not a text'),
         ("winoground/examples.jsonl", edited(WINOGROUND[0], image_0="../x"), 'image_0 is "../x", not a file below'),

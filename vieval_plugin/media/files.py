@@ -38,20 +38,8 @@ def write_whole(
     Raises:
         VievalError: the file cannot be written there.
     """
-    with _errors_for_user(path, option):
-        unfinished = unfinished_file(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with unfinished.open("xb") as file:
-                for piece in (content,) if isinstance(content, bytes) else content:
-                    # half a character cannot be kept in a file
-                    file.write(piece if isinstance(piece, bytes) else piece.encode(errors="replace"))
-                if synced:
-                    file.flush()
-                    os.fsync(file)
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+    with _written(path, (content,) if isinstance(content, bytes) else content, option, synced) as unfinished:
+        os.replace(unfinished, path)
 
 
 def create_whole(path: Path, content: bytes) -> bool:
@@ -60,20 +48,31 @@ def create_whole(path: Path, content: bytes) -> bool:
     Raises:
         VievalError: the file cannot be written there.
     """
-    with _errors_for_user(path, "--out"):
+    with _written(path, (content,), "--out", synced=True) as unfinished:
+        try:
+            os.link(unfinished, path)
+        except FileExistsError:
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _written(path: Path, pieces: Iterable[str | bytes], option: str, synced: bool) -> Iterator[Path]:
+    """The unfinished file that is to become a file, with all of its content."""
+    with _errors_for_user(path, option):
         unfinished = unfinished_file(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with unfinished.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file)
-            os.link(unfinished, path)
-        except FileExistsError:
-            return False
+                for piece in pieces:
+                    # half a character cannot be kept in a file
+                    file.write(piece if isinstance(piece, bytes) else piece.encode(errors="replace"))
+                if synced:
+                    file.flush()
+                    os.fsync(file)
+            yield unfinished
         finally:
             unfinished.unlink(missing_ok=True)
-    return True
 
 
 def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:

@@ -17,10 +17,9 @@ from typing import Any, TypeAlias
 from vieval_plugin.images import is_there
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, TableCell
-from vieval_plugin.readers.places import Place, place_of, reason_of, size_of
-from vieval_plugin.readers.rows import require_once
-from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
-from vieval_plugin.text.errors import VievalError, install_advice
+from vieval_plugin.readers.places import Place, arrow, place_of, reason_of, size_of
+from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage, require_once
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isfile
 from vieval_plugin.text.yaml_json import read_json
@@ -42,24 +41,23 @@ _Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[int, TableCell, A
 file and the number of its first row there."""
 
 
-def parquet_table(file: Place) -> InputTable:
-    """A parquet file; VievalError where it cannot be read or is damaged, the latter also while rows are read."""
-    with reading_table(file):
-        return _parquet_table(file, parquet_file(file).schema_arrow, partial(_parquet_batches, file))
-
-
-def row_group_table(file: Place, group: int, wanted: Sequence[range]) -> InputTable:
-    """Rows of a row group of a parquet file, in one pass over it; VievalError as `parquet_table`.
+def parquet_table(file: Place, group: int | None = None, wanted: Sequence[range] | None = None) -> InputTable:
+    """A parquet file, or rows of one of its row groups, in one pass over it.
 
     Args:
         file: the parquet file.
-        group: the number of the row group.
-        wanted: the rows that are read, by their numbers in the file from 0; nothing is read after the last.
+        group: the number of the row group (default: all).
+        wanted: the rows that are read, by their numbers in the file from 0; nothing is read after the last (default: all).
+
+    Raises:
+        VievalError: it cannot be read or is damaged, the latter also while rows are read.
     """
     with reading_table(file):
-        parquet = parquet_file(file)
-        batches = partial(_parquet_batches, file, parquet=parquet, group=group)
-        return _parquet_table(file, parquet.schema_arrow, batches, wanted)
+        parquet, path = parquet_file(file), Path(str(file))
+        batches = partial(_parquet_batches, file, parquet=None if group is None else parquet, group=group)
+        table = _table(str(file), [path], parquet.schema_arrow, batches, wanted)
+    # a path in a table of object storage is none of this machine's
+    return replace(table, roots=(path.parent,)) if file.scheme else table
 
 
 def arrow_table(paths: Sequence[Path]) -> InputTable:
@@ -95,13 +93,6 @@ def _names_in(path: Path, key: str) -> list[str]:
     if not names or not all(isinstance(name, str) for name in names):
         raise VievalError(f"{path}: it names no {key}; save the data set again")
     return names
-
-
-def _parquet_table(file: Place, schema: Any, batches: _Batches, wanted: Sequence[range] | None = None) -> InputTable:
-    path = Path(str(file))
-    table = _table(str(file), [path], schema, batches, wanted)
-    # a path in a table of object storage is none of this machine's
-    return replace(table, roots=(path.parent,)) if file.scheme else table
 
 
 def _table(
@@ -239,15 +230,13 @@ def _unpacked_bytes(column: Any) -> int:
 
 def parquet_file(file: Place) -> Any:
     """A parquet file within limits: what its footer says is believed up to a size, and a bomb that it shows is refused."""
-    from pyarrow import parquet
-
     stream = file.system.open_input_file(file.path)
     size = stream.size()
     footer = int.from_bytes(stream.read_at(4, max(size - 8, 0)), "little")
     if footer > _LONGEST_FOOTER:
         raise ValueError(f"a footer of {footer >> 20} MiB")
     # without a buffer of so many bytes all of a row group would be in memory
-    opened = parquet.ParquetFile(
+    opened = arrow().parquet.ParquetFile(
         stream,
         buffer_size=_REMOTE_BUFFER if file.scheme else _BUFFER,
         pre_buffer=False,
@@ -281,9 +270,8 @@ def _validated(batch: Any) -> Any:
 
 
 def _arrow_reader(path: Path, columns: Sequence[str] | None = None) -> Any:
-    import pyarrow
-    from pyarrow import ipc
-
+    pyarrow = arrow(f"{path}: reading it")
+    ipc = pyarrow.ipc
     options = ipc.IpcReadOptions(use_threads=False)
     if columns is not None:
         names = _arrow_reader(path).schema.names
@@ -304,8 +292,6 @@ def reading_table(file: Place | Path) -> Iterator[None]:
         yield
     except VievalError:
         raise
-    except ImportError:
-        raise VievalError(f"{file}: reading it needs pyarrow; {install_advice('tables')}") from None
     except Exception as error:
         reason = reason_of(error)
         if isinstance(file, Place) and file.scheme and not isinstance(error, ValueError):  # the service's, or damage

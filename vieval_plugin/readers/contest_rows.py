@@ -8,7 +8,6 @@ folder of the rows. Only `id` and `candidates` must be there.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -20,6 +19,7 @@ from vieval_plugin.readers.rated_models import numbered_roles
 from vieval_plugin.readers.rows import UNNAMED, Row, numbered, tag_list
 from vieval_plugin.readers.video_frames import SUFFIXES
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.untrusted import is_encodable
 
 CONTESTS = "contests.jsonl"
 """The file of a part's contests."""
@@ -87,7 +87,8 @@ class _Reading:
     ids: set[str] = field(default_factory=set)
 
     def contest(self, row: Row) -> Contest:
-        _require_encodable(row)
+        if not is_encodable(row.cells):  # it can be written nowhere
+            raise VievalError(f"{row.where}: a text in it has half of a character (a lone surrogate); correct the file")
         uid = row.uid("id")
         if uid in self.ids:
             raise VievalError(f"{row.where} repeats id {uid}; correct the file")
@@ -161,17 +162,6 @@ def _file(row: Row, column: str) -> str:
             f"{row.where}: {column} is a name of {len(name)} characters, too long for a file; correct the file"
         )
     return name
-
-
-def _require_encodable(row: Row) -> None:
-    """VievalError for a text with half of a character: it can be written nowhere."""
-    try:
-        json.dumps(row.cells, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError):
-        raise VievalError(
-            f"{row.where}: a text in it has half of a character (a lone surrogate), or it is nested too deeply; correct "
-            "the file"
-        ) from None
 
 
 def _votes(row: Row, scheme: str) -> Votes:

@@ -214,8 +214,6 @@ async def _attempt(run: _Run, url: str) -> bytes:
                     raise _refusal(response.status, response.headers.get("Retry-After"))
                 url = _redirected(run, url, response.status, response.headers.get("Location", ""))
         raise _Failure(f"more than {REDIRECTS} redirects")
-    except NoPublicAddress as error:
-        raise _Failure(str(error)) from None
     except aiohttp.InvalidURL as error:
         raise _Failure(f"not a usable address ({type(error).__name__})") from None
     except (aiohttp.ConnectionTimeoutError, aiohttp.SocketTimeoutError):
@@ -273,10 +271,6 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-class NoPublicAddress(Exception):
-    """A host's name leads to no public address."""
-
-
 def public_connector(per_host: int = 0) -> aiohttp.TCPConnector:
     """Connections to the public addresses of a name; an address that is given instead of a name is taken as it is."""
     import aiohttp
@@ -286,7 +280,7 @@ def public_connector(per_host: int = 0) -> aiohttp.TCPConnector:
             addresses = await super().resolve(host, port, family)
             public = [address for address in addresses if is_public(address["host"])]
             if not public:
-                raise NoPublicAddress(f"{host} leads to a private address; name the address itself if that is meant")
+                raise _Failure(f"{host} leads to a private address; name the address itself if that is meant")
             return public
 
     return aiohttp.TCPConnector(resolver=Public(), limit_per_host=per_host)

@@ -61,9 +61,20 @@ def location_of(path: str | Path) -> str:
     return f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
 
 
+def arrow(reader: str = "a parquet file") -> Any:
+    """pyarrow with its parquet files and file systems; VievalError on what needs it where it is not installed."""
+    try:
+        import pyarrow
+        import pyarrow.fs
+        import pyarrow.parquet
+    except ImportError:
+        raise VievalError(f"{reader} needs pyarrow; {install_advice('tables')}") from None
+    return pyarrow
+
+
 def place_of(path: Path) -> Place:
     """The place of a file or folder on a disk; VievalError where pyarrow is not installed."""
-    return Place(str(path), _file_systems(str(path)).LocalFileSystem())
+    return Place(str(path), arrow(f"{path}: reading it").fs.LocalFileSystem())
 
 
 def place_at(location: str, options: str = "") -> Place:
@@ -86,38 +97,14 @@ def place_at(location: str, options: str = "") -> Place:
             f"{match[0]}...: no address of a bucket, which is {match[0]}BUCKET/FOLDER; keys stand in no address, set them "
             "in the environment"
         )
-    systems = _file_systems(name)
+    systems = arrow(f"{name}: reading it").fs
     query_and_options = "&".join(filter(None, (query, options)))
     try:
         system, path = systems.FileSystem.from_uri(f"{name}?{query_and_options}".rstrip("?"))
-    except NotImplementedError:  # pyarrow was built without it
-        if query:
-            raise VievalError(f"{name}: fsspec reads it, which takes no options behind '?'; leave them out") from None
-        system, path = _by_fsspec(name, systems)
     except Exception as error:
         raise VievalError(f"{name}: no place in object storage ({reason_of(error)})") from None
     user = "anonymous@" if bucket.startswith("anonymous@") else ""
     return Place(path.rstrip("/"), system, f"{match[1]}://{user}", f"?{query}" if query else "")
-
-
-def _by_fsspec(name: str, systems: Any) -> tuple[Any, str]:
-    try:
-        import fsspec
-
-        system, path = fsspec.core.url_to_fs(name)
-    except ImportError as error:
-        raise VievalError(f"{name}: reading it needs fsspec's package for it ({reason_of(error)})") from None
-    except Exception as error:
-        raise VievalError(f"{name}: no place in object storage ({reason_of(error)})") from None
-    return systems.PyFileSystem(systems.FSSpecHandler(system)), path
-
-
-def _file_systems(name: str) -> Any:
-    try:
-        from pyarrow import fs
-    except ImportError:
-        raise VievalError(f"{name}: reading it needs pyarrow; {install_advice('tables')}") from None
-    return fs
 
 
 @contextmanager
@@ -127,7 +114,7 @@ def reading(place: Place) -> Iterator[None]:
         yield
     except VievalError:
         raise
-    except Exception as error:  # packages of fsspec raise types of their own
+    except Exception as error:
         raise VievalError(f"{place}: cannot be read ({reason_of(error)})") from None
 
 
@@ -141,7 +128,7 @@ def size_of(place: Place) -> int:
     """The size of a file in bytes; VievalError where it is not there, or is none."""
     with reading(place):
         info = place.system.get_file_info(place.path)
-        if info.type == _file_systems(str(place)).FileType.NotFound:
+        if info.type == arrow().fs.FileType.NotFound:
             raise FileNotFoundError(errno.ENOENT, "")
     if not info.is_file:
         raise VievalError(f"{place}: no regular file")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -13,6 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.readers.tables import BadLine, csv_rows, jsonl_table, require_once
+from vieval_plugin.text import yaml_json
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import exists, isfile
@@ -101,13 +101,6 @@ def decimal(text: str) -> float:
     return float(text) if _DECIMAL.fullmatch(text.strip()) else math.nan
 
 
-def require_once(path: Path | str, header: Sequence[str], columns: Iterable[str]) -> None:
-    """VievalError for a column that a table has twice, because nobody can say which of them is meant."""
-    for column in columns:
-        if header.count(column) > 1:
-            raise VievalError(f"{path}: two columns are called {column!r}; remove one")
-
-
 def read_object(path: Path, advice: str) -> dict[str, Any]:
     """A JSON file that holds an object; `advice` says what to do where the file is missing."""
     value = read_json(path, advice)
@@ -119,8 +112,8 @@ def read_object(path: Path, advice: str) -> dict[str, Any]:
 def read_json(path: Path, advice: str) -> Any:
     """Document of a JSON file."""
     try:
-        return json.loads(_read(path, advice))
-    except (ValueError, RecursionError) as error:
+        return yaml_json.read_json(_read(path, advice))
+    except ValueError as error:
         raise VievalError(f"{path}: not readable as JSON ({error}); {advice}") from None
 
 
@@ -134,17 +127,12 @@ def read_objects(path: Path, advice: str) -> list[Row]:
 
 def read_lines(path: Path, advice: str) -> list[Row]:
     """The rows of a JSONL file; blank lines are passed over."""
+    _require_there(path, advice)
     rows = []
-    for number, line in enumerate(_read(path, advice).split("\n"), start=1):
-        if not line.strip():
-            continue
+    for number, cells in jsonl_table(path).read(()):
         where = f"{path}: line {number}"
-        try:
-            cells = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise VievalError(f"{where} is not readable as JSON ({error}); correct the line") from None
-        if not isinstance(cells, dict):
-            raise VievalError(f"{where} holds no JSON object; correct the line")
+        if isinstance(cells, BadLine):
+            raise VievalError(f"{where}: {cells}; correct the line")
         rows.append(Row(where, cells))
     return rows
 
@@ -159,30 +147,21 @@ def rows_by_uid(rows: Iterable[Row]) -> dict[str, Row]:
     return by_uid
 
 
-def read_table(path: Path, columns: Sequence[str], advice: str, delimiter: str = ",") -> list[Row]:
+def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
     """The rows of a CSV file that has these columns."""
-    reader = csv.reader(io.StringIO(_read(path, advice), newline=""), delimiter=delimiter)
-    rows: list[Row] = []
-    try:
-        header = next(reader, [])
-        for column in columns:
-            if column not in header:
-                raise VievalError(
-                    f"{path}: column {column!r} is missing (found: {abbreviated(header) or 'none'}); {advice}"
-                )
-        require_once(path, header, columns)
-        for cells in reader:
-            where = f"{path}: line {reader.line_num}"
-            if not cells:
-                continue
-            if len(cells) != len(header):
-                raise VievalError(
-                    f"{where} has {len(cells)} cells where the header has {len(header)}; correct the line"
-                )
-            rows.append(Row(where, dict(zip(header, cells, strict=True))))
-    except csv.Error as error:
-        raise VievalError(f"{path}: line {reader.line_num} is not readable as CSV ({error}); {advice}") from None
-    return rows
+    _require_there(path, advice)
+    (_, header), *rows = [*csv_rows(path)] or [(1, list[str]())]
+    if missing := [column for column in columns if column not in header]:
+        raise VievalError(
+            f"{path}: column {missing[0]!r} is missing (found: {abbreviated(header) or 'none'}); {advice}"
+        )
+    require_once(path, header, columns)
+    for number, cells in rows:
+        if len(cells) not in (0, len(header)):
+            raise VievalError(
+                f"{path}: line {number} has {len(cells)} cells where the header has {len(header)}; correct the line"
+            )
+    return [Row(f"{path}: line {number}", dict(zip(header, cells, strict=True))) for number, cells in rows if cells]
 
 
 def read_count(path: Path, default: int) -> int:
@@ -220,11 +199,15 @@ def absent_file(path: Path, advice: str) -> VievalError:
     return VievalError(f"{path}: no such file; {advice}, or set VIEVAL_DATA to the folder that has it")
 
 
+def _require_there(path: Path, advice: str) -> None:
+    if not exists(path):
+        raise absent_file(path, advice)
+
+
 def _read(path: Path, advice: str) -> str:
+    _require_there(path, advice)
     try:
         return path.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, NotADirectoryError):
-        raise absent_file(path, advice) from None
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(f"{path}: cannot be read ({error}); {advice}") from None
 

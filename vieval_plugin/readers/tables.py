@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.media.files import require_plain
-from vieval_plugin.readers.rows import require_once
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import is_encodable
 from vieval_plugin.text.yaml_json import read_json
@@ -72,6 +71,13 @@ class InputTable:
     nested: bool = False
     #: Types of the columns whose values are no texts.
     not_texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def require_once(path: Path | str, header: Sequence[str], columns: Iterable[str]) -> None:
+    """VievalError for a column that a table has twice, because nobody can say which of them is meant."""
+    for column in columns:
+        if header.count(column) > 1:
+            raise VievalError(f"{path}: two columns are called {column!r}; remove one")
 
 
 def csv_table(path: Path) -> InputTable:

@@ -1,7 +1,7 @@
 """Unpacks an archive that a stranger made: plain files only, none outside its folder, of bounded number and size.
 
 Where a member may lie is checked by `tarfile`'s own data filter. Sizes are checked here: those that headers declare,
-those of what is decompressed, and those of what is written, as a sparse member is larger on disk than in its archive.
+and those of what is decompressed.
 
 What is unpacked is gathered in a folder beside the target and moved there once all of it has been read, so that no
 file is ever half-written and an archive that is refused leaves nothing behind.
@@ -15,7 +15,6 @@ import secrets
 import shutil
 import tarfile
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -75,59 +74,54 @@ class _Refused(Exception):
     """Reason that an archive is not unpacked."""
 
 
-class _Bounded(io.RawIOBase):
-    """The decompressed archive; raises `_Refused` past so many bytes in all, or past so many of one member's headers.
+class _Bounded(gzip.GzipFile):
+    """The decompressed archive; `_Refused` past so many bytes in all, or past so many of one member's headers."""
 
-    `header` is what may still be read of the headers at hand, None while a file's content is read.
-    """
+    #: Bytes in all.
+    total = 0
+    #: Bytes that may still be read of the headers at hand; None while a file's content is read.
+    header: int | None = _HEADER
 
-    def __init__(self, stream: gzip.GzipFile, total: int) -> None:
-        self._stream, self._total = stream, total
-        self.header: int | None = _HEADER
-
-    def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= (_HEADER if self.header is None else self.header):
+    def read(self, size: int | None = -1) -> bytes:
+        most = _HEADER if self.header is None else self.header
+        if size is None or not 0 <= size <= most:
             raise _Refused("holds a header of more than 1 MiB")
-        body = self._stream.read(size)
+        body = super().read(size)
         if self.header is not None:
             self.header -= len(body)
-        if self.tell() > self._total:
-            raise _too_much(self._total)
+        if self.tell() > self.total:
+            raise self.too_much
         return body
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if whence != io.SEEK_SET or offset > self._total:
-            raise _too_much(self._total)
-        return self._stream.seek(offset)
+        if offset > self.total:
+            raise self.too_much
+        return super().seek(offset, whence)
 
-    def tell(self) -> int:
-        return self._stream.tell()
-
-
-def _too_much(total: int) -> _Refused:
-    return _Refused(f"holds more than {total / 2**20:g} MiB")
+    @property
+    def too_much(self) -> _Refused:
+        return _Refused(f"holds more than {self.total / 2**20:g} MiB")
 
 
 def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list[Path]:
     """Writes the archive's files below `staged` and returns their paths."""
     files: dict[Path, None] = {}
-    written = 0
     try:
-        bounded = _Bounded(gzip.GzipFile(fileobj=archive), limits.total)
+        bounded = _Bounded(fileobj=archive)
+        bounded.total = limits.total
         with tarfile.open(fileobj=bounded, mode="r:") as tar:
-            for number, member in enumerate(_members(tar, bounded)):
+            for number, member in enumerate(tar):
+                bounded.header = None
                 if number >= limits.members:
                     raise _Refused(f"holds more than {limits.members} members")
                 path = _path_of(member, staged, name)
-                if member.isdir():
-                    continue
                 if member.size > limits.file:
                     raise _Refused(f"{_member_name(member)} is larger than {limits.file / 2**20:g} MiB")
-                files[path] = None
-                for piece in _pieces(tar, member, path):
-                    written += piece
-                    if written > limits.total:
-                        raise _too_much(limits.total)
+                if member.isreg():
+                    files[path] = None
+                    _write(tar, member, path)
+                bounded.header = _HEADER
+        bounded.header = None
         while bounded.read(_HEADER):  # to the end, where the checksum is
             pass
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, RecursionError, ValueError) as error:
@@ -136,27 +130,13 @@ def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list
     return list(files)
 
 
-def _members(tar: tarfile.TarFile, bounded: _Bounded) -> Iterator[tarfile.TarInfo]:
-    """Yield one member after another; a sparse one's headers say where its holes are, which may be long."""
-    while True:
-        bounded.header = _HEADER
-        member = tar.next()
-        bounded.header = None
-        if member is None:
-            return
-        yield member
-
-
-def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> Iterator[int]:
-    """Writes a member piece by piece; gives the size of each before it is written."""
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
     body = tar.extractfile(member)
     assert body is not None  # a plain file has one
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:
-            while piece := body.read(2**16):
-                yield len(piece)
-                file.write(piece)
+            shutil.copyfileobj(body, file)
     except (FileExistsError, IsADirectoryError, NotADirectoryError):
         raise _Refused(f"{_member_name(member)} is both a file and a folder") from None
 
@@ -165,7 +145,7 @@ def _path_of(member: tarfile.TarInfo, staged: Path, name: str) -> Path:
     """Path at which a member is written below `staged`; `_Refused` for what is no plain file or folder, or would lead
     elsewhere.
     """
-    if not (member.isreg() or member.isdir()):
+    if member.issparse() or not (member.isreg() or member.isdir()):  # holes are larger on disk than in the archive
         raise _Refused(f"{_member_name(member)} is no plain file")
     parts = PurePosixPath(member.name).parts
     inner = PurePosixPath(*(parts[1:] if parts[:1] == (name,) else parts))

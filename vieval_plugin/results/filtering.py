@@ -15,12 +15,11 @@ import numpy as np
 
 from vieval_plugin.media.files import unfinished_file
 from vieval_plugin.readers.arrow_tables import batches_of, parquet_file, reading_table
-from vieval_plugin.readers.places import Place, place_at
+from vieval_plugin.readers.places import Place, arrow, place_at
 from vieval_plugin.readers.webdataset import copy_samples
 from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, verdict_tables
 from vieval_plugin.run.calibration import Calibration
 from vieval_plugin.run.shards.inputs import InputFile, require_same
-from vieval_plugin.run.shards.schema import arrow
 from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import exists

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.media.files import require_suffix, unfinished_file, write_whole
+from vieval_plugin.media.files import require_suffix, write_whole
+from vieval_plugin.readers.places import arrow
 from vieval_plugin.records import Record
-from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.escaping import csv_text
 
 JSONL, CSV, PARQUET = ".jsonl", ".csv", ".parquet"
-_TEXTS = ("uid", "image_model", "kind", "category", "status", "reason", "judge", "model", "setting", "label")
+_BEFORE_SCORES = ("uid", "image_model", "kind", "draw", "category")
+_BEHIND_SCORES = ("status", "reason", "judge", "model", "setting", "label")
 _BATCH = 1000
 
 
@@ -28,7 +28,7 @@ def require_known_format(path: Path) -> None:
     """VievalError for a name that is of no format of verdicts, or of one whose package is absent."""
     require_suffix(path, (JSONL, CSV, PARQUET))
     if path.suffix.lower() == PARQUET:
-        _pyarrow()
+        arrow()
 
 
 def write_flat(path: Path, records: Iterable[Record], aspects: Iterable[str]) -> None:
@@ -45,61 +45,31 @@ def write_flat(path: Path, records: Iterable[Record], aspects: Iterable[str]) ->
     scores = list(dict.fromkeys(aspects))
     rows = (_row(record, scores) for record in records)
     if path.suffix.lower() == CSV:
-        header = [*_columns(scores)]
-        cells = ([_cell(row[name]) for name in header] for row in rows)
-        write_whole(path, (csv_text([line]) for line in chain([header], cells)))
+        texts = (["" if cell is None else str(cell) for cell in row] for row in rows)
+        header = [*_BEFORE_SCORES, *scores, *_BEHIND_SCORES]
+        write_whole(path, (csv_text([row]) for row in chain([header], texts)))
     else:
-        _write_parquet(path, rows, scores)
+        write_whole(path, _parquet(rows, scores))
 
 
-def _columns(scores: Sequence[str]) -> Iterator[str]:
-    yield from ("uid", "image_model", "kind", "draw", "category", *scores)
-    yield from ("status", "reason", "judge", "model", "setting", "label")
+def _row(record: Record, scores: Sequence[str]) -> list[Any]:
+    identity, source, verdict = record.id, record.provenance, record.verdict
+    reason = " ".join((verdict.reason or verdict.rationale).split())
+    return [
+        *(identity.uid, identity.image_model, record.kind, identity.draw, record.category),
+        *map(verdict.scores.get, scores),
+        *(str(verdict.status), reason, source.judge, source.backbone, source.setting, source.label),
+    ]
 
 
-def _row(record: Record, scores: Sequence[str]) -> Mapping[str, Any]:
-    identity, source = record.id, record.provenance
-    return {
-        "uid": identity.uid,
-        "image_model": identity.image_model,
-        "kind": record.kind,
-        "draw": identity.draw,
-        "category": record.category,
-        **{aspect: record.verdict.scores.get(aspect) for aspect in scores},
-        "status": str(record.verdict.status),
-        "reason": " ".join((record.verdict.reason or record.verdict.rationale).split()),
-        "judge": source.judge,
-        "model": source.backbone,
-        "setting": source.setting,
-        "label": source.label,
-    }
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise VievalError(f"a parquet file needs pyarrow; {install_advice('tables')}") from None
-    return pyarrow
-
-
-def _write_parquet(path: Path, rows: Iterator[Mapping[str, Any]], scores: Sequence[str]) -> None:
-    pyarrow = _pyarrow()
-    types = {**dict.fromkeys(_TEXTS, pyarrow.string()), "draw": pyarrow.int64()}
-    schema = pyarrow.schema([(name, types.get(name, pyarrow.float64())) for name in _columns(scores)])
-    unfinished = unfinished_file(path)
-    try:
-        with pyarrow.parquet.ParquetWriter(unfinished, schema) as writer:
-            while batch := list(islice(rows, _BATCH)):
-                writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise VievalError(f"{path}: cannot be written ({error}); make room or choose another --out") from None
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
+def _parquet(rows: Iterator[Sequence[Any]], scores: Sequence[str]) -> Iterator[bytes]:
+    """The file, which is written at the end: compressed, even many rows are small."""
+    pyarrow = arrow()
+    types = {**dict.fromkeys(scores, pyarrow.float64()), "draw": pyarrow.int64()}
+    names = [*_BEFORE_SCORES, *scores, *_BEHIND_SCORES]
+    schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in names])
+    content = io.BytesIO()
+    with pyarrow.parquet.ParquetWriter(content, schema) as writer:
+        while batch := list(islice(rows, _BATCH)):
+            writer.write_table(pyarrow.table(list(zip(*batch, strict=True)), schema=schema))
+    yield content.getvalue()

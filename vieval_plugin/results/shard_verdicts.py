@@ -13,14 +13,13 @@ from pydantic import TypeAdapter, ValidationError
 from vieval_plugin.judges.contests import Judged, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.readers.arrow_tables import with_cells
-from vieval_plugin.readers.places import location_of, place_at
+from vieval_plugin.readers.places import arrow, location_of, place_at
 from vieval_plugin.records import OWN, InputRow, Record
 from vieval_plugin.results.documents import plain
 from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import ShardRow, rows_of_shards
-from vieval_plugin.run.shards.schema import arrow
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 

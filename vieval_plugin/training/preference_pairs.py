@@ -19,9 +19,10 @@ from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.candidates import Candidate, candidates_by_prompt
 from vieval_plugin.readers.absent_images import absent_image
+from vieval_plugin.readers.places import arrow
 from vieval_plugin.results.lookup import Lookup, require_as_judged
 from vieval_plugin.results.prompt_differences import prompt_difference
-from vieval_plugin.text.errors import VievalError, install_advice
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.training.export import require_trainable
 
 Columns: TypeAlias = Literal["trl", "diffusers"]
@@ -166,11 +167,7 @@ class _Pieces(io.BytesIO):
 
 def _parquet(pairs: Sequence[PreferencePair], columns: Columns) -> Iterator[bytes]:
     """The bytes of a parquet file, a row group at a time."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise VievalError(f"a parquet file needs pyarrow; {install_advice('tables')}") from None
+    pyarrow = arrow()
     schema = _schema(pyarrow, pairs, columns)
     pieces = _Pieces()
     with pyarrow.parquet.ParquetWriter(pieces, schema) as writer:

@@ -192,31 +192,3 @@ def test_a_row_group_is_read_once(vieval, bucket, tmp_path, group):
     vieval(*command, "--rows-per-shard", "50")
     assert bucket.sent_bytes - sent < 1.2 * len(content), (bucket.sent_bytes - sent) / len(content)
     assert len(verdicts(tmp_path / "out")) == 600
-
-
-def test_fsspec_reads_where_pyarrow_has_no_such_file_system(vieval, data, tmp_path, monkeypatch):
-    fsspec = pytest.importorskip("fsspec")
-    from fsspec.implementations.memory import MemoryFileSystem
-    from pyarrow import fs
-
-    class Memory(MemoryFileSystem):
-        protocol = "gs"
-
-        @classmethod
-        def _strip_protocol(cls, path):
-            return super()._strip_protocol(path.removeprefix("gs://"))
-
-    class Unbuilt:
-        @staticmethod
-        def from_uri(address):
-            raise NotImplementedError("built without GCS")
-
-    fsspec.register_implementation("gs", Memory, clobber=True)
-    memory = Memory()
-    for file in sorted(data.iterdir()):
-        memory.pipe_file(f"gs://bucket/data/{file.name}", file.read_bytes())
-    monkeypatch.setattr(fs, "FileSystem", Unbuilt)
-    judge(vieval, "gs://bucket/data", tmp_path / "out")
-    judge(vieval, data, tmp_path / "local")
-    assert plain(verdicts(tmp_path / "out")) == plain(verdicts(tmp_path / "local"))
-    assert "by pyarrow alone" in judge(vieval, data, "gs://bucket/verdicts", code=1).err

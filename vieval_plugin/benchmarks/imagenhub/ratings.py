@@ -43,7 +43,7 @@ def aspects(ratings: tuple[tuple[float, float], ...]) -> dict[str, tuple[float, 
 
 def _read(path: Path, image_models: tuple[str, ...]) -> dict[str, dict[str, tuple[float, float]]]:
     table: dict[str, dict[str, tuple[float, float]]] = {}
-    for row in read_table(path, ("uid", *image_models), ADVICE, delimiter="\t"):
+    for row in read_table(path, ("uid", *image_models), ADVICE):
         uid = row.cells["uid"]
         if uid in table:
             raise VievalError(f"{row.where} repeats uid {uid}")

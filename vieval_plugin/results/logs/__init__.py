@@ -20,6 +20,10 @@ Reader: TypeAlias = Callable[[Path, Callable[[str, str], SampleId], str, str], M
 """Given a part's folder, how an image model and a uid make an identity, a name, a setting: verdicts by sample or contest."""
 
 
+RESTORE = "restore the file from the logs it came from"
+"""Advice on a file that cannot be read."""
+
+
 class NotNamedError(VievalError):
     """Logs of several judges, and none of them is called by the name that was given."""
 

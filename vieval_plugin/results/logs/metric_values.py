@@ -10,8 +10,9 @@ from typing import Any
 from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.network_metrics import METRICS
 from vieval_plugin.judges.protocol import Failure, Measurement, SampleId, Status, Verdict
-from vieval_plugin.results.logs import Reader
-from vieval_plugin.results.logs.rows import number, read_log
+from vieval_plugin.readers.rows import read_json
+from vieval_plugin.results.logs import RESTORE, Reader
+from vieval_plugin.results.logs.viescore import number
 
 _VIESCORE_METRIC_NAMES = {value.lower(): value for value in ("CLIP_Score", "CLIP_I", "DINO", "LPIPS")}
 """The VIEScore authors' names of values, by the metric."""
@@ -34,7 +35,7 @@ def _read(
     """Values called `value` in every row; files in which none has it are another judge's."""
     verdicts: dict[SampleId, Verdict] = {}
     for path in sorted(folder.glob("*.json")):
-        rows = read_log(path)
+        rows = read_json(path, RESTORE)
         if isinstance(rows, dict) and any(isinstance(row, dict) and value in row for row in rows.values()):
             verdicts |= {identity(path.stem, uid): _verdict(metric, value, row) for uid, row in rows.items()}
     return verdicts

@@ -23,8 +23,8 @@ from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, FORWARD, P
 from vieval_plugin.judges.pairwise.reading import read_label
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict, worst
 from vieval_plugin.judges.structured_chat import excerpt
-from vieval_plugin.results.logs import NotNamedError
-from vieval_plugin.results.logs.rows import read_log
+from vieval_plugin.readers.rows import read_json
+from vieval_plugin.results.logs import RESTORE, NotNamedError
 from vieval_plugin.text.errors import VievalError
 
 _FILE = "pairwise.json"
@@ -62,7 +62,7 @@ def read(
             f"{folder}: there are logs of {', '.join(files)}, and none is called {name!r}; pass name= one of these"
         )
     path = files.get(name) or next(iter(files.values()))
-    document = read_log(path)
+    document = read_json(path, RESTORE)
     if isinstance(document, list):
         return {identity("", uid): _labelled(row) for uid, row in _numbered(document, path)}
     if isinstance(document, dict):

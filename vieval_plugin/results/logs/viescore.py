@@ -18,7 +18,9 @@ from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.judges.viescore import RUBRIC
 from vieval_plugin.prompts import packs
-from vieval_plugin.results.logs.rows import number, read_rows
+from vieval_plugin.readers.rows import read_object
+from vieval_plugin.results.logs import RESTORE
+from vieval_plugin.text.untrusted import exists
 
 GUESSED = "guess_if_cannot_parse | "
 _ASPECTS = ("SC", "PQ")
@@ -33,7 +35,8 @@ def read(
     names = {aspect: question.scores if question else () for aspect, question in questions_by_aspect.items()}
     verdicts = {}
     for image_model in sorted(path.name for path in folder.glob("*") if path.is_dir()):
-        rows = {aspect: read_rows(folder / image_model / f"{aspect}.json") for aspect in _ASPECTS}
+        files = {aspect: folder / image_model / f"{aspect}.json" for aspect in _ASPECTS}
+        rows = {aspect: read_object(file, RESTORE) if exists(file) else {} for aspect, file in files.items()}
         for uid in {**rows["SC"], **rows["PQ"]}:
             steps = [_step(aspect, uid in rows[aspect], rows[aspect].get(uid), names[aspect]) for aspect in _ASPECTS]
             verdicts[identity(image_model, uid)] = _verdict(steps)
@@ -68,6 +71,14 @@ def _guessed(path: tuple[str, ...], reply: str, recorded: tuple[float, ...], nam
         reason = f"the authors guessed a score where they could not parse ({parsed.reason})"
         step = Step(path, Status.GUESSED, answer=excerpt(reply), reason=reason, recorded=recorded)
     return step, parsed.finding
+
+
+def number(value: Any) -> float | None:
+    """A number of a row as a finite float; None for anything else."""
+    # the bound keeps out NaN, infinity and integers that no float can hold
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
+        return None
+    return float(value)
 
 
 def _numbers(score: Any) -> tuple[float, ...]:

@@ -8,9 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.readers.places import location_of
+from vieval_plugin.readers.places import arrow, location_of
 from vieval_plugin.run.shards.plan import Plan, from_json, to_json
-from vieval_plugin.run.shards.schema import METADATA, arrow, metadata_in
+from vieval_plugin.run.shards.schema import METADATA, metadata_in
 from vieval_plugin.run.shards.storage import Storage, storage_at
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.readers.arrow_tables import parquet_file, parquet_table, reading_table, row_group_table
+from vieval_plugin.readers.arrow_tables import parquet_file, parquet_table, reading_table
 from vieval_plugin.readers.image_names import SUFFIXES, natural
 from vieval_plugin.readers.places import (
     REMOTE,
     Place,
+    arrow,
     location_of,
     parquet_footer,
     place_at,
@@ -30,7 +31,6 @@ from vieval_plugin.readers.places import (
 )
 from vieval_plugin.readers.tables import InputTable
 from vieval_plugin.readers.webdataset import COMPRESSED, PLAIN, TarMember, tar_index, webdataset_table
-from vieval_plugin.run.shards.schema import arrow
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isdir, path_of
 
@@ -255,7 +255,7 @@ def rows_in_group(file: InputFile, root: Place, indexes: Path, group: int, range
     """Some rows of a row group, or samples of a tar, in one pass; VievalError where it cannot be read."""
     source = root.below(file.path)
     if not file.is_tar:
-        return row_group_table(source, group, ranges)
+        return parquet_table(source, group, ranges)
     return webdataset_table(Path(source.path), _members(file, source, indexes), ranges)
 
 

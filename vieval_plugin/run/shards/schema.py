@@ -42,10 +42,10 @@ from typing import TYPE_CHECKING, Any
 from vieval_plugin import __version__
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Choice, Verdict
+from vieval_plugin.readers.places import arrow
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import Provenance, verdict_document
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.redaction import without_secrets
 from vieval_plugin.text.yaml_json import read_json
 
@@ -225,16 +225,6 @@ def metadata_in(footer: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return document if isinstance(document, dict) else None
-
-
-def arrow() -> Any:
-    """pyarrow with its parquet files; VievalError where it is not installed."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise VievalError(f"a folder of shards needs pyarrow; {install_advice('tables')}") from None
-    return pyarrow
 
 
 def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> dict[str, list[float]]:

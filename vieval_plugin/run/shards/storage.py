@@ -166,10 +166,6 @@ def storage_at(location: str) -> tuple[Storage, Path]:
     folder = place_at(location)
     if folder.scheme == "s3://" and "allow_delayed_open" in fs.S3FileSystem.__doc__:
         folder = place_at(location, _ONE_REQUEST)  # what is small enough is put in one request then, and not in parts
-    if folder.system.type_name.startswith("py::"):
-        raise VievalError(
-            f"{folder}: files are put there by pyarrow alone, which was built without it; choose another --out"
-        )
     local_folder = (
         Path(platformdirs.user_cache_dir("vieval")) / "shards" / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     )
