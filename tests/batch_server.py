@@ -23,6 +23,7 @@ class BatchServer(FakeServer):
         most_requests: requests that a file may have; another is refused.
         room: requests that may be queued; a batch beyond fails with `token_limit_exceeded`.
         expires: by a batch's number from 1, whether it expires half answered.
+        cancels: by a batch's number from 1, whether somebody cancels it, which leaves it half answered.
         error: by a request's body and how often it came, the error of its line: an HTTP status, or None.
         on_call: called with method, path and "before" or "after" it took effect; it may return the status to answer with.
         lists: whether files and batches are listed.
@@ -34,13 +35,15 @@ class BatchServer(FakeServer):
         most_requests: int = 50_000,
         room: int = 10**9,
         expires: Callable[[int], bool] = lambda number: False,
+        cancels: Callable[[int], bool] = lambda number: False,
         error: Callable[[dict[str, Any], int], int | None] = lambda body, times: None,
         on_call: Callable[[str, str, str], int | None] = lambda method, path, moment: None,
         lists: bool = True,
         **settings: Any,
     ) -> None:
         super().__init__(**settings)
-        self.most_requests, self.room, self.expires, self.error = most_requests, room, expires, error
+        self.most_requests, self.room, self.error = most_requests, room, error
+        self.expires, self.cancels = expires, cancels
         self.on_call, self.lists = on_call, lists
         self.files: dict[str, dict[str, Any]] = {}
         self.contents: dict[str, bytes] = {}
@@ -125,18 +128,22 @@ class BatchServer(FakeServer):
             batch["status"] = "failed"
             cause = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}
             batch["errors"] = {"object": "list", "data": [cause]}
-        elif batch["status"] == "finalizing":
-            self._answer_all(batch)
+        elif batch["status"] == "in_progress" and self.cancels(batch["number"]):
+            batch["status"] = "cancelling"
+        elif batch["status"] in ("finalizing", "cancelling"):
+            self._answer_batch(batch)
         elif batch["status"] in HELD:
             batch["status"] = HELD[HELD.index(batch["status"]) + 1]
         return web.json_response(shown)
 
-    def _answer_all(self, batch: dict[str, Any]) -> None:
+    def _answer_batch(self, batch: dict[str, Any]) -> None:
+        """Answer a batch's requests in any order, and end it; half of them where it is cancelled or expires."""
         lines = self.contents[batch["input_file_id"]].splitlines()
         random.Random(batch["number"]).shuffle(lines)
-        expired = self.expires(batch["number"])
+        expired, cancelled = self.expires(batch["number"]), batch["status"] == "cancelling"
+        number = len(lines) // 2 if expired or cancelled else len(lines)
         answers, errors = [], []
-        for line in lines[: len(lines) // 2] if expired else lines:
+        for line in lines[:number]:
             raw = line[line.index(b'"body": ') + 8 : -1]
             request, prompt = read_request(raw)
             name = json.loads(line)["custom_id"]
@@ -158,7 +165,7 @@ class BatchServer(FakeServer):
                 "error": None,
             }
             (errors if status else answers).append(kept)
-        for line in lines[len(lines) // 2 :] if expired else ():
+        for line in lines[number:] if expired else ():
             cause = {
                 "code": "batch_expired",
                 "message": "This request could not be executed before the window expired.",
@@ -167,7 +174,7 @@ class BatchServer(FakeServer):
         for name, entries in (("output_file_id", answers), ("error_file_id", errors)):
             if entries:
                 batch[name] = self._kept("".join(f"{json.dumps(entry)}\n" for entry in entries).encode())
-        batch["status"] = "expired" if expired else "completed"
+        batch["status"] = "cancelled" if cancelled else "expired" if expired else "completed"
 
 
 def _refused(message: str) -> web.Response:

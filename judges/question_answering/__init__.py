@@ -175,6 +175,7 @@ SPEC = JudgeSpec(
     settings=(DSG, TIFA, VQ2A),
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "2 or more",
+    rounds=lambda options, setting: 3 if setting == VQ2A else 2,
     setting_labels=_labels,
     intervals=True,
     stepwise=True,

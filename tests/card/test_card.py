@@ -6,9 +6,11 @@ import shutil
 
 import pytest
 
+from tests.batch_server import BatchServer
 from tests.card.stand_ins import answering, knowing, museum, published
 from tests.cli.test_rank_folders import by_brightness
 from tests.fake_server import FakeServer, Fault, named
+from vieval_plugin.backends.http import batches
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.card.plan import draw_sample
 from vieval_plugin.card.read import read_card
@@ -173,6 +175,32 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(options, tmp_
     assert made == asked
     assert answers <= made + same <= answers + 4
     assert "with the known defects of vieval_demo (drawn images)" in printed.out
+
+
+def test_a_card_by_batches_is_that_of_calls_and_nothing_is_paid_twice_but_repeats(
+    options, tmp_path, vieval, monkeypatch
+):
+    monkeypatch.setattr(batches, "_POLL", 0.001)
+    monkeypatch.setattr(batches, "MOST_BYTES", 20_000_000)
+    more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--audit", 12]
+    with FakeServer() as server:
+        make(vieval, server, tmp_path / "live", *more, samples=210)
+        asked = server.stats()["requests"] - 4  # whether schemas are enforced, and in each repeat again
+    for file in tmp_path.glob("replies.sqlite*"):
+        file.unlink()
+    with BatchServer() as service:
+        prices = ["--price-input", 1, "--price-output", 4]
+        told = make(vieval, service, tmp_path / "card", *more, "--batch", *prices, samples=210).err
+        assert set(service.paid.values()) == {1}
+        assert service.paid.total() == asked
+        assert told.count("vieval: wave ") == 1
+        assert max(map(len, service.contents.values())) <= 20_000_000
+        files = len(service.files)
+        make(vieval, service, tmp_path / "card", *more, "--batch", samples=210)  # all is there
+        assert len(service.files) == files
+    assert re.search(r"by batches: [\d.]+ less than by calls", told)
+    assert less_cost(tmp_path / "card") == less_cost(tmp_path / "live")
+    assert not (tmp_path / "card" / "batches").exists()
 
 
 def test_a_plan_says_that_published_verdicts_are_missing(options, tmp_path, monkeypatch, vieval, stand_ins):

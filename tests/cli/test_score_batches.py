@@ -17,7 +17,7 @@ import pytest
 from tests import tiny_model
 from tests.batch_server import BatchServer
 from tests.extras import needs
-from tests.fake_server import FakeServer, named
+from tests.fake_server import FakeServer, Rejected, Settings, completion, named, read_request
 from tests.pictures import encoded
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
 from vieval_plugin.backends.http import batches
@@ -43,8 +43,17 @@ def prompt_of(number):
     return f"a thing {number:04d}"
 
 
+STATES = {"validating", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled", "failed"}
+
+
 def command(folder, server, *more, out="v.jsonl"):
     return [*map(str, ["score", folder / "s.jsonl", "--out", folder / out, *named(server), *more])]
+
+
+def of_hash(request):
+    """The answer of a server without settings."""
+    _, prompt = read_request(json.dumps(request).encode())
+    return completion(Settings(), request, prompt)["choices"][0]["message"]["content"]
 
 
 def verdicts(path):
@@ -89,10 +98,13 @@ def test_batches_give_the_verdicts_of_calls_and_no_request_is_paid_twice(live, t
         assert main(command(tmp_path, service, "--batch", "--price-input", 1, "--price-output", 4)) == 0
         assert set(service.paid.values()) == {1}
         assert len(service.paid) == 60
-        assert service.stats()["requests"] == 1  # which asks whether schemas are enforced
+        assert service.stats()["requests"] == 2  # whether schemas are enforced, and whether this form is taken
     told = capsys.readouterr().err
     assert verdicts(tmp_path / "v.jsonl") == expected
-    assert "viescore by batches: at most 2 waves of them (1 question in a row, 1 re-ask of each)" in told
+    waves = (
+        "at most 2 waves of them (1 question in a row, 1 re-ask of each), each sent up to 3 times where batches expire"
+    )
+    assert f"viescore by batches: {waves} or fail" in told
     assert "calls: 60, answered from the store: 0, tokens" in told
     price, saved = (float(re.search(rf"{name}: ([\d.]+)", told)[1]) for name in ("price", "by batches"))
     assert price == pytest.approx(saved)
@@ -100,8 +112,8 @@ def test_batches_give_the_verdicts_of_calls_and_no_request_is_paid_twice(live, t
 
 
 @pytest.mark.parametrize("lists", [True, False])
-def test_errors_of_lines_full_files_expiry_and_500_in_between_end_in_the_same_verdicts(
-    live, tmp_path, capsys, monkeypatch, lists
+def test_all_states_errors_of_lines_full_files_and_500_in_between_end_in_the_same_verdicts(
+    live, refused, tmp_path, capsys, monkeypatch, lists
 ):
     monkeypatch.setattr(batches, "MOST_REQUESTS", 40)
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
@@ -115,15 +127,18 @@ def test_errors_of_lines_full_files_expiry_and_500_in_between_end_in_the_same_ve
 
     faults = {
         "expires": lambda number: number == 2,
+        "cancels": lambda number: number == 4,
+        "room": 100,  # of 120
         "error": lambda request, times: 500 if times == 1 and "thing 000" in json.dumps(request) else None,
         "on_call": fails,
     }
     with BatchServer(most_requests=40, lists=lists, **faults) as service:
+        assert "somebody cancelled batch-" in refused(command(tmp_path, service, "--batch"))
         assert main(command(tmp_path, service, "--batch")) == 0
         assert set(service.paid.values()) == {1}
         assert len(service.paid) == 120
         assert max(content.count(b"\n") for content in service.contents.values()) <= 40
-        assert {"validating", "in_progress", "finalizing"} <= service.states.keys()
+        assert service.states.keys() == STATES
     assert verdicts(tmp_path / "v.jsonl") == expected
     assert ("may be paid for twice" in capsys.readouterr().err) is not lists
 
@@ -160,40 +175,107 @@ def test_a_request_that_always_fails_is_sent_three_times_and_then_a_status(tmp_p
     assert rows[0]["trace"][0]["reason"] == "HTTP 500: a fault of this line, 3 times"
 
 
-def test_a_full_queue_is_waited_for_and_one_batch_beyond_it_is_cut_in_two(live, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("room", "count"), [(30, 400), (90, 200), (7, 20)])
+def test_a_queue_that_our_own_batches_fill_is_waited_for_and_a_file_beyond_it_is_cut(
+    live, tmp_path, capsys, monkeypatch, room, count
+):
     monkeypatch.setattr(batches, "MOST_REQUESTS", 40)
-    samples(tmp_path, 40)
+    samples(tmp_path, count)
     expected = live()
-    with BatchServer(room=30) as service:
+    with BatchServer(room=room) as service:
         assert main(command(tmp_path, service, "--batch")) == 0
         assert set(service.paid.values()) == {1}
-        assert service.states["failed"] >= 2
+        assert len(service.paid) == 2 * count
+        completed = [batch for batch in service.batches.values() if batch["status"] == "completed"]
+        assert min(map(service._size, completed)) > min(room, 40) // 4  # none is cut more often than it must be
+    assert capsys.readouterr().err.count("vieval: wave ") == 1
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
 @pytest.mark.parametrize(
-    ("status", "errors", "line"),
-    [
-        ("failed", {"data": [{"code": "x", "message": "no such model"}]}, "no such model"),
-        ("cancelled", None, "somebody cancelled batch-0; the same command sends what it left"),
-    ],
+    "method_and_path", [("GET", "/v1/batches/batch-0"), ("POST", "/v1/batches"), ("POST", "/v1/files")]
 )
-def test_a_batch_that_is_refused_or_cancelled_ends_the_run_and_the_same_command_goes_on(
-    live, refused, tmp_path, status, errors, line
+def test_a_batch_or_file_that_is_refused_ends_the_run_and_the_same_command_goes_on(
+    live, refused, tmp_path, method_and_path
 ):
     samples(tmp_path, 5)
     expected = live()
+    refusals = Counter()
 
-    def end(method, path, moment):
-        if "batch-0" in path and service.batches["batch-0"]["status"] == "in_progress":
-            service.batches["batch-0"] |= {"status": status, "errors": errors}
+    def refuse(method, path, moment):
+        if (method, path) == method_and_path and moment == "before" and not refusals[path]:
+            refusals[path] += 1
+            if method == "POST":
+                return 400
+            service.batches["batch-0"] |= {"status": "failed", "errors": {"data": [{"message": "a fault before"}]}}
+        return None
 
-    with BatchServer(on_call=end) as service:
-        assert line in refused(command(tmp_path, service, "--batch"))
+    with BatchServer(on_call=refuse) as service:
+        line = refused(command(tmp_path, service, "--batch"))
+        assert re.search(r"the service refuses (the batch batch-0|a batch|a file) .*a fault before", line)
+        assert "put that right, and the same command goes on" in line
         assert main(command(tmp_path, service, "--batch")) == 0
-        assert service.states[status] == 1
         assert set(service.paid.values()) == {1}
     assert verdicts(tmp_path / "v.jsonl") == expected
+
+
+def test_what_a_service_refuses_of_a_form_is_found_out_before_files_are_written(live, tmp_path):
+    samples(tmp_path, 5)
+    expected = live()
+
+    def reply(request):
+        schema = json.dumps(request.get("response_format"))
+        if "max_tokens" in request:
+            raise Rejected("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+        if "minLength" in schema or "maxLength" in schema:
+            raise Rejected("Invalid schema for response_format: 'minLength' is not permitted.")
+        return of_hash(request)
+
+    with BatchServer(reply=reply) as service:
+        for _ in range(
+            2
+        ):  # the second time whether schemas are enforced is known, and no call teaches the limit's name
+            assert main(command(tmp_path, service, "--batch", "--fresh")) == 0
+            assert verdicts(tmp_path / "v.jsonl") == expected
+        assert [set(counts.values()) for counts in (service.paid, service.sent)] == [{2}, {2}]
+        assert len(service.batches) == 2
+
+
+def test_answers_of_a_run_in_which_calls_failed_are_kept_and_the_same_command_sends_the_others_alone(tmp_path, store):
+    samples(tmp_path, 3)
+    with BatchServer(
+        error=lambda request, times: 500 if times <= 3 and "thing 0000" in json.dumps(request) else None
+    ) as service:
+        assert main(command(tmp_path, service, "--batch")) == 1
+        store.unlink()
+        assert main(command(tmp_path, service, "--batch")) == 0
+        assert set(service.paid.values()) == {1}
+    assert not (tmp_path / "v.jsonl.batches").exists()
+
+
+@pytest.mark.parametrize(
+    ("judge", "settings", "waves"),
+    [
+        (["viescore"], {}, 1),
+        (["viescore", "--lazy"], {}, 2),
+        (["t2i_eval"], {}, 8),
+        (["t2i_eval"], {"t2i_eval": {"mode": "framework"}}, 3),
+        (["question_answering", "--setting", "dsg"], {}, 2),
+        (["question_answering", "--setting", "tifa"], {}, 2),
+        (["question_answering", "--setting", "vq2a"], {}, 2),  # and one more where the service has token ids
+        (["vqascore"], {}, 1),  # and one more there
+    ],
+)
+def test_no_more_waves_are_sent_than_a_judge_says_it_takes(tmp_path, capsys, judge, settings, waves):
+    samples(tmp_path, 6)
+    (tmp_path / "o.yaml").write_text(json.dumps({"judges": {**settings, "reminders": 0}, "store": {"use": False}}))
+    with BatchServer() as service:
+        arguments = command(tmp_path, service, "--batch", "--config", tmp_path / "o.yaml", "--judge", *judge)
+        assert main(arguments) == 0
+    told = capsys.readouterr().err
+    most = int(re.search(r"at most (\d+) wave", told)[1])
+    assert told.count("vieval: wave ") == waves
+    assert most == waves + (judge[-1] in ("vq2a", "vqascore"))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +326,7 @@ def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, re
     requests, answers = re.search(r"vllm run-batch -i (\S+) -o (\S+) --model fake", line).groups()
     with BatchServer() as service:  # answers as vLLM's own does, in the same form
         file = service._kept(Path(requests).read_bytes())
-        service._answer_all(batch := {"input_file_id": file, "number": 1})
+        service._answer_batch(batch := {"input_file_id": file, "number": 1, "status": "finalizing"})
         Path(answers).write_bytes(service.contents[batch["output_file_id"]])
     assert main(arguments) == 0
     assert verdicts(tmp_path / "v.jsonl") == expected

@@ -14,6 +14,7 @@ import numpy as np
 from vieval_plugin.audit.changes import Change, changes
 from vieval_plugin.audit.effects import Effect, adjusted, effect
 from vieval_plugin.audit.material import partners_of
+from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, Verdict
@@ -76,6 +77,7 @@ async def audit(
     seed: int,
     progress: Progress,
     on_plan: Callable[[AuditPlan], None],
+    batch: BatchOptions | None = None,
 ) -> Audit:
     """Audit a judge on samples, or on contests of two where it is one of contests.
 
@@ -87,13 +89,13 @@ async def audit(
         seed: of everything random.
         progress: counts calls, tokens and failures.
         on_plan: is given the plan before anything is asked.
+        batch: folder in which batches have answered all questions; None for calls.
 
     Raises:
         VievalError: the run cannot go on, or nothing has a score.
     """
-    partners = partners_of(judged, seed)
-    used = [change for change in changes() if change.modifies == "output" or prepared.spec.rates == "sample"]
-    async with Session(options, backbone, progress, prepared.asks_a_model) as session:
+    partners, used = partners_of(judged, seed), _changes_for(prepared)
+    async with Session(options, backbone, progress, prepared.asks_a_model, batch) as session:
 
         async def verdicts_of(batch: Sequence[Judged]) -> list[Verdict]:
             outcomes: dict[int, Outcome] = {}
@@ -117,6 +119,18 @@ async def audit(
             verdicts = iter(await verdicts_of([sample for sample in versions if sample is not None]))
             by_change.append((change, [None if sample is None else next(verdicts) for sample in versions]))
     return _audit(judged, prepared, options, seed, unchanged, by_change)
+
+
+def changed_samples(judged: Sequence[Judged], prepared: PreparedJudge, seed: int) -> Iterator[Judged]:
+    """All that an audit of these has judged: the samples as they are, and changed."""
+    partners = partners_of(judged, seed)
+    yield from judged
+    for change in _changes_for(prepared):
+        yield from (sample for sample in _versions(change, judged, partners) if sample is not None)
+
+
+def _changes_for(prepared: PreparedJudge) -> list[Change]:
+    return [change for change in changes() if change.modifies == "output" or prepared.spec.rates == "sample"]
 
 
 def _versions(change: Change, judged: Sequence[Judged], partners: Sequence[Sample | None]) -> Iterator[Judged | None]:

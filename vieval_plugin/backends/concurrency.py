@@ -27,6 +27,15 @@ async def gather_or_cancel(work: Iterable[Awaitable[T]]) -> list[T]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def gather_all(work: Iterable[Awaitable[T]]) -> list[T]:
+    """Results of all awaitables, in order; the first exception only when all have ended."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results  # type: ignore[return-value]  # none of them is an exception
+
+
 _Jobs: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]"
 
 

@@ -16,12 +16,14 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from vieval_plugin.backends.concurrency import gather_all
 from vieval_plugin.backends.http.responses import Refused, tokens_of
 from vieval_plugin.backends.reply_checks import log_probability, probabilities
 from vieval_plugin.judges.protocol import Failure, Probabilities
 from vieval_plugin.text.errors import VievalError
 
 Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+Tokens: TypeAlias = tuple[int, ...]
 
 # the fourth decimal: an interval narrower than this is left as it is, closing it costs a request for every variant
 CLOSE_ENOUGH = 1e-4
@@ -71,19 +73,25 @@ async def narrowed_bounds(
         return bounds
     pairs = list(zip(bounds.low, bounds.high, strict=True))
     # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
-    by_token: dict[tuple[int, ...], list[int]] = {}
+    by_token: dict[Tokens, list[int]] = {}
     for index, token_ids in enumerate(tokens):
         by_token.setdefault(tuple(token_ids or ()), []).append(index)
+    open_tokens: dict[int, Tokens] = {}
     for token, indices in by_token.items():
         exact = next((index for index in indices if 0 < pairs[index][0] == pairs[index][1]), indices[0])
         low, high = pairs[exact]
         for index in indices:
             pairs[index] = 0.0, 0.0
-        if low == high:
+        if low == high or len(token) == 1:
             pairs[exact] = low, high
-        elif len(token) == 1:
-            value, _ = await _allowed_token_probability({**body, "allowed_token_ids": list(token)}, post)
-            pairs[exact] = (low, high) if value is None or value > high * (1 + 1e-6) else (value, value)
+        if low < high and len(token) == 1:
+            open_tokens[exact] = token
+    requests = [
+        _allowed_token_probability({**body, "allowed_token_ids": list(token)}, post) for token in open_tokens.values()
+    ]
+    for index, (value, _) in zip(open_tokens, await gather_all(requests), strict=True):
+        if value is not None and value <= pairs[index][1] * (1 + 1e-6):
+            pairs[index] = value, value
     return Probabilities(*zip(*pairs, strict=True))
 
 
@@ -97,7 +105,6 @@ async def _allowed_token_probability(body: Mapping[str, Any], post: Post) -> tup
         return None, None
 
 
-Tokens: TypeAlias = tuple[int, ...]
 Bounds: TypeAlias = tuple[float, float]
 """The lowest and the highest that a probability can be."""
 BoundsByPrefix: TypeAlias = dict[Tokens, dict[int, Bounds]]
@@ -211,7 +218,7 @@ async def prefix_probabilities(
     open_tokens = open_prefix_tokens(after, by_prefix[()])
     prompt_length, _ = tokens_of(answer)
     requests = [_after(texts[prefix], len(prefix), token, prompt_length, body, post) for prefix, token in open_tokens]
-    for (prefix, token), ends in zip(open_tokens, await asyncio.gather(*requests), strict=True):
+    for (prefix, token), ends in zip(open_tokens, await gather_all(requests), strict=True):
         by_prefix.setdefault(prefix, {})[token] = ends
     return from_token_bounds(tokens, by_prefix)
 

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vieval_plugin.audit.audit import audit
+from vieval_plugin.audit.anchor import REPEATS
+from vieval_plugin.audit.audit import audit, changed_samples
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.card import plan as planning
 from vieval_plugin.card.card import Card, CardAudit, SelfAgreement
-from vieval_plugin.card.judging import JudgedFile, Judging, judge_entry, judge_repeats
+from vieval_plugin.card.judging import (
+    FIRST_REPEAT,
+    JudgedFile,
+    Judging,
+    entry_file,
+    is_complete,
+    judge_entry,
+    judge_repeats,
+    repeats_file,
+)
 from vieval_plugin.card.making import Material, audit_of, card_of, entry_of, repeats_of, without_place
-from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, first_of_each_judge
+from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, draw_sample, first_of_each_judge
 from vieval_plugin.results.published.judges import present, require_published
 from vieval_plugin.results.runs import results_of
+from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.session import Session
 from vieval_plugin.stats.options import StatisticsOptions
@@ -88,6 +100,22 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     return CardPlan(tuple(entries), tuple(calls), tuple(unprepared))
 
 
+def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
+    """All that a model is still to be asked about: entries, their repeats, and samples with changed images."""
+    entries, seed = [entry for entry in plan.entries if entry.prepared.asks_a_model], request.statistics.seed
+    for entry in entries:
+        if not is_complete(entry_file(entry, request.folder)):
+            yield from (Job(judged, entry.prepared) for judged in entry.judged)
+    for entry in first_of_each_judge(entries):
+        sampled = draw_sample(entry.judged, request.repeats, seed)
+        if not is_complete(repeats_file(entry, request.folder)):
+            repeats = range(FIRST_REPEAT, FIRST_REPEAT + REPEATS)
+            yield from (Job(judged, entry.prepared, repeat) for repeat in repeats for judged in sampled)
+        with suppress(VievalError):  # the card says so
+            samples = planning.audited_samples(entry, request.audited, seed) if request.audited else []
+            yield from (Job(judged, entry.prepared) for judged in changed_samples(samples, entry.prepared, seed))
+
+
 def make_card(
     request: CardRequest, plan: CardPlan, judging: Judging, on_step: Callable[[str], None] = lambda line: None
 ) -> Card:
@@ -137,7 +165,8 @@ def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step:
     on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
     answered_before = _answer_count(judging.progress.usage)
     run_options = judging.options, judging.backbone, seed, judging.progress
-    result = asyncio.run(audit(samples, prepared, *run_options, lambda plan: None))
+    batch = judging.batch if prepared.asks_a_model else None
+    result = asyncio.run(audit(samples, prepared, *run_options, lambda plan: None, batch))
     calls = _answer_count(judging.progress.usage) - answered_before
     return audit_of(result, entry.benchmark.name, len(samples), calls)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.audit.anchor import REPEATS, runs_of_anchor
+from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.card.plan import PlannedEntry, draw_sample
 from vieval_plugin.config import Backbone, Config
@@ -27,15 +28,21 @@ from vieval_plugin.text.yaml_json import read_json
 
 ANCHORS = "anchors"
 """The folder of a card's repeats, which are anchors."""
+FIRST_REPEAT = 1_000
+"""The number of the first repeat's answers, of which no store has any."""
 
 
 @dataclass(frozen=True)
 class Judging:
-    """A run's options and the model that answers, in all of a card's runs; `progress` counts."""
+    """A run's options and the model that answers, in all of a card's runs; `progress` counts.
+
+    `batch` is the folder in which batches have answered all questions; None for calls.
+    """
 
     options: Config
     backbone: Backbone | None
     progress: Progress
+    batch: BatchOptions | None = None
 
 
 @dataclass(frozen=True)
@@ -52,14 +59,33 @@ class JudgedFile:
         return self.path, run_file(self.path)
 
 
+def entry_file(entry: PlannedEntry, folder: Path) -> Path:
+    """The file of an entry's verdicts."""
+    return folder / VERDICTS / f"{entry.stem}.jsonl"
+
+
+def repeats_file(entry: PlannedEntry, folder: Path) -> Path:
+    """The file of an entry's repeats."""
+    return folder / ANCHORS / f"{entry.stem}.jsonl"
+
+
+def is_complete(path: Path) -> bool:
+    """True where a file of verdicts is there, and no call failed."""
+    if not path.exists() or partial_file(path).exists():
+        return False
+    return not any(record.verdict.status is Status.API_ERROR for record in chain.from_iterable(rows_of(path)))
+
+
 async def judge_entry(entry: PlannedEntry, folder: Path, judging: Judging) -> JudgedFile:
     """Judge the samples of an entry into a file below a folder, or read what is there of the same run.
 
     Raises:
         VievalError: the run cannot go on, or what is there is of another run.
     """
-    provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
-    return await _judge_into(folder / VERDICTS / f"{entry.stem}.jsonl", entry, [provenance], judging)
+    path = entry_file(entry, folder)
+    return await _judge_into(
+        path, entry, {0: provenance_of(entry.prepared, judging.options, judging.backbone)}, judging
+    )
 
 
 async def judge_repeats(entry: PlannedEntry, n: int, seed: int, folder: Path, judging: Judging) -> JudgedFile:
@@ -69,24 +95,26 @@ async def judge_repeats(entry: PlannedEntry, n: int, seed: int, folder: Path, ju
     past_store = judging.options.model_copy(update={"store": store})
     entry = replace(entry, judged=tuple(draw_sample(entry.judged, n, seed)))
     runs = [run for _, run in runs_of_anchor(provenance, [[]] * REPEATS)]
-    path = folder / ANCHORS / f"{entry.stem}.jsonl"
-    return await _judge_into(path, entry, runs, replace(judging, options=past_store))
+    path = repeats_file(entry, folder)
+    by_repeat = dict(enumerate(runs, start=FIRST_REPEAT))
+    return await _judge_into(path, entry, by_repeat, replace(judging, options=past_store))
 
 
 async def _judge_into(
-    path: Path, entry: PlannedEntry, provenances: Sequence[Provenance], judging: Judging
+    path: Path, entry: PlannedEntry, by_repeat: Mapping[int, Provenance], judging: Judging
 ) -> JudgedFile:
     source = entry.source
-    runs = {run_hash(provenance): provenance for provenance in provenances}
+    runs = {run_hash(provenance): provenance for provenance in by_repeat.values()}
     if path.exists() and not partial_file(path).exists():
         usage = _require_same_run(path, source, runs)
-        records = tuple(chain.from_iterable(rows_of(path)))
-        if not any(record.verdict.status is Status.API_ERROR for record in records):
-            return JudgedFile(path, records, usage)
+        if is_complete(path):
+            return JudgedFile(path, tuple(chain.from_iterable(rows_of(path))), usage)
+    batch = judging.batch if entry.prepared.asks_a_model else None
     with VerdictLog(partial_file(path), inputs := inputs_of(source), runs) as log:
-        for provenance in provenances:
+        for repeat, provenance in by_repeat.items():
             of_run = source, entry.prepared, provenance, path.parent
-            await score_into(log, *of_run, judging.options, judging.backbone, judging.progress, True)
+            by = judging.options, judging.backbone, judging.progress
+            await score_into(log, *of_run, *by, True, batch, repeat)
         write_scored(path, log, inputs, runs)
         usage = sum(map(log.usage, runs), Usage())
         log.complete = True

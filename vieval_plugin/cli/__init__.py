@@ -161,7 +161,11 @@ def add_aspects(by: argparse._ActionsContainer) -> None:
     """The flag that has a judge ask about some of its aspects only."""
     asking_about = "ask only about these, such as SC, where a judge asks about each by itself (default: all)"
     by.add_argument(
-        "--aspects", type=lambda text: tuple(text.split(",")), default=(), metavar="NAMES", help=asking_about
+        "--aspects",
+        type=lambda text: tuple(map(str.strip, text.split(","))),
+        default=(),
+        metavar="NAMES",
+        help=asking_about,
     )
 
 
@@ -190,7 +194,16 @@ def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argp
         metavar="S",
         help=f"seconds without any answer before the server counts as away (default: {patience:g})",
     )
+    model.add_argument("--price-input", type=float, metavar="P", help="price of a million input tokens")
+    model.add_argument("--price-cached-input", type=float, metavar="P", help="price of a million in the server's cache")
+    model.add_argument("--price-output", type=float, metavar="P", help="price of a million output tokens")
     return model
+
+
+def add_batch(model: argparse._ActionsContainer) -> None:
+    """The flags that have a model asked by batches."""
+    model.add_argument("--batch", action="store_true", help="ask by batches, which cost half and take hours")
+    model.add_argument("--batch-files", type=Path, metavar="FOLDER", help="write batches there, for vllm run-batch")
 
 
 def number_between(

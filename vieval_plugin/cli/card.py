@@ -5,12 +5,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command, add_judge
-from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, require_model
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_batch, add_command, add_judge
+from vieval_plugin.cli.score.backbone import (
+    batch_of,
+    named_backbone,
+    options_in_force,
+    require_model,
+    tell_lazy_in_vain,
+)
 
 if TYPE_CHECKING:
     from vieval_plugin.card.card import Card
@@ -66,7 +73,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--seed", type=int, help="seed of everything random (default: statistics.seed of the options)")
     parser.add_argument("--out", type=Path, help="folder for the card and its verdicts (default: card-MODEL)")
     add_judge(parser, " and ".join(JUDGES))
-    add_backbone(parser)
+    add_batch(add_backbone(parser))
     parser.set_defaults(run=_run)
 
 
@@ -82,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
 
     _require_numbers(options)
-    current = options_in_force(options)
+    tell_lazy_in_vain(options, current := options_in_force(options))
     seed = current.statistics.seed if options.seed is None else options.seed
     statistics = replace(current.statistics.options(), seed=seed)
     published = options.published or current.data_folder() / NAME
@@ -138,13 +145,17 @@ def _judged(
     options: argparse.Namespace, current: Config, published: Path, statistics: StatisticsOptions
 ) -> tuple[Card, Path, bool] | None:
     """The card of a model that is asked, its folder, and whether calls failed; None where only a plan is wanted."""
-    from vieval_plugin.card.from_model import CardRequest, make_card, plan_card
+    from dataclasses import replace
+    from functools import partial
+
+    from vieval_plugin.card.from_model import CardRequest, card_jobs, make_card, plan_card
     from vieval_plugin.card.judging import Judging
     from vieval_plugin.card.plan import require_budget
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.results.host_samples import CARD_JSON
     from vieval_plugin.run.evaluate import provenance_of
     from vieval_plugin.run.progress import Progress
+    from vieval_plugin.run.session import ask_in_batches
     from vieval_plugin.text.escaping import say
 
     backbone = named_backbone(options, current)
@@ -163,11 +174,18 @@ def _judged(
     if options.plan:
         return None
     require_writable(folder / CARD_JSON)
+    if batch := batch_of(options, folder / "batches"):
+        asking = [judge for judge in judges if judge.asks_a_model]
+        asyncio.run(ask_in_batches(partial(card_jobs, request, plan), asking, current, backbone, batch))
+        judging = replace(judging, batch=batch)
     try:
         card = make_card(request, plan, judging, _print_step)
     finally:
         say(*judging.progress.lines(), file=sys.stderr)
-    return card, folder, bool(judging.progress.failed_calls)
+    failed = bool(judging.progress.failed_calls)
+    if options.batch and batch and not failed:
+        shutil.rmtree(batch.folder, ignore_errors=True)
+    return card, folder, failed
 
 
 def _print_step(line: str) -> None:

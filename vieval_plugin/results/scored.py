@@ -14,7 +14,6 @@ from vieval_plugin.records import UNJUDGED, Provenance, Record
 from vieval_plugin.results.flat_table import is_flat, write_flat
 from vieval_plugin.results.own_verdicts import record_of_line
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.summary import ScoreSummary
 from vieval_plugin.run.verdict_lines import Inputs, beside_runs, runs_document
 from vieval_plugin.run.verdict_log import VerdictLog
@@ -45,7 +44,7 @@ class Scored:
         """Count a verdict, in the summary of its run too."""
         verdict = record.verdict
         summary.add(record.id, verdict)
-        self.progress.count([Outcome(verdict)], record.provenance.judge)
+        self.progress.count(verdict)
         unasked = any(UNJUDGED in (step.path, step.path[1:]) for step in verdict.trace[:1])
         self.judged += not unasked
         if (

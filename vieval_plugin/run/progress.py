@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.judges.protocol import FAILED_CALLS, Status
-from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.judges.protocol import FAILED_CALLS, Status, Verdict
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import plural
 
-_LEAST_UNREAD_REPLIES = 20
-"""So many replies that could not be read are enough to say that most of them are the same words."""
-_MOST_CHARACTERS = 60
-_COMPARED = 200
 _REASON = 160
-
-_UNREAD_STATUSES = (Status.PARSE_FAILURE, Status.GUESSED)
 
 
 @dataclass
@@ -32,8 +24,6 @@ class Progress:
     statuses: Counter[Status] = field(default_factory=Counter)
     #: Findings of verdicts.
     findings: Counter[str] = field(default_factory=Counter)
-    #: Words of unread replies, by judge.
-    wordings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     #: Reasons why a judge was not asked at all.
     not_asked: Counter[str] = field(default_factory=Counter)
     #: Questions that were left out, by reason.
@@ -50,18 +40,16 @@ class Progress:
         u = self.usage
         return u.calls + u.cached + u.repeated + u.measured + sum(u.retries.values()) + self.statuses.total()
 
-    def count(self, outcomes: Iterable[Outcome], judge: str = "") -> None:
-        """Take note of how verdicts of a judge came out."""
-        for outcome in outcomes:
-            self.statuses[outcome.verdict.status] += 1
-            self.findings.update(outcome.verdict.findings)
-            self.left_out.update(step.reason for step in outcome.verdict.trace if step.status is Status.NOT_ASKED)
-            if outcome.verdict.status is Status.NOT_APPLICABLE:
-                self.not_asked[outcome.verdict.reason] += 1
-            texts = [
-                step.answer for step in outcome.verdict.trace if step.status in _UNREAD_STATUSES and step.answer.strip()
-            ]
-            self.wordings[judge].update(map(_wording, texts))
+    def __add__(self, progress: Progress) -> Progress:
+        return Progress(**{name: value + getattr(progress, name) for name, value in vars(self).items()})
+
+    def count(self, verdict: Verdict) -> None:
+        """Take note of how a verdict came out."""
+        self.statuses[verdict.status] += 1
+        self.findings.update(verdict.findings)
+        self.left_out.update(step.reason for step in verdict.trace if step.status is Status.NOT_ASKED)
+        if verdict.status is Status.NOT_APPLICABLE:
+            self.not_asked[verdict.reason] += 1
 
     def failures(self) -> dict[str, int]:
         """Verdicts without a score, by status."""
@@ -105,33 +93,14 @@ class Progress:
         ] + ([f"by batches: {u.saved_by_batches:.4g} less than by calls"] if u.saved_by_batches else [])
 
     def verdict_lines(self) -> list[str]:
-        """Lines on statuses and findings of verdicts, and on whether most unread replies are the same words."""
+        """Lines on statuses and findings of verdicts."""
         lines = [f"verdicts: {_listing(self.statuses) or 'none'}"]
         for reason, times in self.not_asked.most_common(1):
             further = f" (and {len(self.not_asked) - 1} other reasons)" if len(self.not_asked) > 1 else ""
             lines.append(f"not asked: {times}, as {reason[:_REASON]}{further}")
         if self.findings:
             lines.append(f"findings: {_listing(self.findings)}")
-        for judge, wordings in self.wordings.items():
-            total = wordings.total()
-            for wording, times in wordings.most_common(1):
-                if total >= _LEAST_UNREAD_REPLIES and times > total / 2:
-                    of_judge = f" of {judge}" if judge else ""
-                    lines.append(
-                        f"ONE WORDING: {times} of {total} replies{of_judge} that could not be read say the same: "
-                        f"{wording[:_MOST_CHARACTERS]!r}"
-                    )
         return lines
-
-
-def _wording(text: str) -> str:
-    """The words of a reply without case, spaces and punctuation; of a long one its beginning.
-
-    >>> _wording("Naturalness : 10,\\n artifacts 0")
-    'naturalness 10 artifacts 0'
-    """
-    beginning = text.strip()[: 4 * _COMPARED].lower()
-    return " ".join(re.findall(r"\w+", beginning))[:_COMPARED] or beginning[:_COMPARED]
 
 
 def _listing(counts: Mapping[Status, int] | Mapping[str, int]) -> str:

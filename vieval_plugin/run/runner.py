@@ -5,27 +5,19 @@ Programs go in batch steps where whole batches are answered, and each at its own
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from operator import itemgetter
-
-from tqdm.auto import tqdm
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.judges.protocol import Ask, Program, Reply
 from vieval_plugin.readers.absent_images import with_unreadable_output
 from vieval_plugin.run.jobs import Job, JobsSplitByCandidate, warn_of_untrained_images
+from vieval_plugin.run.judging_bar import judging_bar
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
 from vieval_plugin.run.scheduler import Outcome, one_by_one, run_concurrently, run_in_batches
-
-SILENCE = 30.0
-"""Seconds without any answer from which a progress bar says so."""
-_LOOKS_EVERY = 5.0
 
 
 def judge_in_batches(
@@ -52,8 +44,8 @@ def judge_in_batches(
         outcomes = run_in_batches([job.judge.program(job.judged) for job in split_contests.jobs], ask)
     outcomes = [_examined(job, outcome) for job, outcome in zip(split_contests.jobs, outcomes, strict=True)]
     assembled = [pair for number, outcome in enumerate(outcomes) for pair in split_contests.assemble(number, outcome)]
-    for number, outcome in assembled:
-        progress.count([outcome], jobs[number].judge.spec.name)
+    for _, outcome in assembled:
+        progress.count(outcome.verdict)
     return [outcome for _, outcome in sorted(assembled, key=itemgetter(0))]
 
 
@@ -92,9 +84,9 @@ async def judge_with(
 
     def hand_on(number: int, outcome: Outcome) -> None:
         for job_number, assembled in split_contests.assemble(number, outcome):
-            progress.count([assembled], split_contests.original[job_number].judge.spec.name)
+            progress.count(assembled.verdict)
             on_outcome(job_number, assembled)
-        update()
+        update(1)
 
     total = len(split_contests.jobs)
     with judging_bar(progress, total, bar) as update:
@@ -136,32 +128,3 @@ async def run_jobs(
 
 def _examined(job: Job, outcome: Outcome) -> Outcome:
     return replace(outcome, verdict=with_unreadable_output(job.judged, outcome.verdict))
-
-
-@contextmanager
-def judging_bar(progress: Progress, total: int | None, is_shown: bool) -> Iterator[Callable[[], None]]:
-    """A progress bar with the failures so far, and how long no answer came; what it yields counts one more."""
-    has_ended = threading.Event()
-    with tqdm(total=total, desc="Judging", unit="sample", disable=not is_shown or total == 0) as bar:
-
-        def update() -> None:
-            bar.set_postfix(progress.failures(), refresh=False)
-            bar.update()
-
-        def report_silence() -> None:
-            answers, since = progress.answers, time.monotonic()
-            while not has_ended.wait(_LOOKS_EVERY):
-                if progress.answers != answers:
-                    answers, since = progress.answers, time.monotonic()
-                elif (silence := time.monotonic() - since) >= SILENCE:
-                    bar.set_postfix_str(f"no answer for {silence:.0f} s")
-
-        watcher = threading.Thread(target=report_silence, daemon=True)
-        if is_shown:
-            watcher.start()
-        try:
-            yield update
-        finally:
-            has_ended.set()
-            if is_shown:
-                watcher.join()

@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count, islice
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.concurrency import gather_or_cancel
-from vieval_plugin.backends.http.batches import BatchOptions, Deferred
+from vieval_plugin.backends.http.batches import MOST_SENDS, BatchOptions, Deferred
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Ask, Path, Program, Reply, Status, Verdict
+from vieval_plugin.judges.protocol import Path, Program, Reply, Status, Verdict
 from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.run.answerers import opened_store
@@ -129,20 +130,24 @@ class Session:
             if prepared.asks_a_model and not absence(sample):
                 await count_of(prepared.program(sample), self._backbones.look_up, totals)
 
-    async def ask_in_waves(self, judged: Callable[[], Iterable[Judged]], prepared: PreparedJudge) -> None:
-        """Have all questions about samples answered by batches: a wave of them, and of what follows from the answers.
+    async def ask_in_waves(self, jobs: Callable[[], Iterable[Job]]) -> None:
+        """Have all questions of jobs answered by batches: a wave of them, and of what follows from the answers.
 
-        `judged` reads the samples, with images that are there, from the beginning for each wave.
+        `jobs` begins anew for each wave, with samples whose images are there.
         """
 
-        async def route(number: int, ask: Ask) -> Reply:
-            return await self._router.answer_one(number, ask, lambda _, question: self._backbones.answer(question))
+        async def has_ended(job: Job) -> bool:
+            async def ask_model(_: int, question: Question) -> Reply:
+                return await self._backbones.answer(question, job.repeat)
+
+            return await ends(
+                job.judge.program(job.judged), partial(self._router.answer_one, answer=ask_model), Deferred
+            )
 
         for wave in count(1):
-            samples, waiting = iter(judged()), 0
-            while chunk := list(islice(samples, MEASURED_AT_ONCE)):
-                has_ended = await gather_or_cancel(ends(prepared.program(sample), route, Deferred) for sample in chunk)
-                waiting += has_ended.count(False)
+            remaining, waiting = iter(jobs()), 0
+            while chunk := list(islice(remaining, MEASURED_AT_ONCE)):
+                waiting += (await gather_or_cancel(map(has_ended, chunk))).count(False)
             if not waiting:
                 return
             say(f"vieval: wave {wave}: {plural(waiting, 'sample')} wait for answers", file=sys.stderr)
@@ -168,7 +173,8 @@ class Session:
         for number, sample in enumerate(samples):
             if number not in early and (verdict := absence(sample)):
                 early[number] = Outcome(verdict)
-        self._progress.count(early.values())
+        for outcome in early.values():
+            self._progress.count(outcome.verdict)
         outcomes |= early
         unjudged_numbers = [number for number in range(len(samples)) if number not in early]
 
@@ -225,21 +231,25 @@ class Session:
         rows: Iterable[tuple[int, SampleRow]] | AsyncIterable[tuple[int, SampleRow]],
         prepared: PreparedJudge,
         on_outcome: Callable[[int, SampleRow, Outcome], None],
+        repeat: int = 0,
     ) -> None:
-        """Judge numbered rows as they are read, holding no more than are under way; their outcomes come as they end."""
+        """Judge numbered rows as they are read, holding no more than are under way; their outcomes come as they end.
+
+        `repeat` is the number of these verdicts among those on the same.
+        """
         under_way: dict[int, tuple[int, SampleRow]] = {}
 
         async def jobs() -> AsyncIterator[Job]:
             indexes = count()
             async for number, row in one_by_one(rows):
                 under_way[index := next(indexes)] = number, row
-                job = Job(row.sample, prepared)
+                job = Job(row.sample, prepared, repeat)
                 if not index:
                     warn_of_untrained_images([job])
                 yield job
 
         def hand_on(index: int, outcome: Outcome) -> None:
-            self._progress.count([outcome], prepared.spec.name)
+            self._progress.count(outcome.verdict)
             on_outcome(*under_way.pop(index), outcome)
 
         await run_jobs(self._router, jobs(), self._backbones.answer, hand_on, live=self.live(prepared))
@@ -251,30 +261,34 @@ class Session:
 
 
 async def ask_in_batches(
-    judged: Callable[[], Iterable[Judged]],
-    prepared: PreparedJudge,
+    jobs: Callable[[], Iterable[Job]],
+    judges: Iterable[PreparedJudge],
     options: Config,
     backbone: Backbone | None,
     batch: BatchOptions,
 ) -> None:
-    """Have all questions about samples answered by batches, after a line on how many follow from one another.
+    """Have all questions of jobs answered by batches, after a line on how many follow from one another.
 
     Args:
-        judged: reads the samples, with images that are there, from the beginning for each wave of batches.
-        prepared: the judge.
+        jobs: begins anew for each wave of batches, with samples whose images are there.
+        judges: those of the jobs.
         options: those in force.
         backbone: the model that answers, where a command names it and not the options.
-        batch: the folder that answers are kept in, for a session with it that judges these samples.
+        batch: the folder that answers are kept in, for a session with it that judges these jobs.
 
     Raises:
         VievalError: batches are nothing for this judge or service, or the user is to have files answered; what was
             sent is kept.
     """
-    reminders, name = options.judges.reminders, prepared.spec.name
-    if prepared.uses_tools:
-        raise VievalError(f"{name} looks at images with tools between its questions, each of which would be a batch")
-    dependent = f"{plural(prepared.rounds, 'question')} in a row, {plural(reminders, 're-ask')} of each"
-    waves = plural(prepared.rounds * (1 + reminders), "wave")
-    say(f"vieval: {name} by batches: at most {waves} of them ({dependent})", file=sys.stderr)
+    reminders, again = options.judges.reminders, f"each sent up to {MOST_SENDS} times where batches expire or fail"
+    for prepared in judges:
+        name = prepared.spec.name
+        if prepared.uses_tools:
+            raise VievalError(
+                f"{name} looks at images with tools between its questions, each of which would be a batch"
+            )
+        dependent = f"{plural(prepared.rounds, 'question')} in a row, {plural(reminders, 're-ask')} of each"
+        waves = plural(prepared.rounds * (1 + reminders), "wave")
+        say(f"vieval: {name} by batches: at most {waves} of them ({dependent}), {again}", file=sys.stderr)
     async with Session(options, backbone, Progress(), batch=replace(batch, sends=True)) as session:
-        await session.ask_in_waves(judged, prepared)
+        await session.ask_in_waves(jobs)

@@ -1,37 +1,77 @@
 """A folder of shards whose questions are asked by batches, which span shards."""
 
 import json
+import re
 
 import pytest
 
 from tests.batch_server import BatchServer
 from tests.fake_server import FakeServer
-from tests.shard_runs import arguments, less_costs, verdicts, write_parquet
+from tests.shard_runs import arguments, files_in, kill_all, less_costs, start, verdicts, wait_until, write_parquet
 from vieval_plugin.backends.http import batches
 from vieval_plugin.cli import main
 
+FLAGS = ["--rows-per-shard", "10", "--price-input", "1", "--price-output", "4"]
 
-@pytest.mark.parametrize("stored", [True, False])
-def test_batches_over_all_shards_give_the_verdicts_of_calls(tmp_path, monkeypatch, capsys, stored):
+
+@pytest.fixture
+def live(tmp_path, monkeypatch):
+    """The verdicts that calls give, after which nothing is stored; and the options."""
     monkeypatch.setattr(batches, "_POLL", 0.001)
-    data = write_parquet(tmp_path / "data")
-    store = {"path": str(tmp_path / "replies.sqlite")} if stored else {"use": False}
-    (tmp_path / "o.yaml").write_text(json.dumps({"store": store}))
-    flags = ["--config", tmp_path / "o.yaml", "--rows-per-shard", "10"]
-    with FakeServer() as server:
-        assert main([*map(str, arguments(data, tmp_path / "live", server, *flags, "--fresh"))]) == 0
-    for file in tmp_path.glob("replies.sqlite*"):
-        file.unlink()
+    write_parquet(tmp_path / "data")
+
+    def judged(store):
+        (tmp_path / "o.yaml").write_text(json.dumps({"store": store}))
+        monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "o.yaml"))
+        with FakeServer() as server:
+            assert main([*map(str, arguments(tmp_path / "data", tmp_path / "live", server, *FLAGS))]) == 0
+        for file in tmp_path.glob("replies.sqlite*"):
+            file.unlink()
+        return less_costs(verdicts(tmp_path / "live"))
+
+    return judged
+
+
+@pytest.mark.parametrize(("stored", "more"), [(True, []), (False, []), (True, ["--processes", "2"])])
+def test_batches_over_all_shards_give_the_verdicts_of_calls(live, tmp_path, capsys, stored, more):
+    expected = live({"path": str(tmp_path / "replies.sqlite")} if stored else {"use": False})
     with BatchServer() as service:
-        assert main([*map(str, arguments(data, tmp_path / "out", service, *flags, "--batch"))]) == 0
+        command = arguments(tmp_path / "data", tmp_path / "out", service, *FLAGS, "--batch", *more)
+        assert main([*map(str, command)]) == 0
         assert len(service.batches) == 1
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == 240
-    assert less_costs(verdicts(tmp_path / "out")) == less_costs(verdicts(tmp_path / "live"))
+    assert less_costs(verdicts(tmp_path / "out")) == expected
     assert [row["calls"] for row in verdicts(tmp_path / "out")] == [2] * 120
     assert not (tmp_path / "out" / "batches").exists()
     calls = 240 if stored else 241  # it is asked once more whether schemas are enforced
-    assert f"calls: {calls}, answered from the store: 0" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    [price, saved] = re.search(
+        rf"calls: {calls}, .*: 0, tokens .* price: (\S+)\n.*by batches: (\S+) less", told
+    ).groups()
+    assert float(price) == pytest.approx(float(saved), rel=0.02)
+
+
+def test_a_run_that_is_killed_while_it_asks_and_while_it_judges_pays_nothing_twice(live, tmp_path):
+    expected = live({"use": False})
+    quick = "from vieval_plugin.backends.http import batches; batches._POLL, batches.MOST_REQUESTS = 0.01, 100"
+    running = []
+
+    def kill(method, path, moment):
+        if (method, moment) == ("POST", "after") and path.endswith("batches") and len(running) == 1:
+            kill_all(running[0])
+
+    with BatchServer(on_call=kill) as service:
+        command = arguments(tmp_path / "data", tmp_path / "out", service, *FLAGS, "--batch", "--processes", "2")
+        running.append(start(*command, code=quick))
+        running[0].wait()
+        running.append(start(*command, code=quick))
+        wait_until(lambda: files_in(tmp_path / "out") or running[1].poll() is not None)
+        kill_all(running[1])
+        assert main([*map(str, command)]) == 0
+        assert set(service.paid.values()) == {1}
+        assert service.paid.total() == 240
+    assert less_costs(verdicts(tmp_path / "out")) == expected
 
 
 def test_parts_of_a_run_do_not_go_with_batches(tmp_path, capsys):

@@ -14,7 +14,7 @@ import os
 import re
 import sqlite3
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
-from vieval_plugin.text.wording import plural
+from vieval_plugin.text.wording import enumeration, plural
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
 """The largest file of requests: what services take, less a margin for those that count in other units."""
@@ -40,14 +40,21 @@ _MOST_ANSWER_BYTES = 1 << 30
 _POLL, _LONGEST_POLL = 0.2, 60.0  # seconds between two looks at a batch
 _REQUESTED = "?"
 _SILENT_POLLS = 30  # looks in a row that may fail
+_NO_SUCH_PATH = (404, 405, 501)
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, file TEXT, batch TEXT, ended INTEGER);
-CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, sends INTEGER, line TEXT);
+CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, sends INTEGER, line TEXT, usable INTEGER);
 """
+_WRITTEN = "INSERT INTO batches VALUES (?, '', '', 0)"
+_ANEW = "DELETE FROM answers WHERE NOT usable; UPDATE answers SET sends = 0;"
 _KEEP = (
-    "INSERT INTO answers VALUES (?, 1, ?) ON CONFLICT (request) DO UPDATE SET sends = sends + 1, line = excluded.line"
+    "INSERT INTO answers VALUES (?, 1, ?, ?) ON CONFLICT (request) "
+    "DO UPDATE SET sends = sends + 1, line = excluded.line, usable = excluded.usable"
 )
-_REQUEST = re.compile(rb'\{"custom_id": "([0-9a-f]{32})"')
+_REQUEST = re.compile(rb'\{"custom_id": "([0-9a-f]{40})"')
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_FORM = (*_LIMITS, "response_format", "repetition_detection")
+"""Fields of a request that a service may refuse, after which the same question is asked otherwise."""
 
 
 class Deferred(Exception):
@@ -75,22 +82,24 @@ class Batches:
     #   the service may have it, and is looked through for it before it is sent again;
     # - ended: its answers are in `answers`, and its file of requests is gone.
     # Of the service's eight states, validating, in_progress, finalizing and cancelling are waited for; completed, expired
-    # and cancelled end a batch with the answers that there are; of one that failed nothing was asked.
+    # and cancelled end a batch with the answers that there are; of one that failed nothing was asked. One that failed for
+    # want of room in the service's queue is uploaded again, or cut in two where it is alone there.
 
     def __init__(self, server: Server, options: BatchOptions, model: str) -> None:
         self._server, self._options, self._model = server, options, model
         self._url = server.options.urls[0].rstrip("/")
         self._where = redacted(self._url)
         self._waiting: set[str] = set()  # requests that are written, or under way
-        self._size, self._digest = 0, hashlib.sha256()  # of the file that is being written
-        self._most_requests, self._silent_polls, self._has_list = MOST_REQUESTS, 0, True
+        self._lines = self._size = 0  # of the file that is being written
+        self._most_requests, self._most_open = MOST_REQUESTS, _MOST_OPEN  # a file, and batches in the service's queue
+        self._silent_polls, self._has_list = 0, True
         self._turn = asyncio.Lock()
         try:
             options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._database = sqlite3.connect(options.folder / "batches.sqlite", timeout=1, isolation_level=None)
             if options.sends:
                 self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
-                self._database.executescript(f"BEGIN EXCLUSIVE; {_TABLES} COMMIT;")
+                self._database.executescript(f"BEGIN EXCLUSIVE; {_TABLES} {_ANEW * options.has_service} COMMIT;")
         except (OSError, sqlite3.Error) as error:
             remedy = "wait until another command that sends them has ended, or choose another folder"
             raise VievalError(f"{options.folder}: batches cannot be kept there ({error}); {remedy}") from None
@@ -99,26 +108,34 @@ class Batches:
         """Let go of the notes on batches."""
         self._database.close()
 
-    async def post(self, path: str, body: dict[str, Any], check: Check = lambda answer: None) -> dict[str, Any]:
-        """The answer to a request, as `Server.post`.
+    async def post(
+        self, path: str, body: dict[str, Any], check: Check = lambda answer: None, repeat: int = 0
+    ) -> dict[str, Any]:
+        """The answer to a request, or to another form of the same question, as `Server.post`.
+
+        `repeat` numbers the times that the same question is to be answered anew.
 
         Raises:
             Deferred: it comes with a batch.
         """
-        data = as_json(body)
-        request = hashlib.sha256(data).hexdigest()[:32]
-        row = self._database.execute("SELECT sends, line FROM answers WHERE request = ?", (request,)).fetchone()
-        sends, line = row or (0, "")
+        question, request = _names(body, repeat)
         self._server.usage.calls += 1
-        try:
-            return _answer(parsed_json(line), check, self._url)
-        except Again as again:
-            problem = again
+        problem: Again | Refused = Again("batch", "the batch gave no answer")
+        sends = 0
+        forms = "SELECT request, sends, line FROM answers WHERE request BETWEEN ? AND ? ORDER BY request = ?"
+        for form, times, line in self._database.execute(forms, (question, f"{question}g", request)):
+            try:
+                return _answer(parsed_json(line), check, self._url)
+            except (Again, Refused) as failure:
+                if form == request or not self._options.sends:
+                    problem, sends = failure, times
+        if isinstance(problem, Refused):
+            raise problem
         if not self._options.sends or sends >= MOST_SENDS:
             raise Refused(Status.API_ERROR, problem.kind, f"{problem.reason}, {sends} times")
         async with self._turn:
             if request not in self._waiting:
-                await self._write(request, data)
+                await self._write(request, as_json(body))
         raise Deferred
 
     async def settle(self, remaining: int = 0) -> None:
@@ -138,15 +155,18 @@ class Batches:
                 if self._silent_polls > _SILENT_POLLS:
                     raise VievalError(f"{self._where}: {again.reason}; the same command goes on") from None
             if not (has_moved or self._options.has_service):
-                file = self._requests_of(rows[0][0])
-                answering = f"vllm run-batch -i {file} -o {file.with_suffix('.answers.jsonl')} --model {self._model}"
-                raise VievalError(
-                    f"{plural(len(rows), 'file')} to be answered, as by `{answering}`; then the same command"
-                )
+                raise VievalError(self._to_be_answered([name for name, *_ in rows]))
             delay = _POLL if has_moved else min(1.5 * delay, _LONGEST_POLL)
             await asyncio.sleep(0 if has_moved else delay)
         if not remaining:
             self._waiting.clear()
+
+    def _to_be_answered(self, names: Sequence[str]) -> str:
+        """The line on files that the user is to have answered."""
+        file, *others = map(self._requests_of, names)
+        answering = f"vllm run-batch -i {file} -o {file.with_suffix('.answers.jsonl')} --model {self._model}"
+        further = f", and so for {enumeration([other.name for other in others])}" if others else ""
+        return f"{plural(len(names), 'file')} to be answered, as by `{answering}`{further}; then the same command"
 
     def _requests_of(self, name: str) -> Path:
         return self._options.folder / f"{name}.jsonl"
@@ -154,23 +174,40 @@ class Batches:
     async def _write(self, request: str, data: bytes) -> None:
         """Add a request to the file that is being written, or to the next where it is full."""
         line = f'{{"custom_id": "{request}", "method": "POST", "url": "/v1/{CHAT}", "body": '.encode() + data + b"}\n"
-        if len(self._waiting) % self._most_requests == 0 or self._size + len(line) > MOST_BYTES:
+        if self._lines >= self._most_requests or self._size + len(line) > MOST_BYTES:
             await self.settle(_MOST_OPEN)
         with self._requests_of("unsent").open("ab" if self._size else "wb") as file:
             file.write(line)
-        self._size += len(line)
-        self._digest.update(line)
+        self._lines, self._size = self._lines + 1, self._size + len(line)
         self._waiting.add(request)
 
     def _end_file(self) -> None:
         """Give the file that is being written its name, by its content and how many came before it."""
         if not self._size:
             return
+        with (unsent := self._requests_of("unsent")).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
         [(earlier,)] = self._database.execute("SELECT COUNT(*) FROM batches")
-        name = hashlib.sha256(f"{self._digest.hexdigest()} {earlier}".encode()).hexdigest()[:32]
-        os.replace(self._requests_of("unsent"), self._requests_of(name))
-        self._database.execute("INSERT INTO batches VALUES (?, '', '', 0)", (name,))
-        self._size, self._digest = 0, hashlib.sha256()
+        name = _digest(f"{digest} {earlier}".encode())
+        os.replace(unsent, self._requests_of(name))
+        self._database.execute(_WRITTEN, (name,))
+        self._lines = self._size = 0
+
+    def _cut(self, name: str, lines: Sequence[bytes]) -> None:
+        """Have two files of half the requests in place of one."""
+        self._most_requests = half = (len(lines) + 1) // 2
+        halves = {_digest(f"{name} {start}".encode()): lines[start : start + half] for start in (0, half)}
+        for name_of_half, requests in halves.items():
+            self._requests_of(name_of_half).write_bytes(b"".join(requests))
+        self._end(name, _WRITTEN, [(name_of_half,) for name_of_half in halves])
+
+    def _end(self, name: str, note: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """End a batch with what it leaves, all at once."""
+        self._database.execute("BEGIN")
+        self._database.executemany(note, rows)
+        self._database.execute("UPDATE batches SET ended = 1 WHERE name = ?", (name,))
+        self._database.execute("COMMIT")
+        self._requests_of(name).unlink()
 
     async def _advance(self, name: str, file: str, batch: str) -> bool:
         """Take a batch one state further; whether it went there."""
@@ -179,6 +216,8 @@ class Batches:
             if answers.exists():
                 self._keep(name, answers.read_bytes().splitlines())
             return answers.exists()
+        if not batch and self._in_queue() >= self._most_open:
+            return False
         if file in ("", _REQUESTED):
             content = File(f"vieval-{name}.jsonl", self._requests_of(name), "application/jsonl")
             return await self._create("file", file, name, FormBody(purpose="batch", file=[content]))
@@ -192,44 +231,54 @@ class Batches:
         document = answer_of(await self._download(f"batches/{quote(batch, safe='')}"))
         status = document.get("status")
         if status == "failed":
-            self._failed(name, batch, document)
+            self._refuse(name, f"the batch {batch}", str(document.get("errors")))
+            return True
         if status not in ("completed", "expired", "cancelled"):
-            return status == "failed"
+            return False
         lines: list[bytes] = []
         for file in (document.get("output_file_id"), document.get("error_file_id")):
             if isinstance(file, str):
                 lines += (await self._download(f"files/{quote(file, safe='')}/content")).splitlines()
         self._keep(name, lines)
+        self._most_open += 1  # what else fills the queue may have ended too
         if status == "cancelled":
             raise VievalError(f"{self._where}: somebody cancelled {batch}; the same command sends what it left")
         return True
 
-    def _failed(self, name: str, batch: str, document: Mapping[str, Any]) -> None:
-        """Have requests written anew, in smaller files, that the service had no room for; VievalError for other causes."""
-        errors = str(document.get("errors"))
-        if "token_limit_exceeded" not in errors or self._most_requests == 1:
-            self._database.execute("UPDATE batches SET file = '', batch = '' WHERE name = ?", (name,))
-            reason = f"the service refuses the batch {batch} ({redacted(errors)[:300]})"
-            raise VievalError(f"{self._where}: {reason}; put that right, and the same command goes on")
-        self._database.execute("UPDATE batches SET ended = 1 WHERE name = ?", (name,))
-        lines = self._requests_of(name).read_bytes().count(b"\n")
-        self._most_requests = max(1, min(self._most_requests, lines // 2))
-        self._requests_of(name).unlink()
+    def _in_queue(self) -> int:
+        """The number of our batches that were submitted and have not ended."""
+        [(number,)] = self._database.execute("SELECT COUNT(*) FROM batches WHERE batch <> '' AND NOT ended")
+        return int(number)
+
+    def _refuse(self, name: str, refused: str, reason: str) -> None:
+        """Take back what the service has no room for, to be submitted when another has ended; VievalError for other causes.
+
+        A file that finds no room although nothing of ours is in the queue is cut in two.
+        """
+        self._database.execute("UPDATE batches SET batch = '' WHERE name = ?", (name,))
+        if "token_limit_exceeded" in reason:
+            others, lines = self._in_queue(), self._requests_of(name).read_bytes().splitlines(keepends=True)
+            if others and len(lines) <= self._most_requests:
+                self._most_open = others
+                return
+            if len(lines) > 1:
+                self._cut(name, lines)
+                return
+        self._database.execute("UPDATE batches SET file = '' WHERE name = ?", (name,))
+        remedy = "put that right, and the same command goes on"
+        raise VievalError(f"{self._where}: the service refuses {refused} ({redacted(reason)[:300]}); {remedy}")
 
     def _keep(self, name: str, lines: Iterable[bytes]) -> None:
         """Keep the answers to a batch's requests, in whatever order; one without any was sent in vain."""
         matches = map(_REQUEST.match, self._requests_of(name).read_bytes().splitlines())
-        by_request = {match[1].decode(): "" for match in matches if match}
+        by_request = {match[1].decode(): b"" for match in matches if match}
         for line in lines:
             document = parsed_json(line)
             request = document.get("custom_id") if isinstance(document, dict) else None
-            if by_request.get(request) == "":
-                by_request[request] = line.decode(errors="replace")
-        self._database.execute("BEGIN")
-        self._database.executemany(_KEEP, by_request.items())
-        self._database.execute("UPDATE batches SET ended = 1 WHERE name = ?", (name,))
-        self._database.execute("COMMIT")
-        self._requests_of(name).unlink()
+            if by_request.get(request) == b"":
+                by_request[request] = line
+        answers = ((request, line.decode(errors="replace"), _is_usable(line)) for request, line in by_request.items())
+        self._end(name, _KEEP, answers)
 
     async def _create(self, kind: str, state: str, name: str, body: dict[str, Any]) -> bool:
         """Have the service make a file or batch, unless it did and its answer never came; note its name of it."""
@@ -240,6 +289,9 @@ class Batches:
             try:
                 identity = (await self._server.post_once(path, body, _has_no_id))["id"]
             except Refused as refused:
+                if refused.code not in _NO_SUCH_PATH:
+                    self._refuse(name, f"a {kind}", refused.reason)
+                    return True
                 remedy = "leave --batch out, or use --batch-files"
                 raise VievalError(f"{self._where} takes no {path} ({refused.reason}); {remedy}") from None
         self._database.execute(note, (identity, name))
@@ -278,6 +330,30 @@ class Batches:
 
 def _has_no_id(answer: Mapping[str, Any]) -> str | None:
     return None if isinstance(answer.get("id"), str) else "an answer without an id"
+
+
+def _names(body: Mapping[str, Any], repeat: int) -> tuple[str, str]:
+    """The names of the question that a request asks, and of the request, which begins with it.
+
+    A request is another form of the same question where a service refused some of its fields.
+    """
+    form = {name: value for name, value in body.items() if name in _FORM}
+    limit = [form[name] for name in _LIMITS if name in form]
+    asked = {name: value for name, value in body.items() if name not in form}
+    question = _digest(as_json({**asked, "limit": limit, "repeat": repeat}))
+    return question, question + _digest(json.dumps(form).encode())[:8]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _is_usable(line: bytes) -> bool:
+    try:
+        _answer(parsed_json(line), lambda answer: None, "")
+    except (Again, Refused):
+        return False
+    return True
 
 
 def _answer(document: Any, check: Check, url: str) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from vieval_plugin.backends.cache.leases import Leases
@@ -23,7 +25,7 @@ from vieval_plugin.backends.http.responses import (
     tokens_of,
     unusable,
 )
-from vieval_plugin.backends.http.server import CHAT, Check, Server, ServerOptions, Usage
+from vieval_plugin.backends.http.server import CHAT, Server, ServerOptions, Usage
 from vieval_plugin.backends.reply_checks import Answer, checked, final, probabilities
 from vieval_plugin.backends.token_probabilities import TokenIds, narrowed_bounds, prefix_probabilities
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Reply, Status
@@ -43,7 +45,7 @@ _REPETITION = {"min_pattern_size": 2, "max_pattern_size": 64, "min_count": 6}
 _LOGPROBS = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
 _SCHEMA_REFUSED = ("HTTP 400", "HTTP 422")
 
-Send: TypeAlias = Callable[[str, dict[str, Any], Check], Awaitable[dict[str, Any]]]
+Send: TypeAlias = Callable[..., Awaitable[dict[str, Any]]]  # of `Server.post`
 
 
 @dataclass(frozen=True)
@@ -85,15 +87,12 @@ class OpenAIBackend:
         # what is asked by batches is stored once all is answered, and counted then
         is_stored = store and not (batch and batch.sends)
         self._leases = Leases(store, server.longest_question) if store and is_stored else None
-        self._send = self.batches.post if self.batches else self._server.post
-        self._listing: asyncio.Task[None] | None = None
+        self._trials: dict[bool, asyncio.Task[None]] = {}
         self._images = ImageEncoder(max_pixels)
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._own_keys: set[int] = set()  # hashes of this run's questions, whose answers in the store are its own
         self._schemas: asyncio.Task[bool] | None = None
-        self._refused_schemas: list[Mapping[str, Any]] = []
-        self._refused_repetition = False
-        self._lengths = True
+        self._refused: set[str] = set()  # forms of chats that the server does not take
         self._limit = "max_tokens"
         self._ids = TokenIds(model, self._server.post)
 
@@ -148,7 +147,7 @@ class OpenAIBackend:
         else:
             if self._store and (stored := self._store.get(key)) is not None:
                 return self._cached(key, stored)
-            self._in_flight[key] = asyncio.ensure_future(self._ask(ask, images, key))
+            self._in_flight[key] = asyncio.ensure_future(self._ask(ask, images, repeat, key))
             self._in_flight[key].add_done_callback(lambda finished_task: self._forget_task(key, finished_task))
         return await asyncio.shield(self._in_flight[key])
 
@@ -165,15 +164,15 @@ class OpenAIBackend:
             self.usage.cached += 1
         return stored
 
-    async def _ask(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], key: str) -> Reply:
+    async def _ask(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int, key: str) -> Reply:
         """The reply to a question that is not in the store; one that another process is asking is waited for."""
         if self._store is None or self._leases is None:
-            return await self._reply(ask, images)
+            return await self._reply(ask, images, repeat)
         is_stored = False
         try:
             if is_stored := (stored := await self._leases.reply_or_turn(key)) is not None:
                 return self._cached(key, stored)
-            reply = await self._reply(ask, images)
+            reply = await self._reply(ask, images, repeat)
             if final(reply):
                 reply, is_stored = self._store.add(key, self.model, reply), True
                 if len(self._own_keys) < _MOST_OWN:
@@ -182,15 +181,17 @@ class OpenAIBackend:
         finally:
             self._leases.finish(key, is_stored)
 
-    async def _reply(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]) -> Reply:
+    async def _reply(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
         """A reply without keys and with possible numbers only."""
-        kind = "refusal"
+        kind, send = "refusal", partial(self.batches.post, repeat=repeat) if self.batches else self._server.post
         reply: Reply
         try:
+            if self._batch and self._batch.sends:
+                await self._try_out(ask, self._batch.has_service)
             if isinstance(ask, Chat):
-                reply = reply_of(await self._chat(ask, images))
+                reply = reply_of(self._count_tokens(await self._chat(ask, images, send)))
             else:
-                reply, kind = await self._likelihood(ask, images), "no probabilities"
+                reply, kind = await self._likelihood(ask, images, send), "no probabilities"
         except Refused as refused:
             reply, kind = Failure(refused.status, refused.reason), refused.kind
         reply = checked(reply)
@@ -200,55 +201,44 @@ class OpenAIBackend:
         self.usage.failures[kind] += 1
         return failure
 
-    async def _chat(self, ask: Chat, images: Mapping[Image, Encoded]) -> dict[str, Any]:
+    async def _chat(self, ask: Chat, images: Mapping[Image, Encoded], send: Send) -> dict[str, Any]:
+        """Post a chat in the fullest form that the server takes; a form that it refuses is not tried again."""
         body = self._body(ask.messages, self.sampling.limit(ask), images)
-        schema = ask.schema if self._lengths or ask.schema is None else without_lengths(ask.schema)
-        if schema is None or schema in self._refused_schemas or not await self.takes_schemas():
-            return self._count_tokens(await self._free_text(body, ask.stop_repeating))
-        return self._count_tokens(await self._with_schema(body, schema))
-
-    async def _with_schema(self, body: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Post a chat whose answer a schema bounds; servers differ in the keywords they enforce.
-
-        One that refuses the lengths of texts is asked without them from then on, one that refuses the rest without this
-        schema.
-        """
-        try:
-            return await self._post(body | {"response_format": response_format(schema)})
-        except Refused as refused:
-            if refused.kind not in _SCHEMA_REFUSED:
-                raise
-        loose = without_lengths(schema)
-        if loose == schema:
-            answer = await self._post(body)
-            self._refused_schemas.append(schema)
-            return answer
-        answer = await self._with_schema(body, loose)
-        self._lengths = False
+        forms, refused_form = await self._forms(ask), ""
+        for name, fields in forms.items():
+            try:
+                answer = await self._post(body | fields, send)
+                break
+            except Refused as refused:
+                if not name or refused.kind not in _SCHEMA_REFUSED:
+                    raise
+                refused_form = name
+        if refused_form:
+            self._refused.add(refused_form)
         return answer
 
-    async def _free_text(self, body: dict[str, Any], stop_repeating: bool) -> dict[str, Any]:
-        """Post a chat whose answer no schema bounds; vLLM ends one that goes round in circles, if asked."""
-        if not stop_repeating or self._refused_repetition:
-            return await self._post(body)
-        try:
-            return await self._post(body | {"repetition_detection": _REPETITION})
-        except Refused as refused:
-            if refused.kind not in _SCHEMA_REFUSED:
-                raise
-            answer = await self._post(body)
-            self._refused_repetition = True
-            return answer
+    async def _forms(self, ask: Chat) -> dict[str, dict[str, Any]]:
+        """Fields that bound an answer, the fullest form first and none last, by what a server may refuse of them.
 
-    async def _likelihood(self, ask: Likelihood, images: Mapping[Image, Encoded]) -> Reply:
+        Those of a schema with the lengths of texts, then without them; where no schema bounds the answer, vLLM's end to
+        one that goes round in circles, if asked.
+        """
+        forms: dict[str, dict[str, Any]] = {}
+        loose = without_lengths(ask.schema or {})
+        if ask.schema is not None and (name := json.dumps(loose)) not in self._refused and await self.takes_schemas():
+            if loose != ask.schema:
+                forms["lengths"] = {"response_format": response_format(ask.schema)}
+            forms[name] = {"response_format": response_format(loose)}
+        elif ask.stop_repeating:
+            forms["repetition"] = {"repetition_detection": _REPETITION}
+        return {name: fields for name, fields in forms.items() if name not in self._refused} | {"": {}}
+
+    async def _likelihood(self, ask: Likelihood, images: Mapping[Image, Encoded], send: Send) -> Reply:
         if ask.definition == "sequence_mean":
             reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
             return Failure(Status.API_ERROR, reason)
         body = self._body(ask.messages, self.sampling.limit(ask), images) | _LOGPROBS
-        if self._batch and self._batch.sends:
-            self._listing = self._listing or asyncio.ensure_future(self._require_logprobs(self._batch.has_service))
-            await asyncio.shield(self._listing)
-        answer = self._count_tokens(await self._post(body))
+        answer = self._count_tokens(await self._post(body, send))
         try:
             likeliest = first_token(answer)
         except ValueError as error:
@@ -256,19 +246,35 @@ class OpenAIBackend:
         if not likeliest:
             return Failure(Status.API_ERROR, "the server sent no log-probabilities")
         if ask.definition == "beginning":
-            return await prefix_probabilities(answer, likeliest, ask.continuations, self._ids, body, self._send)
+            return await prefix_probabilities(answer, likeliest, ask.continuations, self._ids, body, send)
         bounds = probabilities(likeliest, ask.continuations)
         if isinstance(bounds, Failure):
             return bounds
-        return await narrowed_bounds(bounds, ask.continuations, self._ids, body, self._send)
+        return await narrowed_bounds(bounds, ask.continuations, self._ids, body, send)
 
-    async def _require_logprobs(self, has_service: bool) -> None:
-        """VievalError where batches would be answered without log-probabilities: a call says so before they are paid."""
-        body = self._body([Message("user", ("Say hello.",))], 1, {}) | _LOGPROBS
+    async def _try_out(self, ask: Chat | Likelihood, has_service: bool) -> None:
+        """Find out by a call what the service refuses of a chat or a likelihood, which it would of a whole file."""
+        is_chat = isinstance(ask, Chat)
+        if is_chat not in self._trials:
+            self._trials[is_chat] = asyncio.ensure_future(self._trial(ask, has_service))
+        await asyncio.shield(self._trials[is_chat])
+
+    async def _trial(self, ask: Chat | Likelihood, has_service: bool) -> None:
+        """Post a short question in the form of another; VievalError where log-probabilities would not come."""
+        greeting = (Message("user", ("Say hello.",)),)
         with suppress(Refused, ValueError):
-            if has_service and first_token(await self._post(body, self._server.post)):
+            if isinstance(ask, Chat):
+                if has_service:
+                    await self._chat(replace(ask, messages=greeting, max_tokens=64), {}, self._server.post)
                 return
-        raise VievalError(f"{self.model} gives no log-probabilities, which this judge asks for; leave its batches out")
+            if has_service and first_token(
+                await self._post(self._body(greeting, 1, {}) | _LOGPROBS, self._server.post)
+            ):
+                return
+        if not isinstance(ask, Chat):
+            raise VievalError(
+                f"{self.model} gives no log-probabilities, which this judge asks for; leave its batches out"
+            )
 
     def _count_tokens(self, answer: dict[str, Any]) -> dict[str, Any]:
         input_tokens, output_tokens = (count or 0 for count in tokens_of(answer))
@@ -281,12 +287,12 @@ class OpenAIBackend:
         self.usage.saved_by_batches += price * (1.0 - PRICE) if self.batches else 0.0
         return answer
 
-    async def _post(self, body: dict[str, Any], send: Send | None = None) -> dict[str, Any]:
+    async def _post(self, body: dict[str, Any], send: Send) -> dict[str, Any]:
         """Post a chat; models that want the token limit by its newer name get it from then on."""
         limit = {self._limit: body["max_tokens"]}
         other_fields = {k: v for k, v in body.items() if k != "max_tokens"}
         try:
-            return await (send or self._send)(CHAT, other_fields | limit, unusable)
+            return await send(CHAT, other_fields | limit, unusable)
         except Refused as refused:
             if refused.code != 400 or "max_completion_tokens" not in refused.reason or "max_tokens" not in limit:
                 raise

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from vieval_plugin.cli import (
     EXAMPLE_BACKBONE,
     MODEL_ENV_VAR,
     add_backbone,
+    add_batch,
     add_calibration,
     add_columns,
     add_command,
@@ -30,6 +32,7 @@ from vieval_plugin.cli.score.backbone import (
     named_backbone,
     options_in_force,
     require_model,
+    tell_lazy_in_vain,
 )
 
 if TYPE_CHECKING:
@@ -120,12 +123,7 @@ def add(commands: Commands) -> None:
         "--label", default="", help="name the verdicts in reports (default: the name of the backbone)"
     )
     add_calibration(parser)
-    model = add_backbone(parser)
-    model.add_argument("--price-input", type=float, metavar="P", help="price of a million input tokens")
-    model.add_argument("--price-cached-input", type=float, metavar="P", help="price of a million in the server's cache")
-    model.add_argument("--price-output", type=float, metavar="P", help="price of a million output tokens")
-    model.add_argument("--batch", action="store_true", help="ask by batches, which cost half and take hours")
-    model.add_argument("--batch-files", type=Path, metavar="FOLDER", help="write batches there, for vllm run-batch")
+    add_batch(add_backbone(parser))
     add_shards(parser)
     parser.set_defaults(run=_run)
 
@@ -143,7 +141,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
 
     if is_of_shards(options):
-        current = options_in_force(options)
+        tell_lazy_in_vain(options, current := options_in_force(options))
         name = (options.judge or [DEFAULT_JUDGE])[0]
         return judge_shards(options, name, current, backbone_of(name, options, current))
     require_no_shard_flags(options)
@@ -220,6 +218,7 @@ def request_of(
     from vieval_plugin.run.strict import require_texts
     from vieval_plugin.text.errors import VievalError
 
+    tell_lazy_in_vain(options, current)
     judge, setting = default
     names = list(dict.fromkeys(options.judge or [judge]))
     judges, unable, backbone = [], list[tuple[str, str]](), None
@@ -318,7 +317,7 @@ def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
             for line, record in read_scored(log, complete, folder, scored := Scored()):
                 say(*([line.rstrip()] if options.json else in_words(record)))
         log.complete = log.total == sum(map(log.count, complete))
-        if options.batch and log.complete and request.batch:
+        if options.batch and request.batch and log.complete and not scored.progress.failed_calls:
             shutil.rmtree(request.batch.folder, ignore_errors=True)
     _tell(options, scored, images)
     notes = filter(None, (source.calibration_note for source in sources))
@@ -332,7 +331,8 @@ def _judge_all(
 ) -> list[tuple[str, str]]:
     """Have each judge judge what is not in the log yet; those of several that could not go on, with the reason."""
     from vieval_plugin.run.progress import Progress
-    from vieval_plugin.run.scoring import score_into
+    from vieval_plugin.run.scoring import jobs_left, score_into
+    from vieval_plugin.run.session import ask_in_batches
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
@@ -343,9 +343,11 @@ def _judge_all(
         progress = Progress()
         arguments = log, request.source, prepared, source, folder, request.current, request.backbone, progress
         by_batches = request.batch if prepared.asks_a_model else None
-        judging = score_into(*arguments, bar=batch, batch=by_batches)
         try:
-            asyncio.run(judging)
+            if by_batches:
+                jobs = partial(jobs_left, log, request.source, prepared, source)
+                asyncio.run(ask_in_batches(jobs, [prepared], request.current, request.backbone, by_batches))
+            asyncio.run(score_into(*arguments, bar=batch, batch=by_batches))
         except VievalError as error:
             unable.append((prepared.spec.name, str(error)))
             if len(request.judges) == 1 and not request.unable:

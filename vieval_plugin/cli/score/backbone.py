@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,17 @@ def options_in_force(options: argparse.Namespace) -> Config:
     if calibration := getattr(options, "calibration", None):
         current = current.model_copy(update={"calibration": calibration})
     return current.scored_by({"model": options.scorer}) if options.scorer else current
+
+
+def tell_lazy_in_vain(options: argparse.Namespace, current: Config) -> None:
+    """Say of which judges --lazy changes nothing."""
+    from vieval_plugin.judges import registry as judge_registry
+    from vieval_plugin.text.escaping import say
+
+    for name in (options.judge or ()) if options.lazy else ():
+        narrowed = judge_registry.judge(name, current.judge_files).narrowed
+        if narrowed is None or narrowed((), True).aspects == narrowed((), False).aspects:
+            say(f"vieval: --lazy changes nothing: no answer of {name} decides the others", file=sys.stderr)
 
 
 def batch_of(options: argparse.Namespace, folder: Path) -> BatchOptions | None:

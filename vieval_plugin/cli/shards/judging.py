@@ -148,6 +148,7 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
 
 def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     """Judge what is left, and say what the folder holds then."""
+    from vieval_plugin.judges.protocol import FAILED_CALLS
     from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.launchers.parts import part_of
     from vieval_plugin.run.shards.progress import progress_of
@@ -168,7 +169,7 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
         )
         say(f"vieval: some shards were not written; {next_step}", file=sys.stderr)
     elif progress.is_complete:
-        if options.batch and batch:
+        if options.batch and batch and not any(progress.statuses[status] for status in FAILED_CALLS):
             shutil.rmtree(batch.folder, ignore_errors=True)
         say(f"wrote {options.out}")
     if progress.unscored:
@@ -182,14 +183,14 @@ def _asked_in_batches(options: argparse.Namespace, started: StartedRun, batch: B
 
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.session import ask_in_batches
-    from vieval_plugin.run.shards.start import samples_left
+    from vieval_plugin.run.shards.start import jobs_left
     from vieval_plugin.text.errors import VievalError
 
     if useless := [name for name in ("budget", "part", "ray") if getattr(options, name) is not None]:
         raise VievalError(f"--{useless[0]} does not go with batches, which one process sends for all shards")
     run = started.run
     prepared = prepare(run.judge, run.setting, run.options, run.backbone)
-    asyncio.run(ask_in_batches(partial(samples_left, started), prepared, run.options, run.backbone, batch))
+    asyncio.run(ask_in_batches(partial(jobs_left, started, prepared), [prepared], run.options, run.backbone, batch))
     return replace(started, run=replace(run, batch=batch))
 
 
@@ -208,17 +209,13 @@ def _launcher(options: argparse.Namespace) -> Launcher:
 
 def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> int:
     """Have the passes of a queue judged; the exit code, 1 where a shard was not written, each of which has a line."""
-    from tqdm.auto import tqdm
-
+    from vieval_plugin.run.judging_bar import judging_bar
+    from vieval_plugin.run.progress import Progress
     from vieval_plugin.text.escaping import say
 
     if not rows:
         return 0
-    with tqdm(total=rows, desc="Judging", unit="row") as bar:
-
-        def on_rows(number: int) -> None:
-            bar.update(number)
-
+    with judging_bar(Progress(statuses=queue.statuses), rows, True, "row", has_answers=False) as on_rows:
         lines = launcher(run, queue, on_rows)
     say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
     for job in queue.not_written[:_SHOWN_SHARDS]:

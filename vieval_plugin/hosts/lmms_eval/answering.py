@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import math
 import os
 import sys
 import time
@@ -19,28 +18,19 @@ from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
 from vieval_plugin import config
 from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import tell
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.records import fingerprint, response_json
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.run.answerers import Answerer
 from vieval_plugin.run.jobs import Job, JobsSplitByCandidate, announced
-from vieval_plugin.run.plan import (
-    VARIABLE,
-    Pilot,
-    Spent,
-    is_planned,
-    pilot,
-    pilot_numbers,
-    plan,
-    require_answered,
-    to_ask,
-)
+from vieval_plugin.run.plan import VARIABLE, Pilot, is_planned, pilot, pilot_numbers, pilot_of, plan, to_ask
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
@@ -193,18 +183,14 @@ def _pilot(
     start = time.monotonic()
     further_results = judge_all(further) if further else []
     wall = time.monotonic() - start
-    statuses, reasons, costs = Counter[Status](), list[str](), list[Spent]()
+    results = list[tuple[Verdict, Usage]]()
     for result in (*opening, *further_results):
         _, verdict, _ = read_response(result.text)
-        statuses[verdict.status] += 1
-        reasons += [verdict.reason] if verdict.reason else []
-        counts = result.token_counts
-        token_counts = (counts.input_tokens, counts.output_tokens) if counts else (None, None)
-        tokens_in, tokens_out = (math.nan if count is None else float(count) for count in token_counts)
-        questions = sum(step.status is not Status.NOT_ASKED for step in verdict.trace) if asks else 0
-        costs.append(Spent(questions, tokens_in, tokens_out, 0.0))
-    require_answered(statuses, reasons)
-    return Pilot(judge, seed, len(population), costs[0], tuple(costs[1:]), wall, statuses, next(iter(reasons), ""))
+        calls = sum(step.status is not Status.NOT_ASKED for step in verdict.trace)
+        counts = result.token_counts or TokenCounts()
+        tokens = {"input_tokens": counts.input_tokens or 0, "output_tokens": counts.output_tokens or 0}
+        results.append((verdict, Usage(calls, **tokens)))
+    return pilot_of(judge, asks, seed, len(population), results, wall)
 
 
 def _tell(lines: Sequence[str]) -> None:

@@ -43,7 +43,6 @@ from vieval_plugin.results import replay
 from vieval_plugin.run.answerers import Answerer, EngineAnswerer, MetricAnswerer, ServerAnswerer
 from vieval_plugin.run.plan import is_planned
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of
@@ -146,7 +145,7 @@ class VievalReplay(OwnModel):
             self.name,
             config.current(),
         )
-        progress.count([Outcome(verdict)], request.judge)
+        progress.count(verdict)
         return response_json(request.judged.id, verdict, provenance)
 
     def _load(self, judge: str, setting: str) -> replay.Recording:

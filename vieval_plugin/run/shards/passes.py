@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeAlias
 
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.webdataset import PLAIN
 from vieval_plugin.run.shards.plan import Shard
 
@@ -30,7 +31,7 @@ class Written:
     #: The shard.
     shard: Shard
     #: Its verdicts by status; empty where another worker wrote it.
-    statuses: Mapping[str, int] = field(default_factory=dict)
+    statuses: Mapping[Status, int] = field(default_factory=dict)
     #: Answers of a model that it took.
     calls: int = 0
 
@@ -75,6 +76,7 @@ class PassQueue:
         self._under_way: set[str] = set()
         self._is_closed, self._change = False, threading.Condition()
         self.not_written: list[NotWritten] = []
+        self.statuses: Counter[Status] = Counter()  # of verdicts that were written
 
     def take(self) -> Pass | None:
         """The next pass; None where none waits."""
@@ -92,11 +94,12 @@ class PassQueue:
         """Take note of how a shard ended."""
         with self._change:
             self._under_way.discard(report.shard.name)
-            if isinstance(report, NotWritten):
-                if report.is_open_elsewhere:
-                    self._later.append(report.shard)
-                else:
-                    self.not_written.append(report)
+            if isinstance(report, Written):
+                self.statuses.update(report.statuses)
+            elif report.is_open_elsewhere:
+                self._later.append(report.shard)
+            else:
+                self.not_written.append(report)
             self._change.notify_all()
 
     def give_back(self, work: Pass) -> None:

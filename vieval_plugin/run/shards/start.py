@@ -14,12 +14,12 @@ import platformdirs
 
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.columns import ColumnMap, fields_of, require_columns
 from vieval_plugin.readers.places import Place, place_at, size_of
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.run.evaluate import provenance_of
+from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import InputFile, in_threads, input_files, input_places, root_of, table_of
@@ -174,7 +174,7 @@ def passes_left(started: StartedRun, part: tuple[int, int] = (0, 1)) -> tuple[Pa
     return PassQueue(passes), sum(shard.rows for work in passes for shard in work.shards)
 
 
-def samples_left(started: StartedRun) -> Iterator[Judged]:
+def jobs_left(started: StartedRun, prepared: PreparedJudge) -> Iterator[Job]:
     """The samples that a judge is still to be asked about; of rows that cannot be read their shards say so later."""
     folder, root = open_folder(started.run.folder), place_at(started.run.root)
     for work in passes_over(started.plan.shards(), folder.names()):
@@ -182,7 +182,7 @@ def samples_left(started: StartedRun) -> Iterator[Judged]:
             rows = rows_of_shards(started.plan, root, folder.indexes, work.shards)
             for row in with_fetched(rows, started.run.hosts) if started.run.hosts else rows:
                 if row.row.verdict is None:
-                    yield row.row.sample
+                    yield Job(row.row.sample, prepared)
 
 
 def with_store(options: Config, rows: int, is_shared: bool) -> Config:

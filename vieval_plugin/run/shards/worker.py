@@ -316,7 +316,7 @@ class ShardWorker:
         decided = _FATAL if event.row.number in opened.fatal else event.row.row.verdict
         if decided is None:
             return event
-        self.progress.count([Outcome(decided)])
+        self.progress.count(decided)
         self._settle(event, Outcome(decided))
         return None
 

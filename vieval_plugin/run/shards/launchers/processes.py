@@ -2,7 +2,8 @@
 
 A worker's process is this module as a command, and not `multiprocessing`'s, which would run the main module of whoever
 starts it again. Over a pipe it is sent its run and, for each None of its own, a pass, or None where there are no more;
-it sends how each shard ended, or the error that ends it. It ends when its parent closes the pipe or is gone.
+it sends how each shard ended, and in the end its counts and the error that ends it, if any. It ends when its parent
+closes the pipe or is gone.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
+from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.shards.passes import NotWritten, Pass, PassQueue, Written
 from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c
@@ -33,7 +35,7 @@ _PATIENCE = 20.0  # seconds in which a process that is told to end does so
 
 
 def work_in_processes(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], processes: int) -> list[str]:
-    """Have all passes of a queue judged; lines on workers that died or stopped.
+    """Have all passes of a queue judged; lines on what that cost, and on workers that died or stopped.
 
     A worker that dies is started again, and what it had not finished goes back to the queue.
 
@@ -46,8 +48,6 @@ def work_in_processes(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], 
     Raises:
         VievalError: no worker can go on; files that were written stay.
     """
-    if os.name == "nt":
-        raise VievalError("workers in processes of their own need Linux or macOS; leave out --processes")
     budget = None if run.budget is None else max(run.budget // processes, 1)
     slots = [_Slot(replace(run, budget=budget), queue, on_rows) for _ in range(processes)]
     threads = [threading.Thread(target=slot.work, name=f"worker {n}", daemon=True) for n, slot in enumerate(slots)]
@@ -64,9 +64,13 @@ def work_in_processes(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], 
     problems = [slot.problem for slot in slots if slot.problem]
     if len(problems) == processes:
         raise VievalError(problems[-1])
-    deaths = sum(slot.deaths for slot in slots)
-    lines = [f"{deaths} workers died and were started again"] if deaths else []
-    return [*lines, *(f"a worker stopped: {problem}" for problem in problems)]
+    return lines_on_workers([slot.progress for slot in slots], sum(slot.deaths for slot in slots), problems)
+
+
+def lines_on_workers(progresses: Iterable[Progress], deaths: int, problems: Iterable[str]) -> list[str]:
+    """Lines on what all workers cost that came to their end, on deaths, and on workers that stopped for a reason."""
+    died = [f"{deaths} workers died and were started again; their counts are not in these lines"] if deaths else []
+    return [*sum(progresses, Progress()).lines(), *died, *(f"a worker stopped: {problem}" for problem in problems)]
 
 
 @dataclass
@@ -79,6 +83,8 @@ class _Slot:
     queue: PassQueue
     #: Called with numbers of rows that have their verdicts.
     on_rows: Callable[[int], None]
+    #: Counts of its workers that came to their end.
+    progress: Progress = field(default_factory=Progress)
     #: Deaths of its workers.
     deaths: int = 0
     #: Reason why it stopped; empty while it works.
@@ -161,6 +167,8 @@ class _Slot:
                 raise
             if message is None:
                 wants_pass = True
+            elif isinstance(message, Progress):
+                self.progress += message
             elif isinstance(message, VievalError):
                 self.problem = str(message)
                 return True
@@ -200,7 +208,7 @@ def main(handle: int) -> int:
 async def _work(run: ShardRun, connection: Connection) -> None:
     sending = threading.Lock()  # passes are asked for in one thread, and shards end in another
 
-    def send(message: Written | NotWritten | None) -> None:
+    def send(message: Written | NotWritten | Progress | None) -> None:
         with sending:
             connection.send(message)
 
@@ -212,7 +220,11 @@ async def _work(run: ShardRun, connection: Connection) -> None:
                 return
             yield work
 
-    await ShardWorker(run, send).work(passes())
+    worker = ShardWorker(run, send)
+    try:
+        await worker.work(passes())
+    finally:
+        send(worker.progress)
 
 
 if __name__ == "__main__":

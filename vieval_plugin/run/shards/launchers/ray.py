@@ -12,12 +12,14 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any
 
+from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.shards.folder import ShardFolder, open_folder
-from vieval_plugin.run.shards.launchers.processes import MOST_DEATHS
+from vieval_plugin.run.shards.launchers.processes import MOST_DEATHS, lines_on_workers
 from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
 from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
 from vieval_plugin.text.errors import VievalError, install_advice
@@ -45,6 +47,7 @@ class ShardActor:
         self._passes: SimpleQueue[Pass | None] = SimpleQueue()
         self._waiting: dict[str, asyncio.Future[ShardReport]] = {}
         self._working: asyncio.Task[None] | None = None
+        self._progress = Progress()
 
     async def open(self) -> str:
         """Open the judge; the reason why that cannot be, empty where it is open."""
@@ -52,6 +55,7 @@ class ShardActor:
             worker = ShardWorker(self._run, self._note)
         except VievalError as error:
             return f"{socket.gethostname()}: {error}"
+        self._progress = worker.progress
         passes: Iterator[Pass] = iter(self._passes.get, None)
         self._working = asyncio.create_task(worker.work(passes))
         return ""
@@ -74,11 +78,12 @@ class ShardActor:
             return f"{socket.gethostname()}: {error or 'it was ended'}"
         raise error
 
-    async def close(self) -> None:
-        """Let go of what is under way."""
+    async def close(self) -> Progress:
+        """Let go of what is under way; the counts."""
         if self._working:
             self._working.cancel()
             await asyncio.wait([self._working])
+        return self._progress
 
     def _note(self, report: ShardReport) -> None:
         future = self._waiting.pop(report.shard.name, None)
@@ -87,7 +92,7 @@ class ShardActor:
 
 
 def work_on_ray(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], cluster: Cluster) -> list[str]:
-    """Have all passes of a queue judged; lines on workers that died or stopped.
+    """Have all passes of a queue judged; lines on what that cost, and on workers that died or stopped.
 
     Args:
         run: what is judged, and by whom; its budget is shared out.
@@ -114,7 +119,7 @@ def work_on_ray(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None],
             driver.drive()
         finally:
             driver.close()
-        return driver.lines()
+        return lines_on_workers(driver.progresses, driver.died, driver.stopped.values())
     finally:
         ray.shutdown()
 
@@ -146,6 +151,8 @@ class _Driver:
     died: int = 0
     #: Reasons of those that stopped.
     stopped: dict[int, str] = field(default_factory=dict)
+    #: Counts of those that were closed.
+    progresses: list[Progress] = field(default_factory=list)
 
     def drive(self) -> None:
         """Hand out passes until none is left."""
@@ -164,14 +171,11 @@ class _Driver:
         """End all actors; those that are open let go of what they have under way."""
         closing = [self.actors[number].close.remote() for number in self.open_actors]
         if closing:
-            self.ray.wait(closing, num_returns=len(closing), timeout=_ENDING)
+            for call in self.ray.wait(closing, num_returns=len(closing), timeout=_ENDING)[0]:
+                with suppress(self.ray.exceptions.RayActorError):
+                    self.progresses.append(self.ray.get(call))
         for actor in self.actors:
             self.ray.kill(actor)
-
-    def lines(self) -> list[str]:
-        """Lines on workers that died or stopped."""
-        lines = [f"{self.died} workers died and were started again"] if self.died else []
-        return [*lines, *(f"a worker stopped: {reason}" for reason in self.stopped.values())]
 
     def _open(self, number: int) -> None:
         self.awaited[self.actors[number].open.remote()] = number, None

@@ -1,0 +1,79 @@
+"""Progress of a run on stderr while it lasts: a bar on a terminal or in a notebook, elsewhere a line each tenth."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tqdm.auto import tqdm
+
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.text.escaping import say
+
+SILENCE = 30.0
+"""Seconds without any answer from which a progress bar says so."""
+_LOOKS_EVERY = 5.0
+_FIRST_LINE = 1000  # samples, where nobody knows how many there are
+
+
+@contextmanager
+def judging_bar(
+    progress: Progress, total: int | None, is_shown: bool, unit: str = "sample", has_answers: bool = True
+) -> Iterator[Callable[[int], None]]:
+    """Show how many samples are judged, and the failures among them; what it yields takes how many more are.
+
+    `has_answers`: `progress` counts answers as they come, so that it can be said how long none came.
+    """
+    is_shown = is_shown and total != 0
+    has_bar = is_shown and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    began, done, printed = time.monotonic(), 0, 0
+    with tqdm(total=total, desc="Judging", unit=unit, disable=not has_bar) as bar:
+
+        def update(number: int) -> None:
+            nonlocal done, printed
+            done += number
+            if has_bar:
+                bar.set_postfix(progress.failures(), refresh=False)
+                bar.update(number)
+            elif is_shown and (done == total or done - printed >= (total or max(printed, 10 * _FIRST_LINE)) / 10):
+                printed = done
+                failures = ", ".join(f"{status} {count}" for status, count in progress.failures().items())
+                timing = {"elapsed": time.monotonic() - began, "unit": unit, "ncols": 0}
+                say(tqdm.format_meter(done, total, **timing, prefix="Judging", postfix=failures), file=sys.stderr)
+
+        def say_silence(seconds: float, is_first: bool) -> None:
+            if has_bar:
+                bar.set_postfix_str(f"no answer for {seconds:.0f} s")
+            elif is_first:
+                say(f"vieval: no answer for {seconds:.0f} s", file=sys.stderr)
+
+        with _silence_watched(progress, say_silence, is_shown and has_answers):
+            yield update
+
+
+@contextmanager
+def _silence_watched(progress: Progress, on_silence: Callable[[float, bool], None], is_watched: bool) -> Iterator[None]:
+    """Call a function every few seconds with how long no answer came, where that is long, and whether it is the first time."""
+    has_ended = threading.Event()
+
+    def watch() -> None:
+        answers, since, is_first = progress.answers, time.monotonic(), True
+        while not has_ended.wait(_LOOKS_EVERY):
+            if progress.answers != answers:
+                answers, since, is_first = progress.answers, time.monotonic(), True
+            elif (silence := time.monotonic() - since) >= SILENCE:
+                on_silence(silence, is_first)
+                is_first = False
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    if is_watched:
+        watcher.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        if is_watched:
+            watcher.join()
