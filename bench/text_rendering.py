@@ -1,15 +1,17 @@
-"""The judge text_rendering on posters whose text is known: python -m bench.text_rendering FOLDER [--posters 400] [--seed 0].
+"""The judge text_rendering on posters whose text is known: python -m bench.text_rendering FOLDER [--posters 400] [--seed 0] [--cores N].
 
 A quarter of the posters shows the texts of its prompt; each of the others has one of five kinds of error at one of three
 strengths: letters changed, lost, added or swapped, and words lost. Half are drawn and half are on photographs of
 scikit-image, a quarter is Chinese where fonts for it are installed (fonts-noto-cjk), and a third each has noise or
 perspective. Fonts are those of this machine, as fc-list names them. The known similarity is computed from what was drawn.
+FOLDER/worst.png shows the twelve posters on which the judge is furthest from it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import time
@@ -23,7 +25,9 @@ from scipy.stats import spearmanr
 
 from vieval_plugin import Judge
 
-SIDE = 640
+SIDE, WORST = 640, 12
+# of symbols, or so thin that people cannot read them either
+NO_LETTERS = ("D050000L", "Dingbats", "Symbol", "Emoji", "Math", "Hairline")
 ENGLISH = (
     "GRAND OPENING", "Fresh Bread Daily", "SUMMER SALE", "Jazz Night", "Welcome Home", "Farmers Market", "Happy Birthday",
     "City Marathon", "Coffee and Cake", "Open House", "LOST CAT", "Book Fair", "Winter Concert", "Science Museum",
@@ -44,7 +48,8 @@ def fonts(language: str) -> list[str]:
         ["fc-list", f":lang={language}", "file", "style"], capture_output=True, text=True, check=True
     )
     files = {line.partition(":")[0] for line in listed.stdout.splitlines()}
-    return sorted(file for file in files if not any(part in file for part in ("Emoji", "Math", "Hairline")))
+    files = {file for file in files if Path(file).suffix in (".ttf", ".otf", ".ttc")}
+    return sorted(file for file in files if not any(part in file for part in NO_LETTERS))
 
 
 def edit_distance(first: str, second: str) -> int:
@@ -163,7 +168,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--posters", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cores", type=int, help="processors to read on (default: all that this process may use)")
     options = parser.parse_args()
+    if options.cores:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
     rows = make(options.folder, options.posters, options.seed)
     print(f"{len(rows)} posters, {len({row['font'] for row in rows})} fonts, seed {options.seed}")
     judge = Judge("text_rendering", options={"store": {"use": False}})
@@ -180,8 +188,27 @@ def main() -> None:
             "reason": verdict.rationale or verdict.reason,
         }
     (options.folder / "rows.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False))
-    print(f"{len(rows) / took:.2f} images a second, {cpu / len(rows):.2f} CPU seconds an image")
+    cores = len(os.sched_getaffinity(0))
+    print(f"{len(rows) / took:.2f} images a second on {cores} cores, {cpu / len(rows):.2f} CPU seconds an image")
     report(rows)
+    show_worst(options.folder, rows)
+
+
+def show_worst(folder: Path, rows: list[dict]) -> None:
+    """Write a sheet of the posters on which the score is furthest from the known similarity, with what was read."""
+    worst = sorted(rows, key=lambda row: -abs(row["scores"].get("SC", 0) - row["similarity"]))[:WORST]
+    side, line = 400, 22
+    sheet = Image.new("RGB", (4 * side, -(-len(worst) // 4) * (side + 4 * line)), "white")
+    pen, [cjk] = ImageDraw.Draw(sheet), fonts("zh-cn")[:1] or [fonts("en")[0]]
+    font = ImageFont.truetype(cjk, 15)
+    for number, row in enumerate(worst):
+        x, y = number % 4 * side, number // 4 * (side + 4 * line)
+        sheet.paste(Image.open(folder / row["file"]).resize((side - 8, side - 8)), (x, y))
+        facts = f"{row['file']}: SC {row['scores'].get('SC', 0):.2f}, known {row['similarity']:.2f}; {row['font']}"
+        lines = [facts, "drawn " + " / ".join(row["drawn"]), row["reason"][:50], row["reason"][50:100]]
+        for index, text in enumerate(lines):
+            pen.text((x + 2, y + side - 6 + index * line), text, "black", font)
+    sheet.save(folder / "worst.png")
 
 
 def report(rows: list[dict]) -> None:

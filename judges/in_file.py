@@ -167,7 +167,9 @@ def _of_sub_scores(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     if manifest.require and not (overall or OVERALL in spec.aspects):
         _refuse(pack, "require", f"makes {OVERALL} 0, and there is none: add combine: {{{OVERALL}: geometric_mean}}")
     of_scores = Rubric(scale, {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects}, overall)
-    spec = replace(spec, intervals=expected, grades=lambda options: tuple(manifest.measure))
+    spec = replace(
+        spec, intervals=expected, grades=lambda options: tuple(manifest.measure), reads_text=bool(manifest.measure)
+    )
     if not expected:
         return rubric.with_rubric(
             spec,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.json_repairs import number, repair_json
 from vieval_plugin.judges.protocol import Status
@@ -22,7 +22,8 @@ from vieval_plugin.judges.refusals import declines
 
 REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
 SCORE, REASONING = "score", "reasoning"
-REPAIRED_REASON = "not strict JSON in the asked shape"
+
+T = TypeVar("T")
 
 # a model that runs on ends under a schema
 _LONGEST_REASONING = 1500
@@ -89,18 +90,18 @@ class _LeadIns:
 
 
 @dataclass(frozen=True)
-class Parsed:
+class Read(Generic[T]):
     """Reading of a reply."""
 
     #: Outcome.
     status: Status
-    #: Scores where the status is usable.
+    #: Value where the status is usable.
+    value: T | None = None
+    #: Its sub-scores.
     scores: tuple[float, ...] = ()
-    #: Reasoning beside them.
-    reasoning: str = ""
-    #: Reason in one line that it is not `ok`.
+    #: The reasoning in it, or why there is no value, for the trace.
     reason: str = ""
-    #: Fixed word: that the reasoning beside scores declines to give any.
+    #: Fixed word for what is to be counted over a run.
     finding: str = ""
 
 
@@ -140,7 +141,7 @@ def list_schema(item: Mapping[str, Any], min_items: int = 0, max_items: int = 8)
     return {"type": "array", "items": item, "minItems": min_items, "maxItems": max_items}
 
 
-def parse_scores(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> Parsed:
+def parse_scores(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> Read[tuple[float, ...]]:
     """Read the scores of a reply that was asked to be like `{"score": [7, 8], "reasoning": "..."}`.
 
     Args:
@@ -159,11 +160,11 @@ def parse_scores(text: str, schema: Mapping[str, Any], *, as_shown: bool = False
     try:
         answer, exact = read_answer(text, schema, as_shown=as_shown)
     except ValueError as error:
-        return Parsed(Status.PARSE_FAILURE, reason=str(error))
+        return Read(Status.PARSE_FAILURE, reason=str(error))
     reasoning = str(answer.get(REASONING, ""))
-    status, reason = (Status.OK, "") if exact else (Status.REPAIRED, REPAIRED_REASON)
-    scores = answer[SCORE] if isinstance(answer[SCORE], list) else [answer[SCORE]]
-    return Parsed(status, tuple(scores), reasoning, reason, REFUSAL_INSIDE if declines(reasoning) else "")
+    scores = tuple(answer[SCORE]) if isinstance(answer[SCORE], list) else (answer[SCORE],)
+    finding = REFUSAL_INSIDE if declines(reasoning) else ""
+    return Read(Status.OK if exact else Status.REPAIRED, scores, scores, reasoning, finding)
 
 
 def read_answer(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> tuple[dict[str, Any], bool]:
@@ -181,7 +182,7 @@ def read_answer(text: str, schema: Mapping[str, Any], *, as_shown: bool = False)
     return answer, exact and (as_shown or answer == value)
 
 
-def parse_number(text: str, low: float, high: float) -> Parsed:
+def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
     """Read a reply that was asked to be one number from `low` to `high` and nothing else.
 
     >>> parse_number("Rating: **7/10**", 0, 10).scores, parse_number("7 or 8", 0, 10).scores
@@ -191,9 +192,9 @@ def parse_number(text: str, low: float, high: float) -> Parsed:
     lead_in, _, digits = answer[: _LONGEST_LEAD_IN + 1].rstrip("\r\n\t `*_.").rpartition(":")
     value = number(digits.strip("* \r\n\t"), high) if len(answer) <= _LONGEST_LEAD_IN and is_lead_in(lead_in) else None
     if value is None or not low <= value <= high:
-        return Parsed(Status.PARSE_FAILURE, reason=f"not one number from {low:g} to {high:g} alone")
+        return Read(Status.PARSE_FAILURE, reason=f"not one number from {low:g} to {high:g} alone")
     status = Status.OK if re.fullmatch("[0-9.]+", answer) else Status.REPAIRED
-    return Parsed(status, (value,), reason="" if status is Status.OK else "not the number alone")
+    return Read(status, (value,), (value,))
 
 
 def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:

@@ -58,6 +58,9 @@ FAILED_CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
 """Statuses without a score because a call or a tool failed, which may come out otherwise another time."""
 
 
+WANTED_TEXT = "wanted_text"
+"""Name of the text of a sample that has what an image should have in letters, a line each."""
+
 CONDITION_ROLES = ("source", "mask", "subject", "control", "concepts")
 """Images that a generator is given, in the order in which it is shown them."""
 
@@ -130,7 +133,7 @@ class Sample:
     id: SampleId
     #: Images by role: `output`, `source`, `mask`, `subject`, `control`, `concepts`, `frame_0`, ..., `view_0`, ...
     images: Mapping[str, Image]
-    #: Texts by name: `prompt`, `instruction`, `subject`.
+    #: Texts by name: `prompt`, `instruction`, `subject`, `wanted_text`.
     texts: Mapping[str, str] = field(default_factory=dict)
     #: A value for each annotator by aspect, on the benchmark's own scale (ImagenHub's is [0, 1]).
     ratings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)

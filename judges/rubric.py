@@ -9,10 +9,11 @@ import math
 import pathlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 
 from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
-from vieval_plugin.judges.parsing import reply_schema
+from vieval_plugin.judges.parsing import parse_number, reply_schema
 from vieval_plugin.judges.protocol import (
     Chat,
     Image,
@@ -27,7 +28,7 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.spec import Build, JudgeSpec
-from vieval_plugin.judges.structured_chat import ScoreAsk, StructuredChatOutcome, ask_scores
+from vieval_plugin.judges.structured_chat import ChatRequest, StructuredChatOutcome, ask_all, score_request
 from vieval_plugin.prompts.pack import Pack, PackQuestion
 from vieval_plugin.prompts.scale import Combination, Scale
 from vieval_plugin.text.errors import VievalError
@@ -165,7 +166,7 @@ def judge(rubric: Rubric, pack: Pack, examples: Mapping[str, OneShotExample] | N
             asks = [
                 _score_ask(rubric, pack, key, aspect, sample, (examples or {}).get(key)) for aspect, key in keys.items()
             ]
-            outcomes |= zip(aspects, (yield from ask_scores(asks, pack)), strict=True)
+            outcomes |= zip(aspects, (yield from ask_all(asks, pack)), strict=True)
             final = {aspect: outcome.final for aspect, outcome in outcomes.items()}
             scores = rubric.scores({aspect: step.scores for aspect, step in final.items() if step.status.usable})
             if rubric.lazy and (OVERALL in scores or len(scores) < len(final)):
@@ -188,15 +189,15 @@ def _message(pack: Pack, question: PackQuestion, sample: Sample, example: OneSho
 
 def _score_ask(
     rubric: Rubric, pack: Pack, key: str, aspect: str, sample: Sample, example: OneShotExample | None
-) -> ScoreAsk:
+) -> ChatRequest[tuple[float, ...]]:
     question, (low, high) = pack.questions[key], (rubric.scale.low, rubric.scale.high)
     count, path = len(question.scores), (aspect,)
     message = _message(pack, question, sample, example)
     if pack.replies == "number":
-        return ScoreAsk(Chat((message,), path), number=(low, high))
+        return ChatRequest(Chat((message,), path), partial(parse_number, low=low, high=high))
     schema = reply_schema(count, high, low, pack.keys_shown(question.template), pack.manifest.optional)
     enforced = reply_schema(count, high, low) if pack.replies == "json" else None
-    return ScoreAsk(Chat((message,), path, enforced), schema)
+    return score_request(Chat((message,), path, enforced), schema)
 
 
 def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> Judge:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from vieval_plugin.judges.parsing import Read
 from vieval_plugin.judges.protocol import FAILED_CALLS, Ask, Chat, Message, Path, Reply, Sample, Status, Step
-from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.prompts.pack import Pack
 
 MISSING, REPEATED, UNREADABLE = "missing parts", "endless repetition", "unreadable answer"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from vieval_plugin.judges.parsing import parse_number, parse_scores
+from vieval_plugin.judges.parsing import Read, parse_scores
 from vieval_plugin.judges.protocol import Ask, Chat, Failure, Message, Reply, Status, Step, Text
 from vieval_plugin.prompts.pack import REMINDER, Pack
 
@@ -16,22 +17,6 @@ _CUT = "cut off by its token limit"
 _KEPT_HEAD, _KEPT_TAIL = 48 * 1024, 16 * 1024
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Read(Generic[T]):
-    """Reading of a reply."""
-
-    #: Outcome.
-    status: Status
-    #: Value where the status is usable.
-    value: T | None = None
-    #: Its sub-scores.
-    scores: tuple[float, ...] = ()
-    #: Reason for the trace.
-    reason: str = ""
-    #: Fixed word for what is to be counted over a run.
-    finding: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,18 +43,17 @@ class StructuredChatOutcome(Generic[T]):
     findings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ScoreAsk:
-    """Chat that is to be answered with scores."""
+def score_request(
+    chat: Chat, schema: Mapping[str, Any] | None = None, *, as_shown: bool = False
+) -> ChatRequest[tuple[float, ...]]:
+    """A chat that is to be answered with scores, which are the value and the step's scores.
 
-    #: The question.
-    chat: Chat
-    #: Schema of the answer where a server is not held to it.
-    schema: Mapping[str, Any] | None = None
-    #: Accept a number alone or in quotation marks as asked then.
-    as_shown: bool = False
-    #: Lowest and highest of the one number that the chat asks for, where it asks for one alone.
-    number: tuple[float, float] | None = None
+    Args:
+        chat: the question.
+        schema: that of the answer where it is not the chat's, which a server may enforce.
+        as_shown: as for `parse_scores`.
+    """
+    return ChatRequest(chat, partial(parse_scores, schema=schema or chat.schema or {}, as_shown=as_shown))
 
 
 def ask_all(
@@ -106,25 +90,6 @@ def ask_all(
         StructuredChatOutcome(value, _final(so_far), tuple(so_far), tuple(filter(None, notes)))
         for value, so_far, notes in zip(values, steps, findings, strict=True)
     ]
-
-
-def ask_scores(
-    score_asks: Sequence[ScoreAsk], wording: Pack
-) -> Generator[list[Ask], list[Reply], list[StructuredChatOutcome[tuple[float, ...]]]]:
-    """`ask_all` for scores, which are the values and the steps' scores."""
-    return (yield from ask_all([ChatRequest(ask.chat, _scores_of(ask)) for ask in score_asks], wording))
-
-
-def _scores_of(ask: ScoreAsk) -> Callable[[str], Read[tuple[float, ...]]]:
-    def read(text: str) -> Read[tuple[float, ...]]:
-        if ask.number:
-            parsed = parse_number(text, *ask.number)
-        else:
-            parsed = parse_scores(text, ask.schema or ask.chat.schema or {}, as_shown=ask.as_shown)
-        reason = parsed.reasoning if parsed.status.usable else parsed.reason
-        return Read(parsed.status, parsed.scores or None, parsed.scores, reason, parsed.finding)
-
-    return read
 
 
 def excerpt(text: str) -> str:

@@ -1,7 +1,7 @@
 """text_rendering: the text that a prompt asks for, read in the image by OCR and compared letter by letter.
 
 What is asked for stands in double quotation marks in the prompt, or in the text `wanted_text`, a line each. Each text
-is aligned with the part of what was read that has the least edit distance to it, in any order. Case, width, spaces and
+is aligned with a part of what was read, in any order, so that their edit distances are least. Case, width, spaces and
 punctuation are not compared, but for punctuation between digits. No model is asked.
 
 `SC` is the edit similarity over all texts, `words` the share of words that are there letter by letter, and `extra_text`
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from textwrap import shorten
 from typing import Any
@@ -22,20 +22,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vieval_plugin.judges import tools
-from vieval_plugin.judges.protocol import Box, Judge, Program, Sample, Status, Step, ToolResult, UseTool, Verdict
+from vieval_plugin.judges.protocol import (
+    WANTED_TEXT,
+    Box,
+    Judge,
+    Program,
+    Sample,
+    Status,
+    Step,
+    ToolResult,
+    UseTool,
+    Verdict,
+)
 from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
 from vieval_plugin.judges.tools import ocr
 from vieval_plugin.text.errors import install_advice
 
 NAME = "text_rendering"
-WANTED_TEXT = "wanted_text"
-"""Name of the text of a sample that has what is asked for, a line each."""
 MOST_LETTERS = 2000
 """Letters that may be asked for in all."""
-_QUOTED = re.compile(r'(?<!\d)"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』')  # after a digit it is a sign for inches
+# after a digit it is a sign for inches
+_QUOTED = re.compile(r"""(?<!\d)["\uff02]([^"\uff02]+)["\uff02]|“([^”]+)”|「([^」]+)」|『([^』]+)』""")
 _IDEOGRAPH = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _COMPARED_PUNCTUATION, _BETWEEN_DIGITS = "%&@#", re.compile(r"(?<=\d)[^\w\s](?=\d)")
 _LONGEST_QUOTE = 80
+_MOST_ERRORS = 0.8
+"""Share of errors above which a part of what was read is no rendering of a text: few letters are alike by chance."""
+_MOST_ORDERS = _MOST_ENDS = 8
 _NO_TEXT = (
     f"the prompt asks for no text; put it in double quotation marks, or name its column: --columns texts.{WANTED_TEXT}="
     "COLUMN"
@@ -53,8 +66,8 @@ class Letters:
     folded: tuple[str, ...]
     #: Position of each in the text.
     positions: tuple[int, ...]
-    #: Number of the word of each.
-    tokens: tuple[int, ...]
+    #: The word of each: the spaces before it, and the borders of ideographs.
+    tokens: tuple[tuple[int, int], ...]
 
     def splits_word(self, index: int) -> bool:
         """Return whether a letter and the one before it are of the same word."""
@@ -83,6 +96,11 @@ class Alignment:
         return max(len(self.pairs), len(self.part))
 
 
+def similarity(alignments: Sequence[Alignment]) -> float:
+    """The edit similarity over all texts, in [0, 1]."""
+    return 1 - sum(a.errors for a in alignments) / sum(a.length for a in alignments)
+
+
 def wanted_texts(sample: Sample) -> list[str]:
     """The texts that an image should show.
 
@@ -105,14 +123,14 @@ def letters_of(text: str) -> Letters:
     'grandopening9:30'
     """
     text = unicodedata.normalize("NFKC", text)
-    letters: list[tuple[str, int, int]] = []
-    token = 0
+    letters: list[tuple[str, int, tuple[int, int]]] = []
+    spaces, borders = 0, 0
     for position, character in enumerate(text):
         is_ideograph = bool(_IDEOGRAPH.match(character))
-        token += is_ideograph or character.isspace()
+        spaces, borders = spaces + character.isspace(), borders + is_ideograph
         if _is_compared(character) or _BETWEEN_DIGITS.match(text, position):
-            letters += [(folded, position, token) for folded in character.casefold()]
-        token += is_ideograph
+            letters += [(folded, position, (spaces, borders)) for folded in character.casefold()]
+        borders += is_ideograph
     folded, positions, tokens = zip(*letters, strict=True) if letters else ((), (), ())
     return Letters(text, folded, positions, tokens)
 
@@ -155,10 +173,10 @@ def align(text: Letters, read: Letters, free: Sequence[int]) -> Alignment:
         above = distance[row - 1]
         cheapest = np.minimum(above[:-1] + (codes != ord(letter)), above[1:] + 1)
         distance[row] = np.minimum.accumulate(np.concatenate(([row], cheapest)) - steps) + steps
-    ends = np.flatnonzero(distance[-1] == distance[-1].min())[:8].tolist()
+    ends = np.flatnonzero(distance[-1] == distance[-1].min())[:_MOST_ENDS].tolist()
     alignments = (_traced(distance, text, read, free, end) for end in ends)
     # where several parts are as near, one that begins and ends with a word, and the longest of these
-    return min(alignments, key=lambda a: (len(_rest_of_words(a, read, set(free))), -len(a.part)))
+    return min(alignments, key=lambda a: (len(_rest_of_words(a.part, read, set(free))), -len(a.part)))
 
 
 def _traced(distance: NDArray[np.int16], text: Letters, read: Letters, free: Sequence[int], end: int) -> Alignment:
@@ -179,36 +197,50 @@ def _traced(distance: NDArray[np.int16], text: Letters, read: Letters, free: Seq
     return Alignment(tuple(pairs), tuple(free[column:end]), int(distance[-1, end]))
 
 
-def _rest_of_words(alignment: Alignment, read: Letters, free: Collection[int]) -> list[int]:
-    """The free letters beside a part that are of the same word as its first or its last."""
+def _rest_of_words(part: Sequence[int], read: Letters, free: Collection[int]) -> list[int]:
+    """The free letters beside a part with no space between: the rest of its first and of its last word."""
     rest: list[int] = []
-    for first, step in ((alignment.part[0] - 1, -1), (alignment.part[-1] + 1, 1)) if alignment.part else ():
+    for first, step in ((part[0] - 1, -1), (part[-1] + 1, 1)) if part else ():
         index = first
-        while index in free and read.tokens[index] == read.tokens[index - step]:
+        while index in free and read.tokens[index][0] == read.tokens[index - step][0]:
             rest.append(index)
             index += step
     return rest
 
 
 def align_all(texts: Sequence[Letters], read: Letters) -> list[Alignment]:
-    """The alignment of each text, in order; the most similar comes first to its part, and no parts overlap.
+    """The alignment of each text, in order, so that they are as similar as can be and no parts overlap.
+
+    The most similar comes first to its part, and of those that are as similar the longest; then each that lost its part
+    to another is tried before all others.
+    """
+    alone = [align(text, read, range(len(read.folded))) for text in texts]
+    order = sorted(range(len(texts)), key=lambda n: (alone[n].errors / alone[n].length, -alone[n].length))
+    best = _align_in_order(order, texts, read)
+    losers = [number for number in order if best[number].errors > alone[number].errors]
+    for number in losers[:_MOST_ORDERS]:
+        order = [number, *(other for other in order if other != number)]
+        best = max(best, _align_in_order(order, texts, read), key=similarity)
+    return best
+
+
+def _align_in_order(order: Sequence[int], texts: Sequence[Letters], read: Letters) -> list[Alignment]:
+    """The alignment of each text, where each has the part that is nearest in what those before it in `order` left.
 
     The rest of a word that a part ends in, where it is in no other part, counts as errors of it.
     """
-    free, final = dict.fromkeys(range(len(read.folded))), dict[int, Alignment]()
-    nearest = {number: align(text, read, list(free)) for number, text in enumerate(texts)}
-    while nearest:
-        number = min(nearest, key=lambda n: (nearest[n].errors / nearest[n].length, n))
-        if all(index in free for index in nearest[number].part):
-            final[number] = nearest.pop(number)
-            free = dict.fromkeys(index for index in free if index not in set(final[number].part))
-        else:
-            nearest[number] = align(texts[number], read, list(free))
-    for number, alignment in final.items():
-        rest = _rest_of_words(alignment, read, free)
-        part = tuple(sorted((*alignment.part, *rest)))
-        final[number] = replace(alignment, part=part, errors=alignment.errors + len(rest))
-    return [final[number] for number in range(len(texts))]
+    free, nearest = dict.fromkeys(range(len(read.folded))), dict[int, Alignment]()
+    for number in order:
+        nearest[number] = align(texts[number], read, list(free))
+        free = dict.fromkeys(index for index in free if index not in set(nearest[number].part))
+    for number, alignment in nearest.items():
+        rest = _rest_of_words(alignment.part, read, free)
+        part, errors = tuple(sorted((*alignment.part, *rest))), alignment.errors + len(rest)
+        nearest[number] = Alignment(alignment.pairs, part, errors)
+        if errors > _MOST_ERRORS * nearest[number].length:
+            letters = len(alignment.pairs)
+            nearest[number] = Alignment((-1,) * letters, (), letters)
+    return [nearest[number] for number in range(len(texts))]
 
 
 def count_words(text: Letters, alignment: Alignment, read: Letters, paired: Collection[int]) -> tuple[int, int]:
@@ -244,7 +276,7 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
     counts = [count_words(text, a, read, paired) for text, a in zip(wanted, alignments, strict=True)]
     extra = sorted(set(range(len(read.folded))).difference(*(alignment.part for alignment in alignments)))
     scores = {
-        "SC": 1 - sum(a.errors for a in alignments) / sum(a.length for a in alignments),
+        "SC": similarity(alignments),
         "words": sum(correct for correct, _ in counts) / sum(total for _, total in counts),
         "extra_text": 1 - len(extra) / max(len(read.folded), 1),
     }

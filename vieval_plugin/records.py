@@ -58,6 +58,8 @@ class Provenance:
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
     #: Name that the user gave the run.
     label: str = ""
+    #: Reader of the text in images, with its version and a digest of its weights; empty where text is not read.
+    reader: str = ""
     #: Name of a calibrated score, how good it is, and hash of the calibration's file; empty where there is none.
     calibration: tuple[str, ...] = ()
 

@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.adiee.question import ANSWERS, DOTS, Form, Images, answer_text, form_of, pictures, question
 from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
-from vieval_plugin.judges.parsing import parse_number, without_thinking
+from vieval_plugin.judges.parsing import Read, parse_number, without_thinking
 from vieval_plugin.judges.protocol import Chat, Image, Judge, Likelihood, Path, Program, Sample, Status, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
-from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import failed
 from vieval_plugin.prompts.pack import Pack
 
@@ -134,9 +134,7 @@ def read_number(text: str, expected: str, sentences: Sequence[str], placeholder:
                 return Read(Status.OK, (number,), (number,))
             return Read(Status.REPAIRED, (number,), (number,), _OTHER_WORDS)
     parsed = parse_number(text, 0, SCALE)
-    if not parsed.status.usable:
-        return Read(parsed.status, reason=parsed.reason)
-    return Read(Status.REPAIRED, parsed.scores, parsed.scores, _OTHER_WORDS)
+    return replace(parsed, status=Status.REPAIRED, reason=_OTHER_WORDS) if parsed.status.usable else parsed
 
 
 _EDIT = Needs(("source", "output"), ("instruction",))

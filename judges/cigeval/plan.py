@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vieval_plugin.judges.cigeval.questions import SCALE, Rate, Rating, Setup, SubQuestion, barred, program
-from vieval_plugin.judges.parsing import json_value, object_schema, reply_schema
+from vieval_plugin.judges.parsing import Read, json_value, object_schema, reply_schema
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Message, Program, Reply, Sample, Status, Step
-from vieval_plugin.judges.structured_chat import ChatRequest, Read, ScoreAsk, ask_all, ask_scores
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, score_request
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
 _NONE = frozenset({"", "none", "null", "no", "no_tool", "n/a"})
@@ -214,7 +214,7 @@ def _rate(
     answer_schema = reply_schema(
         1, SCALE, 0, wording.keys_shown(sub_question.question.template), wording.manifest.optional
     )
-    ask = ScoreAsk(Chat((message,), (sub_question.name, "rating"), enforced), answer_schema, as_shown=enforced is None)
-    [answer] = yield from ask_scores([ask], setup.wording)
+    chat = Chat((message,), (sub_question.name, "rating"), enforced)
+    [answer] = yield from ask_all([score_request(chat, answer_schema, as_shown=enforced is None)], setup.wording)
     planned = (choice.step,) if choice.step else ()
     return answer, (*planned, *outcome.steps, *answer.steps), (*findings, *answer.findings)

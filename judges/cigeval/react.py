@@ -12,7 +12,7 @@ from typing import Any
 
 from vieval_plugin.judges.cigeval.plan import texts_of, tool_name
 from vieval_plugin.judges.cigeval.questions import SCALE, Rate, Rating, Setup, SubQuestion, barred, program
-from vieval_plugin.judges.parsing import REFUSAL_INSIDE, object_schema, read_answer
+from vieval_plugin.judges.parsing import REFUSAL_INSIDE, Read, object_schema, read_answer
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -28,7 +28,7 @@ from vieval_plugin.judges.protocol import (
     Step,
 )
 from vieval_plugin.judges.refusals import declines
-from vieval_plugin.judges.structured_chat import ChatRequest, Read, StructuredChatOutcome, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, StructuredChatOutcome, ask_all
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
 

@@ -11,10 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
 from vieval_plugin.judges.pairwise.question import LETTERS, Form
-from vieval_plugin.judges.parsing import REASONING, REFUSAL_INSIDE, object_schema, read_answer, without_thinking
+from vieval_plugin.judges.parsing import REASONING, REFUSAL_INSIDE, Read, object_schema, read_answer, without_thinking
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines
-from vieval_plugin.judges.structured_chat import Read
 
 ReplyForm: TypeAlias = Form | Literal["labels"]
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.conversation import turn_units
-from vieval_plugin.judges.parsing import object_schema, read_answer
+from vieval_plugin.judges.parsing import Read, object_schema, read_answer
 from vieval_plugin.judges.protocol import Judge, Likelihood, Path, Program, Sample, Status, Step, Verdict, worst
 from vieval_plugin.judges.question_answering.questions import (
     DSG,
@@ -26,7 +26,7 @@ from vieval_plugin.judges.question_answering.questions import (
 )
 from vieval_plugin.judges.spec import EVERY_KIND, Export, JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.stages import Notes, StageAsker, ask_one, read_as
-from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.vqascore import step_of, variants
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError

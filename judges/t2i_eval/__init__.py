@@ -31,7 +31,7 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.judges.spec import EVERY_KIND, Export, JudgeSpec, Needs, require_wording
 from vieval_plugin.judges.stages import Notes, ask_one
-from vieval_plugin.judges.structured_chat import ScoreAsk, ask_scores
+from vieval_plugin.judges.structured_chat import ask_all, score_request
 from vieval_plugin.judges.t2i_eval import framework, individual, schemas
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Ablation, Asker, T2IEvalOptions
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
@@ -121,8 +121,8 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Generator[list[Ask], li
     for path, question, explanation, reference in graded:
         variables = {**asker.sample.texts, "question": question, "explanation": explanation, "reference": reference}
         chat = asker.chat("quality", "quality", (*path, "quality"), schemas.QUALITY, variables, 512)
-        asks.append(ScoreAsk(chat, schemas.QUALITY))
-    answers = yield from ask_scores(asks, asker.wording)
+        asks.append(score_request(chat, schemas.QUALITY))
+    answers = yield from ask_all(asks, asker.wording)
     notes.trace += [step for answer in answers for step in answer.steps]
     grades = {
         path: answer.value[0] / HIGHEST for (path, *_), answer in zip(graded, answers, strict=True) if answer.value

@@ -6,10 +6,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from vieval_plugin.judges.parsing import Read
 from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.stages import REPEATED, Notes, StageAsker
-from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.t2i_eval.reading import read_fields
 from vieval_plugin.judges.t2i_eval.structure import Fields
 

@@ -11,9 +11,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from vieval_plugin.judges.json_repairs import number
-from vieval_plugin.judges.parsing import is_lead_in, read_answer, without_thinking
+from vieval_plugin.judges.parsing import Read, is_lead_in, read_answer, without_thinking
 from vieval_plugin.judges.stages import MISSING, read_as
-from vieval_plugin.judges.structured_chat import Read
 from vieval_plugin.judges.t2i_eval.structure import (
     KINDS,
     Attribute,

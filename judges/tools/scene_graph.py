@@ -10,9 +10,9 @@ import json
 from collections.abc import Generator
 from typing import Any
 
-from vieval_plugin.judges.parsing import json_value, object_schema, read_answer
+from vieval_plugin.judges.parsing import Read, json_value, object_schema, read_answer
 from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status
-from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed
 
 NAME = "scene_graph"

@@ -340,6 +340,10 @@ def test_a_folder_of_benchmarks_has_tasks_and_what_is_wrong_is_left_out(write, t
     names = set(tasks.entries())
     assert {"signs_viescore", "signs_legibility", "sign_pairs_viescore", "sign_pairs_legibility"} <= names
     assert {"signs_vqascore", "sign_pairs_pairwise"} <= names
+    monkeypatch.setenv("VIEVAL_BENCHMARKS", str(folder / "signs"))
+    registry.benchmarks.cache_clear()
+    assert "signs" in registry.benchmarks()
+    assert "sign_pairs" not in registry.benchmarks()
 
 
 def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(write, tmp_path, monkeypatch, capsys):

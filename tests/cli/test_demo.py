@@ -10,6 +10,7 @@ import PIL.Image
 import pytest
 
 from tests.extras import needs
+from vieval_plugin.benchmarks import in_folder
 from vieval_plugin.generation.posters import SCENES, make
 
 
@@ -55,12 +56,39 @@ def test_one_generator_makes_no_errors_and_the_other_those_that_are_named(folder
     assert files == same
 
 
-def test_the_same_seed_makes_the_same_and_another_does_not(folder, tmp_path):
-    make(tmp_path / "again", 0)
-    make(tmp_path / "other", 1)
-    truth = (folder / "truth.csv").read_text()
-    assert (tmp_path / "again" / "truth.csv").read_text() == truth
-    assert (tmp_path / "other" / "truth.csv").read_text() != truth
+def test_the_truth_is_a_benchmark_that_nobody_rated(folder):
+    benchmark = in_folder.read_benchmark(folder)
+    known = {(sample.id.image_model, sample.id.uid): sample.ratings for sample in benchmark.load(folder, "all")}
+    assert (benchmark.name, benchmark.synthetic) == ("posters", True)
+    assert len(known) == 24
+    for row in rows(folder / "truth.csv"):
+        ratings = known[row["generator"], row["uid"]]
+        assert ratings["PQ"] == ((0 if row["photograph_is"] == "blurred" else 1),)
+        is_certain = {"right": ratings["SC"] == (1,), "lost": ratings["SC"] == (0,)}
+        assert is_certain.get(row["title_is"], 0.5 < ratings["SC"][0] < 0.9)
+
+
+def test_the_same_seed_makes_the_same_once_and_another_does_not(folder, tmp_path):
+    truth = (folder / "truth.csv").read_bytes()
+    assert not make(folder, 0)
+    (again := tmp_path / "again").mkdir()
+    assert make(again, 0)  # into an empty folder
+    assert (again / "truth.csv").read_bytes() == truth
+    (again / "truth.csv").unlink()
+    (again / "new" / "p03.png").write_bytes(b"interrupted")
+    assert make(again, 0)
+    assert (again / "new" / "p03.png").read_bytes() == (folder / "new" / "p03.png").read_bytes()
+    assert make(again, 1)
+    assert (again / "truth.csv").read_bytes() != truth
+
+
+@pytest.mark.parametrize("out", ["others", "file", "/proc/x"])
+def test_a_folder_that_cannot_be_filled_is_one_line(out, tmp_path, vieval):
+    pytest.importorskip("skimage")
+    (tmp_path / "others" / "new").mkdir(parents=True)
+    (tmp_path / "file").touch()
+    error = vieval("demo", "--out", tmp_path / out, code=1).err
+    assert re.fullmatch("vieval: .*(name|choose) another (folder with )?--out\n", error)
 
 
 @pytest.mark.parametrize("name", sorted({scene.photograph for scene in SCENES}))
@@ -96,7 +124,7 @@ def test_the_generator_that_spells_is_better(tmp_path, monkeypatch, vieval):
     assert opened == [(tmp_path / "demo" / "rank.html").as_uri()]
     again = vieval(*command.split()).out
     assert again.splitlines()[0] in out
-    assert "is there already" in vieval("demo", code=1).err
+    assert "found 12 posters" in vieval("demo").out
 
 
 def test_a_poster_that_cannot_be_made_is_one_line(tmp_path, monkeypatch, vieval):

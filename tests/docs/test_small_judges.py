@@ -1,6 +1,7 @@
 """The commands of docs/guides/small_judges.md, with tiny models of the same classes and a server in place of real ones."""
 
 import asyncio
+import hashlib
 import re
 import shlex
 from functools import partial
@@ -12,6 +13,7 @@ from scipy.stats import spearmanr
 from bench.vieval_small import unseen
 from tests import in_process, tiny_model, tiny_more_models
 from tests.fake_server import FakeServer
+from vieval_plugin.backends.metrics import networks
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo import TASKS
 from vieval_plugin.cli import main
@@ -73,6 +75,12 @@ def test_the_report_is_of_both_models():
     [report] = commands("vieval report")
     written = [words[words.index("--output_path") + 1] for words in commands("lmms-eval --model vieval_transformers")]
     assert report[2:4] == written
+
+
+def test_the_weights_are_small_and_those_of_the_page():
+    weights = (Path(networks.__file__).parent / "vieval_small.safetensors").read_bytes()
+    assert len(weights) <= 5_500_000
+    assert f"SHA-256 is `{hashlib.sha256(weights).hexdigest()}`" in PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -404,8 +404,9 @@ def test_where_a_required_sub_score_is_less_the_overall_score_is_0(file, subject
 
 @needs("rapidocr")
 def test_a_prompt_that_asks_for_no_text_needs_none(file):
-    judge = prepared(file(**POSTER)).judge
-    verdict = play(judge(poster_of("a cat")), [answer(9, 9), answer(9)]).verdict
+    judge = prepared(file(**POSTER))
+    assert (judge.by("m").backbone, judge.by("m").reader.split()[0]) == ("m", "RapidOCR")
+    verdict = play(judge.judge(poster_of("a cat")), [answer(9, 9), answer(9)]).verdict
     assert (verdict.status, verdict.scores) == (Status.OK, pytest.approx({"SC": 0.9, "PQ": 0.9, "O": 0.9}))
 
 

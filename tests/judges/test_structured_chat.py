@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.playing import label_of, play
-from vieval_plugin.judges.parsing import reply_schema
+from vieval_plugin.judges.parsing import parse_number, reply_schema
 from vieval_plugin.judges.protocol import (
     Chat,
     Failure,
@@ -17,7 +17,7 @@ from vieval_plugin.judges.protocol import (
     Text,
     Verdict,
 )
-from vieval_plugin.judges.structured_chat import REMINDER, ScoreAsk, ask_scores
+from vieval_plugin.judges.structured_chat import REMINDER, ChatRequest, ask_all, score_request
 from vieval_plugin.prompts import packs
 
 PICTURE = Image(Path("a.png"))
@@ -40,13 +40,14 @@ class Pack:
 
 def asks(*labels, count=2):
     return [
-        ScoreAsk(Chat((Message("user", (PICTURE, "Rate it.")),), (label,), reply_schema(count))) for label in labels
+        score_request(Chat((Message("user", (PICTURE, "Rate it.")),), (label,), reply_schema(count)))
+        for label in labels
     ]
 
 
 def played(asked, *rounds, reminders=1):
     """The chats of each round, and what the program returns."""
-    game = play(ask_scores(asked, Pack(reminders)), *rounds)
+    game = play(ask_all(asked, Pack(reminders)), *rounds)
     return game.rounds, game.result
 
 
@@ -195,7 +196,8 @@ def test_a_cut_reply_counts_if_its_answer_is_whole(text, scores):
 
 
 def test_a_cut_number_is_none():
-    asked = [ScoreAsk(Chat((Message("user", ("Rate it.",)),), ("PQ",)), number=(0, 10))]
+    chat = Chat((Message("user", ("Rate it.",)),), ("PQ",))
+    asked = [ChatRequest(chat, lambda text: parse_number(text, 0, 10))]
     assert played(asked, [Text("7")], reminders=0)[1][0].value == (7,)
     assert played(asked, [Text("7", cut=True)], reminders=0)[1][0].value is None
 

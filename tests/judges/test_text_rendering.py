@@ -1,5 +1,9 @@
 """text_rendering: what is asked for, what was read, and how the two are compared; then read for real."""
 
+import csv
+import json
+import re
+
 import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageFont
@@ -13,7 +17,7 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import Box, Failure, Image, Sample, SampleId, Status, ToolResult, UseTool
 from vieval_plugin.judges.text_rendering import MOST_LETTERS, SPEC, compare, judge, wanted_texts
 from vieval_plugin.rewards.in_process import open_reward
-from vieval_plugin.run.evaluate import evaluate, provenance_of
+from vieval_plugin.run.evaluate import evaluate, provenance_of, resolved
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.router import Router, without_models
 from vieval_plugin.text.errors import VievalError
@@ -39,6 +43,7 @@ def poster(*lines):
         ('a sign that says "OPEN" and "9:30"', ["OPEN", "9:30"]),
         ("a sign that says “Grand Opening”", ["Grand Opening"]),
         ("写着「盛大开业」和『欢迎』的海报", ["盛大开业", "欢迎"]),
+        ("写着＂开业＂的海报", ["开业"]),
         ('写着"开业大吉"的海报', ["开业大吉"]),
         ('a 24" monitor and a 27" monitor', []),
         ("a baker's dozen of 'rolls'", []),
@@ -71,6 +76,15 @@ def test_the_column_of_its_own_goes_before_the_prompt_a_line_a_text():
         (["盛大开业"], ["盛大开亚"], (3 / 4, 3 / 4, 1)),
         (["ＯＰＥＮ 24"], ["open 24"], (1, 1, 1)),
         (["9:30"], ["930"], (3 / 4, 0, 1)),
+        (["SALE", "SALE ENDS SUNDAY"], ["SALE ENDS SUNDAY", "SALE"], (1, 1, 1)),
+        (["SALE ENDS SUNDAY", "SALE"], ["SALE ENDS SUNDAY", "SALE"], (1, 1, 1)),
+        (["SALE", "SALE ENDS SUNDAY"], ["SALE ENDS SUNDY", "SALE"], (17 / 18, 3 / 4, 1)),
+        (["GARDEN PARTY", "GARDEN GATE"], ["GARDEN GATE"], (10 / 21, 2 / 4, 1)),
+        (["SALE"], ["KING"], (0, 0, 0)),
+        (["SALE"], ["PALACE"], (2 / 6, 0, 1)),
+        (["盛大开业"], ["盛"], (1 / 4, 1 / 4, 1)),
+        (["盛大开业"], ["盛大开业了"], (4 / 5, 4 / 5, 1)),
+        (["盛大开业"], ["新盛大开业", "欢迎"], (4 / 5, 4 / 5, 5 / 7)),
     ],
 )
 def test_scores_are_those_of_the_best_alignment(texts, lines, scores):
@@ -83,6 +97,7 @@ def test_the_reason_says_what_was_read_and_what_was_asked_for():
     assert compare(["OPEN", "9 to 5"], ["OPEN"])[1] == '"9 to 5" is not there'
     assert compare(["OPEN"], ["open", "since 1950"])[1] == 'reads "since 1950" unasked'
     assert compare(["OPEN"], ["open"])[1] == 'reads "OPEN"'
+    assert compare(["TO THE STARS"], ["1"])[1] == '"TO THE STARS" is not there; reads "1" unasked'
 
 
 def test_many_texts_and_a_long_reading_end_soon():
@@ -140,13 +155,10 @@ def test_a_poster_is_read_and_its_reading_is_kept_with_its_version(tmp_path):
     assert broken.status is Status.NO_IMAGE
     [(model, count, *_)] = Store(tmp_path / "replies.sqlite").info()
     assert count == 2
-    from vieval_plugin.run.evaluate import resolved
-
     current = resolved(options)
-    name = provenance_of(prepare("text_rendering", None, current), current, None).backbone
-    assert name == model
-    assert name.startswith("RapidOCR 3.")
-    assert ", weights " in name
+    provenance = provenance_of(prepare("text_rendering", None, current), current, None)
+    assert (provenance.backbone, provenance.reader) == ("text_rendering", model)
+    assert re.fullmatch(r"RapidOCR 3\.\d+\.\d+, weights [0-9a-f]{12}", model)
 
 
 @needs("rapidocr")
@@ -167,6 +179,47 @@ def test_several_images_at_a_time_are_read_as_one_by_one():
     samples = [sample(f'"{line}"', poster(line)) for line in lines]
     verdicts = evaluate(samples, judge="text_rendering", options={"store": {"use": False}})
     assert [verdict.rationale for verdict in verdicts] == [f'reads "{line}"' for line in lines]
+
+
+@pytest.fixture
+def posters(tmp_path, monkeypatch):
+    """The folder with a right and a wrong poster of two texts, which are columns `words` of tables with and without prompts."""
+    monkeypatch.chdir(tmp_path)
+    texts = {"p0": OPEN, "p1": "BOOK FAIR"}
+    for generator in ("new", "old"):
+        (tmp_path / generator).mkdir()
+        for uid, text in texts.items():
+            (tmp_path / generator / f"{uid}.png").write_bytes(poster(text if generator == "new" else text[:-2]))
+    for name, prompt in (("words", {}), ("prompts", {"prompt": "a poster"})):
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, ["uid", *prompt, "words"])
+            writer.writeheader()
+            writer.writerows({"uid": uid, **prompt, "words": text} for uid, text in texts.items())
+    return tmp_path
+
+
+@pytest.mark.parametrize("table", ["words", "prompts"])
+@needs("rapidocr")
+def test_a_column_has_what_is_asked_for(table, posters, vieval):
+    flags = ("new", "old", "--prompts", f"{table}.csv", "--columns", "texts.wanted_text=words", "--judge", SPEC.name)
+    vieval("score", *flags, "--out", "verdicts.jsonl")
+    verdicts = [json.loads(line) for line in (posters / "verdicts.jsonl").read_text().splitlines()]
+    assert [verdict["scores"]["SC"] for verdict in verdicts] == pytest.approx([1, 7 / 9, 1, 6 / 8])
+    assert "Mean SC of new 1.00, 0.24 more than old" in vieval("rank", *flags).out
+
+
+@needs("rapidocr", "pyarrow")
+def test_a_data_set_is_read_in_shards(posters, vieval):
+    from pyarrow import Table, parquet
+
+    rows = [
+        {"image": (posters / "old" / f"p{n}.png").read_bytes(), "words": text} for n, text in enumerate((OPEN, "x"))
+    ]
+    parquet.write_table(Table.from_pylist(rows), posters / "data.parquet")
+    vieval("score", "data.parquet", "--columns", "texts.wanted_text=words", "--judge", SPEC.name, "--out", "verdicts")
+    [file] = (posters / "verdicts" / "verdicts").glob("*.parquet")
+    scores = [row["scores"]["SC"] for row in parquet.read_table(file).to_pylist()]
+    assert scores == pytest.approx([7 / 9, 0])
 
 
 def test_without_its_packages_it_says_what_to_install(monkeypatch):

@@ -30,13 +30,13 @@ socket.socket.connect = connect_here
 class Tour:
     """The wheel in an environment of its own, and a folder in which its commands run."""
 
-    def __init__(self, folder, wheel):
+    def __init__(self, folder, wheel, extras="http"):
         environment, self.folder = folder / "environment", folder / "work"
         self.folder.mkdir()
         venv.create(environment, with_pip=False)
         self.programs = environment / "bin"
         pip = [sys.executable, "-m", "pip", "--python", self.programs / "python", "install", "--quiet"]
-        subprocess.run([*pip, "--only-binary", ":all:", f"{wheel}[http]"], check=True, timeout=600)
+        subprocess.run([*pip, "--only-binary", ":all:", f"{wheel}[{extras}]"], check=True, timeout=600)
         [self.site] = environment.glob("lib/python*/site-packages")
         (self.site / "sitecustomize.py").write_text(OFFLINE)
 
@@ -122,6 +122,12 @@ def test_generators_are_ranked(tour, judged):
 def test_a_report_is_made(tour, judged):
     assert "mine" in tour.vieval("report", "ranked.jsonl", "--out", "report")
     assert (tour.folder / "report" / "report.html").is_file()
+
+
+def test_the_demo_reads_its_posters_with_the_extras_that_it_names(tmp_path, wheel):
+    tour = Tour(tmp_path, wheel, "metrics,text")
+    assert "\ntext_rendering rates new's images better than old's.\n" in tour.vieval("demo")
+    assert (tour.folder / "demo" / "rank.html").is_file()
 
 
 def test_tasks_are_listed_and_written(tour):

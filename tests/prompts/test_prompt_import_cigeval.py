@@ -328,40 +328,29 @@ RATING = "Mask_Guided_IE_Task_1_evaluation"
 @pytest.mark.parametrize(
     ("where", "change", "line"),
     [
-        *((file, lambda path: path.unlink(), "there is no such file; pass a checkout") for file in (PROMPTS, NOTES, SCENES)),
-        (PROMPTS, lambda path: path.unlink() or path.mkdir(), "there is no such file"),
+        *((file, lambda path: path.unlink(), "cannot be read as Python ([Errno 2]") for file in (PROMPTS, NOTES, SCENES)),
         (PROMPTS, anew(b"x = '\xff\xfe'"), "cannot be read as Python ('utf-8' codec"),
         (NOTES, anew("def get_tool_text(:"), "cannot be read as Python (invalid syntax"),
         (SCENES, anew("sgPrompt = " + "(" * 5000), "cannot be read as Python ("),
-        (SCENES, anew("x = " + "-" * 50_000 + "1"), "cannot be read as Python ("),
-        (SCENES, anew("a\0b"), "cannot be read as Python ("),
+        (SCENES, anew("sgPrompt = 'x'" + " + 'x'" * 9000), "cannot be read as Python ("),
         (PROMPTS, add("# " + "x" * 140_000), "larger than 131072 bytes"),
-        (PROMPTS, anew("x = 1"), "has no Tool_Decide, Text_Guided_IG_Rule, Text_Guided_IG_Task_1 and 31 more"),
-        (PROMPTS, named(RULE, "pass"), f"has no {RULE}"),
-        (PROMPTS, add(f"{RULE} = 'again'"), f"assigns {RULE} 2 times"),
-        (PROMPTS, add(f"{RULE} += 'more'"), f"assigns {RULE} 2 times"),
-        (PROMPTS, named(RULE, f"if True: {RULE} = 'x'"), f"does not assign {RULE} by itself at its top"),
-        (PROMPTS, named(RULE, f"{RULE} = f'{{1}} x'"), f"{RULE} is no literal text"),
-        (PROMPTS, named(RULE, f"{RULE} = Tool_Decide + 'x'"), f"{RULE} is no literal text"),
-        (PROMPTS, named(RULE, f"{RULE} = open('/etc/passwd').read()"), f"{RULE} is no literal text"),
-        (PROMPTS, named(RULE, f"{RULE} = b'x'"), f"{RULE} is no literal text"),
-        (PROMPTS, named(RULE, f"{RULE} = '\\ud800'"), f"{RULE} has half a character"),
-        (PROMPTS, named(RULE, f"{RULE} = 'of {{mood}}'"), f"{RULE} has a place {{mood}}, which is not known here"),
-        (PROMPTS, named(RULE, f"{RULE} = 'of {{text}}'"), f"{RULE} has a place {{text}}, which is not known here"),
+        (PROMPTS, anew("x = 1"), "has no text Tool_Decide, Text_Guided_IG_Rule, Text_Guided_IG_Task_1 (in all 34 are"),
+        (PROMPTS, named(RULE, "pass"), f"has no text {RULE}"),
+        (PROMPTS, add(f"{RULE} += 'more'"), f"has no text {RULE}"),
+        (PROMPTS, named(RULE, f"if True: {RULE} = 'x'"), f"has no text {RULE}"),
+        (PROMPTS, named(RULE, f"{RULE} = f'{{1}} x'"), f"has no text {RULE}"),
+        (PROMPTS, named(RULE, f"{RULE} = open('/etc/passwd').read()"), f"has no text {RULE}"),
+        (PROMPTS, named(RULE, f"{RULE} = '\\ud800'"), f"has no text {RULE}"),
+        (PROMPTS, named(RULE, f"{RULE} = 'of {{text}}'"), f"{RULE}: has a place for text, which is not known here"),
         (PROMPTS, named(RATING, f"{RATING} = 'rate'"), f"{RATING} has 0 places {{tool_text}} and not one"),
         (PROMPTS, named("Tool_Decide", "Tool_Decide = '{task}{task}'"), "Tool_Decide has 2 places {task} and not one"),
-        (NOTES, put("def get_tool_text", "def other"), "has no function get_tool_text"),
-        (NOTES, add(tool_text()), "has 2 functions get_tool_text"),
-        (NOTES, put(repr(NOTE), "NOTE"), "get_tool_text has no literal text with no place"),
-        (NOTES, put(repr(TWO), "f'{x} {{scene_graph_1}}'"), "a text of get_tool_text is no literal text"),
-        (NOTES, put(repr(TWO), repr(TWO) + " + more"), "a text of get_tool_text is no literal text"),
-        (NOTES, put(repr(TWO), repr(TWO) + ".strip()"), "a text of get_tool_text is no literal text"),
-        (NOTES, put(repr(TWO), "'one {scene_graph_1}'"), "get_tool_text has no literal text with {scene_graph_1} and"),
-        (NOTES, put(repr(TWO), repr(ONE + " too")), "get_tool_text has two texts with {scene_graph}"),
-        (NOTES, put(repr(TWO), "'{scene_graph_9}'"), "a text of get_tool_text has a place {scene_graph_9}"),
-        (NOTES, put('return ""', "return '{scene_graph_1}'"), "get_tool_text has a text that is not known here,"),
-        (SCENES, anew("sgPrompt = 'of {mood}'"), "sgPrompt has a place {mood}, which is not known here"),
-        (SCENES, anew("sgPrompt: str"), "does not assign sgPrompt by itself"),
+        (NOTES, put("def get_tool_text", "def other"), "get_tool_text has not the three texts"),
+        (NOTES, put(repr(TWO), repr(TWO) + ".strip()"), "get_tool_text has not the three texts"),
+        (NOTES, put('return ""', "return '{scene_graph_1}'"), "get_tool_text has not the three texts"),
+        (NOTES, put(repr(TWO), repr(ONE + " too")), "get_tool_text has two texts with the places scene_graph"),
+        (NOTES, put(repr(TWO), "'{scene_graph_9}'"), "a text of get_tool_text: has a place for scene_graph_9"),
+        (SCENES, anew("sgPrompt = 'of {mood}'"), "sgPrompt: has a place for mood, which is not known here"),
+        (SCENES, anew("sgPrompt: str"), "has no text sgPrompt"),
     ],
 )  # fmt: skip
 def test_what_is_not_as_it_was_is_one_line_with_its_file_and_leaves_nothing(where, change, line, tmp_path, capsys):
@@ -378,9 +367,6 @@ def test_what_is_not_as_it_was_is_one_line_with_its_file_and_leaves_nothing(wher
 def test_a_folder_that_is_no_checkout_and_a_context_are_refused(tmp_path, capsys):
     assert run(tmp_path / "nowhere", tmp_path / "packs") == 1
     assert "nowhere: no such folder; pass a checkout" in capsys.readouterr().err
-    (tmp_path / "empty").mkdir()
-    assert run(tmp_path / "empty", tmp_path / "packs") == 1
-    assert f"{PROMPTS}: there is no such file" in capsys.readouterr().err
     assert run(checkout(tmp_path / "repo"), tmp_path / "packs", "--context", "x.txt") == 1
     assert "has no context file" in capsys.readouterr().err
     assert not (tmp_path / "packs").exists()

@@ -104,16 +104,10 @@ def test_the_pack_says_how_it_is_answered_and_for_what(checkout):
     assert {kind: question.images for kind, question in pack.questions.items()} == {"tie": ("source",), "tig": ()}
 
 
-@pytest.mark.parametrize("config", FILES)
-def test_a_file_that_is_missing_is_named(checkout, capsys, config):
-    (checkout / "genaibench" / "templates" / config / "pairwise.txt").unlink()
-    assert f"templates/{config}/pairwise.txt: cannot be read" in refused(checkout, capsys)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("<instruct_prompt>", "<instruct_prompt> <mood>", "has a place <mood>, which is not known here"),
+        ("<instruct_prompt>", "<instruct_prompt> <mood>", "has a place for mood, which is not known here"),
         ("<right_output_image>", "", "each picture must have one"),
         ("<right_output_image>", "<left_output_image>", "each picture must have one"),
         ("<source_image>", "", "each picture must have one"),
@@ -129,7 +123,10 @@ def test_a_file_that_is_not_as_it_was_is_named(checkout, capsys, old, new, said)
 
 
 def test_what_is_no_checkout_is_refused(checkout, capsys):
-    (checkout / "genaibench" / "templates" / "image_edition" / "pairwise.txt").write_bytes(b"\xff\xfe")
-    assert "cannot be read" in refused(checkout, capsys)
     assert "leave --context out" in refused(checkout, capsys, "--context", "x.txt")
+    file = checkout / "genaibench" / "templates" / "image_edition" / "pairwise.txt"
+    file.write_bytes(b"\xff\xfe")
+    assert f"{file}: the wording cannot be read" in refused(checkout, capsys)
+    file.unlink()
+    assert f"{file}: the wording is not a file" in refused(checkout, capsys)
     assert "no such folder" in refused(checkout / "elsewhere", capsys)

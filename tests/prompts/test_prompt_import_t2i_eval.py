@@ -100,4 +100,4 @@ def test_a_place_that_is_not_known_is_named(tmp_path, vieval):
     repo = checkout(tmp_path / "repo")
     file = repo / "src" / "prompt" / "templates.py"
     file.write_text(file.read_text().replace("{text_prompt}", "{text_prompt} {mood}"))
-    assert "'mood'" in vieval("prompts", "import", "t2i_eval", repo, "--to", tmp_path / "packs", code=1).err
+    assert "place for mood" in vieval("prompts", "import", "t2i_eval", repo, "--to", tmp_path / "packs", code=1).err

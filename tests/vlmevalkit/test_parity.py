@@ -11,7 +11,10 @@ import subprocess
 import pytest
 
 from tests.fake_server import FakeServer, instance
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.cli import main
+from vieval_plugin.generation.posters import make
+from vieval_plugin.hosts.vlmevalkit import names
 
 pytestmark = pytest.mark.vlmevalkit
 
@@ -32,6 +35,7 @@ MEASURED = (
     *("vieval_demo_ssim_tie", "vieval_demo_psnr_mie", "vieval_demo_edge_f1_cig", "vieval_demo_histogram_sdig"),
     *("vieval_demo_sharpness_tig", "vieval_demo_contests_ssim_tie", "vieval_demo_contests_sharpness_tie"),
 )
+READ = "posters_text_rendering"
 SCORED = ("vieval_demo_clip_score_tig", "vieval_demo_clip_i_sdig", "vieval_demo_dino_mcic", "vieval_demo_lpips_tie")
 # what needs neither weights nor packages that only one of the environments may have
 OPTIONS = {"judges": {"cigeval": {"removed": ["ocr", "grounding"]}}, "statistics": {"draws": 50}}
@@ -110,6 +114,18 @@ def test_judges_that_measure(run, configured, lmms_eval, tmp_path):
     assert len(rows_of(made.folder)) == 12 * len(MEASURED)
     assert rows_of(made.folder) == rows_of(theirs)
     assert cells_of(made.folder, tmp_path / "ours") == cells_of(theirs, tmp_path / "theirs")
+
+
+def test_a_judge_that_reads_text_on_the_posters_of_the_demo(run, configured, lmms_eval, tmp_path, monkeypatch):
+    pytest.importorskip("rapidocr")
+    make(tmp_path / "demo", 0)
+    monkeypatch.setenv("VIEVAL_BENCHMARKS", str(tmp_path / "demo"))
+    for cached in (benchmark_registry.benchmarks, names.datasets):
+        cached.cache_clear()
+    theirs = lmms_eval("read", (READ,), 4, OPTIONS, "vieval_measure")
+    ours = rows_of(run(*configured("VievalMeasure", (READ,)), limit=4, options=OPTIONS).folder)
+    assert ours == rows_of(theirs)
+    assert [json.loads(response)["verdict"]["status"] for response in ours.values()] == ["ok"] * 4
 
 
 def test_judges_that_measure_with_a_network(run, configured, lmms_eval, scorer_weights):

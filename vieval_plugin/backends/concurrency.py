@@ -16,6 +16,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def cores() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 async def gather_or_cancel(work: Iterable[Awaitable[T]]) -> list[T]:
     """Results of all awaitables, in order. The first exception ends it, and only when the others have stopped."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in work]
@@ -48,7 +53,7 @@ class DaemonPool(ThreadPoolExecutor):
     """
 
     def __init__(self, threads: int | None = None, name: str = "pool") -> None:
-        self._max_threads, self._name = threads or min(32, (os.cpu_count() or 1) + 4), name
+        self._max_threads, self._name = threads or min(32, cores() + 4), name
         super().__init__(self._max_threads, name)  # an event loop takes executors of that class alone
         self._jobs: _Jobs = SimpleQueue()
         self._free_threads, self._change, self._is_shut_down = threading.Semaphore(0), threading.Lock(), False

@@ -366,7 +366,7 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
     described = parsed(
         file, Description, read_mapping(file, "benchmark", docs_url("guides/extending.md#a-benchmark-in-a-folder"))
     )
-    common = {key: getattr(described, key) for key in ("title", "source", "licence", "trainable", "note")}
+    common = {key: getattr(described, key) for key in ("title", "source", "licence", "trainable", "synthetic", "note")}
     if described.lmms_eval:
         return of_lmms_eval(described.lmms_eval, described.name, described.kind, **common)
     reading = _Reading(file, described, folder or Path())

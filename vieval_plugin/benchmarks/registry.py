@@ -1,5 +1,5 @@
 """Benchmarks by name: ours, those of other packages, named in an entry point of the group `vieval.benchmarks`, and those
-in folders of a user's own, which are named or lie in the folder that VIEVAL_BENCHMARKS names.
+in folders of a user's own, which are named, or lie in the folder that VIEVAL_BENCHMARKS names or are it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def benchmarks() -> dict[str, Benchmark]:
         descriptions(vieval_plugin.benchmarks, ("BENCHMARK", "BENCHMARKS"), "vieval.benchmarks", Benchmark)
     )
     if home := os.environ.get(FOLDER_VARIABLE):
-        folders = sorted(folder for folder in path_of(home).glob("*") if in_folder.is_benchmark(folder))
+        candidates = (path_of(home), *sorted(path_of(home).glob("*")))
+        folders = [folder for folder in candidates if in_folder.is_benchmark(folder)]
         if not folders:
-            _warn(f"{FOLDER_VARIABLE}: {home}: no folder with folders that have a {in_folder.FILE}")
+            _warn(f"{FOLDER_VARIABLE}: {home}: no folder with a {in_folder.FILE}, or with folders that have one")
         for folder in folders:
             try:
                 _add(folder, registered)

@@ -33,15 +33,13 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.generation import posters
     from vieval_plugin.judges.text_rendering import SPEC
     from vieval_plugin.judges.tools import ToolMissing
-    from vieval_plugin.text.errors import VievalError, install_advice
+    from vieval_plugin.text.errors import install_advice
     from vieval_plugin.text.escaping import say
 
     folder: Path = options.out
-    if folder.exists():
-        raise VievalError(f"{folder} is there already; name another folder with --out")
-    posters.make(folder, _SEED)
+    act = "made" if posters.make(folder, _SEED) else "found"
     say(
-        f"made {len(posters.SCENES)} posters of each of two generators in {folder} (seed {_SEED}; truth.csv has all errors)"
+        f"{act} {len(posters.SCENES)} posters of each of two generators in {folder} (seed {_SEED}; truth.csv has all errors)"
     )
     judge = SPEC.name
     try:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import io
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +18,28 @@ import numpy as np
 import PIL.Image
 from PIL import ImageDraw, ImageFilter, ImageFont, ImageOps
 
+from vieval_plugin.judges.text_rendering import compare
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError, install_advice
 
 CAREFUL, CARELESS = "new", "old"
 """The generators, which are the folders of their images."""
 _SIZE = (512, 640)
 _STRIP, _LETTERING, _BLUR = 110, 48, 6  # pixels
+_BENCHMARK = """\
+name: posters
+title: Posters of vieval demo
+table: truth.csv
+kind: tig
+columns: {uid: uid, prompt: prompt, image_model: generator, output: "{generator}/{uid}.png"}
+ratings: {SC: [similarity], PQ: [sharpness]}
+scale: [0, 1]
+statistics: [spearman]
+synthetic: true
+source: vieval demo
+licence: CC0-1.0 and public domain, as truth.csv has it for each photograph
+note: "Computed, and rated by nobody: SC is the edit similarity of the title drawn with that asked for, PQ 1 if sharp."
+"""
 
 
 @dataclass(frozen=True)
@@ -58,33 +76,67 @@ SCENES = (
 )
 
 
-def make(folder: Path, seed: int) -> None:
+def make(folder: Path, seed: int) -> bool:
     """Write `prompts.csv`, the posters of both generators as `GENERATOR/UID.png`, and `truth.csv` with all errors.
 
-    The careless generator misspells five titles, loses three and blurs six photographs, which ones by `seed`.
+    The careless generator misspells five titles, loses three and blurs six photographs, which ones by `seed`. Beside
+    them `benchmark.yaml` makes a benchmark of the truth. A folder that an interrupted call left is completed.
+
+    Returns:
+        Whether they were made; False where the folder has them from an earlier call with this seed.
 
     Raises:
-        VievalError: scikit-image is not installed.
+        VievalError: scikit-image is not installed, or the folder holds something else or cannot be written.
     """
     if importlib.util.find_spec("skimage") is None:
         raise VievalError(f"the demo's photographs come with scikit-image; {install_advice('metrics')}")
     rng = random.Random(seed)
     errors = rng.sample(["misspelt"] * 5 + ["lost"] * 3 + ["right"] * 4, len(SCENES))
     blurs = rng.sample([True] * 6 + [False] * 6, len(SCENES))
-    prompts, truth = [("uid", "prompt")], [("uid", "generator", "title", "title_is", "photograph_is", "photograph")]
-    for generator in (CAREFUL, CARELESS):
-        (folder / generator).mkdir(parents=True)
+    prompts, truth = list[dict[str, str]](), list[dict[str, str]]()
+    pictures: dict[str, tuple[Scene, str, bool]] = {}
     for number, (scene, error, is_blurred) in enumerate(zip(SCENES, errors, blurs, strict=True)):
         uid, source = f"p{number:02}", f"skimage.data.{scene.photograph} ({scene.licence})"
-        prompts.append((uid, f'a poster with {scene.subject} and the title "{scene.title}"'))
+        prompts.append({"uid": uid, "prompt": f'a poster with {scene.subject} and the title "{scene.title}"'})
         spelling = {"right": scene.title, "misspelt": misspelt(scene.title, rng), "lost": ""}[error]
         makings = {CAREFUL: (scene.title, "right", False), CARELESS: (spelling, error, is_blurred)}
         for generator, (title, title_is, blurred) in makings.items():
-            poster(scene, title, _BLUR * blurred).save(folder / generator / f"{uid}.png")
-            truth.append((uid, generator, title, title_is, "blurred" if blurred else "sharp", source))
-    for name, rows in (("prompts.csv", prompts), ("truth.csv", truth)):
-        with (folder / name).open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows(rows)
+            pictures[f"{generator}/{uid}.png"] = scene, title, blurred
+            similarity = compare([scene.title], [title])[0]["SC"]
+            is_sharp = {"photograph_is": "blurred" if blurred else "sharp", "sharpness": str(int(not blurred))}
+            is_right = {"title": title, "title_is": title_is, "similarity": f"{similarity:.3f}"}
+            truth.append({**prompts[-1], "generator": generator, **is_right, **is_sharp, "photograph": source})
+    tables = {"prompts.csv": _csv(prompts), "truth.csv": _csv(truth)}
+    if _is_complete(folder, tables):
+        return False
+    write_whole(folder / "prompts.csv", tables["prompts.csv"])
+    for name, (scene, title, blurred) in pictures.items():
+        file = io.BytesIO()
+        poster(scene, title, _BLUR * blurred).save(file, "PNG")
+        write_whole(folder / name, file.getvalue())
+    write_whole(folder / "benchmark.yaml", _BENCHMARK.encode())
+    write_whole(folder / "truth.csv", tables["truth.csv"])  # the last: with it all are there
+    return True
+
+
+def _is_complete(folder: Path, tables: Mapping[str, bytes]) -> bool:
+    """Return whether a folder has all tables; VievalError where it is neither empty nor an earlier call's."""
+    try:
+        earlier = {name: (folder / name).read_bytes() for name in tables if (folder / name).is_file()}
+        is_empty = not folder.exists() or not any(folder.iterdir())
+    except OSError as error:
+        raise VievalError(f"{folder}: cannot be read ({error.strerror}); name another folder with --out") from None
+    if not is_empty and earlier.get("prompts.csv") != tables["prompts.csv"]:
+        raise VievalError(f"{folder} holds other files; name another folder with --out")
+    return earlier == tables
+
+
+def _csv(rows: Sequence[Mapping[str, str]]) -> bytes:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue().encode()
 
 
 def misspelt(title: str, rng: random.Random) -> str:

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vieval_plugin.importers import python_texts
-from vieval_plugin.importers.importing import question_of, raw, require_checkout, write_pack
+from vieval_plugin.importers.importing import as_jinja, question_of, require_checkout, unexpected, write_pack
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.escaping import say
 
 _PROMPTS, _NOTES, _GRAPH = Path("agent/prompt_agent.py"), Path("evaluate.py"), Path("tools/scene_graph.py")
-_PASS = "a checkout of the authors' repository"
 _PLAN, _SCENE_GRAPH, _FUNCTION = "Tool_Decide", "sgPrompt", "get_tool_text"
 _ONE_IMAGE = "_llava"
+_MOST_NAMED = 3
 
 _TASKS = {
     "tig": "Text_Guided_IG",
@@ -61,15 +61,16 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     """
     require_checkout(source, context)
     path = source / _PROMPTS
-    module = python_texts.read(path, _PASS)
+    _, author_texts = python_texts.read(path)
     ours = load(built_in("cigeval")[-1]).questions
     rated = {key: _name(*key.split("/")) for key in ours if key.partition("/")[0] in _TASKS}
     planned = {kind: _of_plan(kind, list(rated.values())) for kind in _TASKS}
-    text_names = dict.fromkeys([_PLAN, *(name for parts in planned.values() for name in parts), *rated.values()])
-    author_texts = python_texts.constants(path, module, list(text_names))
-
-    graph_module = python_texts.read(source / _GRAPH, _PASS)
-    graph_text = python_texts.constants(source / _GRAPH, graph_module, [_SCENE_GRAPH])[_SCENE_GRAPH]
+    needed = dict.fromkeys([_PLAN, *(name for parts in planned.values() for name in parts), *rated.values()])
+    if missing := [name for name in needed if name not in author_texts]:
+        raise unexpected(path, f"has no text {', '.join(missing[:_MOST_NAMED])} (in all {len(missing)} are missing)")
+    graph_text = python_texts.read(source / _GRAPH)[1].get(_SCENE_GRAPH)
+    if graph_text is None:
+        raise unexpected(source / _GRAPH, f"has no text {_SCENE_GRAPH}")
     texts = {
         "reminder": _REMINDER,
         _TOOL_TEXT: _tool_text(source / _NOTES),
@@ -94,7 +95,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         "questions": questions,
     }
     folder = write_pack(to / "authors", manifest, texts)
-    if left_out := [name for name in python_texts.names(module) if name.endswith(_ONE_IMAGE)]:
+    if left_out := [name for name in author_texts if name.endswith(_ONE_IMAGE)]:
         say(f"left out, as they are for backbones that take one image: {', '.join(left_out)}")
     return [folder]
 
@@ -119,12 +120,10 @@ def _variables(kind: str, question: str = "") -> dict[str, str]:
 
 def _as_jinja(path: Path, name: str, text: str, variables: Mapping[str, str], once: str = "") -> str:
     """A text as a Jinja template, each placeholder being its variable; there is exactly one of `once`."""
-    pieces = _PLACEHOLDER.split(text)
-    if unknown := [placeholder for placeholder in pieces[1::2] if placeholder not in variables]:
-        raise python_texts.unexpected(path, f"{name} has a place {{{unknown[0][:40]}}}, which is not known here")
-    if once and pieces[1::2].count(once) != 1:
-        raise python_texts.unexpected(path, f"{name} has {pieces[1::2].count(once)} places {{{once}}} and not one")
-    return "".join(variables[piece] if n % 2 else raw(piece) for n, piece in enumerate(pieces))
+    template, names = as_jinja(f"{path}: {name}", text, _PLACEHOLDER, variables)
+    if once and names.count(once) != 1:
+        raise unexpected(path, f"{name} has {names.count(once)} places {{{once}}} and not one")
+    return template
 
 
 def _tool_text(path: Path) -> str:
@@ -132,23 +131,17 @@ def _tool_text(path: Path) -> str:
     or two.
     """
     texts: dict[frozenset[str], str] = {}
-    for text in python_texts.function_literals(path, python_texts.read(path, _PASS), _FUNCTION):
-        placeholders = frozenset(_PLACEHOLDER.findall(text))
-        if placeholders in texts:
-            raise python_texts.unexpected(path, f"{_FUNCTION} has two texts with {_in_words(placeholders)}")
-        texts[placeholders] = _as_jinja(path, f"a text of {_FUNCTION}", text.strip(), _GRAPHS)
-    kinds = [frozenset(), frozenset(("scene_graph_1", "scene_graph_2")), frozenset(("scene_graph",))]
-    for placeholders in [*kinds, *texts]:
-        if placeholders not in texts or placeholders not in kinds:
-            problem = "has no literal text" if placeholders not in texts else "has a text that is not known here,"
-            raise python_texts.unexpected(path, f"{_FUNCTION} {problem} with {_in_words(placeholders)}")
+    for text in python_texts.function_literals(python_texts.read(path)[0], _FUNCTION):
+        template, names = as_jinja(f"{path}: a text of {_FUNCTION}", text.strip(), _PLACEHOLDER, _GRAPHS)
+        if frozenset(names) in texts:
+            raise unexpected(path, f"{_FUNCTION} has two texts with the places {', '.join(names) or 'of none'}")
+        texts[frozenset(names)] = template
+    kinds = [frozenset[str](), frozenset(("scene_graph_1", "scene_graph_2")), frozenset(("scene_graph",))]
+    if texts.keys() != set(kinds):
+        raise unexpected(path, f"{_FUNCTION} has not the three texts of a note, of two scene graphs and of one")
     highlighted, two, single = (texts[placeholders] for placeholders in kinds)
     return (
         f'{{% if tool in ("grounding", "difference") %}}{highlighted}'
         f'{{% elif tool == "scene_graph" and told | length == 2 %}}{two}'
         f'{{% elif tool == "scene_graph" %}}{single}{{% endif %}}'
     )
-
-
-def _in_words(placeholders: frozenset[str]) -> str:
-    return " and ".join(f"{{{placeholder}}}" for placeholder in sorted(placeholders)) or "no place"

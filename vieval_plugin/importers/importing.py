@@ -51,6 +51,30 @@ def raw(text: str) -> str:
     return re.sub(r"\{(?:[{%#]|\Z)", lambda match: "{{ '" + match.group() + "' }}", text)
 
 
+def as_jinja(where: object, text: str, places: re.Pattern[str], variables: Mapping[str, str]) -> tuple[str, list[str]]:
+    """A text as a Jinja template, in which each place is the variable of its name; and the names of its places.
+
+    Args:
+        where: what an error names.
+        text: the text as its authors wrote it.
+        places: pattern of a place, with its name as the one group.
+        variables: expressions by name.
+
+    Raises:
+        VievalError: it has a place of another name.
+    """
+    pieces = places.split(text)
+    names = pieces[1::2]
+    if unknown := [name for name in names if name not in variables]:
+        raise unexpected(where, f"has a place for {unknown[0][:40]}, which is not known here")
+    return "".join(variables[piece] if number % 2 else raw(piece) for number, piece in enumerate(pieces)), names
+
+
+def unexpected(where: object, what: str) -> VievalError:
+    """The one line that says in what a file is not as it was when its importer was written."""
+    return VievalError(f"{where}: {what}; was the repository changed?")
+
+
 def write_pack(folder: Path, manifest: Mapping[str, Any], texts: Mapping[str, str]) -> Path:
     """Write a manifest and a template for each text; VievalError if the folder is there already or the pack is none."""
     if folder.exists():

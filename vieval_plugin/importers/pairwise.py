@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from vieval_plugin.importers.importing import raw, require_checkout, write_pack
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.importers.importing import as_jinja, require_checkout, unexpected, write_pack
+from vieval_plugin.prompts.packs import read_text
 
 _TEMPLATES = Path("genaibench") / "templates"
 _EDIT, _IMAGE, _VIDEO = "image_edition", "image_generation", "video_generation"
@@ -57,17 +57,9 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
 
 def _template(path: Path, pictures: set[str]) -> str:
     """A file as a Jinja template, in which each of these pictures has one place."""
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(f"{path}: cannot be read ({error}); pass a checkout of the authors' repository") from None
-    pieces, variables = _PLACEHOLDER.split(text), _TEXTS | _PICTURES
-    names = pieces[1::2]
-    if unknown := [name for name in names if name not in variables]:
-        raise VievalError(f"{path}: has a place <{unknown[0]}>, which is not known here; was the repository changed?")
+    variables = {name: f"{{{{ {variable} }}}}" for name, variable in (_TEXTS | _PICTURES).items()}
+    text = read_text(path.parent, path.name, "wording").strip()
+    template, names = as_jinja(path, text, _PLACEHOLDER, variables)
     if sorted(_PICTURES[name] for name in names if name in _PICTURES) != sorted(pictures):
-        raise VievalError(
-            f"{path}: has places {', '.join(f'<{name}>' for name in names) or 'for nothing'}, and each picture must have "
-            "one; was the repository changed?"
-        )
-    return "".join(f"{{{{ {variables[piece]} }}}}" if n % 2 else raw(piece) for n, piece in enumerate(pieces))
+        raise unexpected(path, f"has places {', '.join(names) or 'for nothing'}, and each picture must have one")
+    return template

@@ -3,122 +3,66 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from vieval_plugin.text.errors import VievalError
 
+CHECKOUT = "a checkout of the authors' repository"
 _MOST_BYTES = 128 << 10
-_MOST_NAMED = 3
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
-def read(path: Path, pass_this: str) -> ast.Module:
-    """A file as a tree. VievalError names the file and says what is wrong with it, and to `pass_this` instead."""
+def read(path: Path, earlier: Mapping[str, str] | None = None) -> tuple[ast.Module, dict[str, str]]:
+    """A file as a tree, and the texts that it assigns to names at its top, by name.
+
+    A text is a literal, a sum of texts, a name of one (also of `earlier` files), or one of these stripped.
+    VievalError names the file and says what is wrong with it.
+    """
     try:
-        if not path.is_file():
-            raise VievalError(f"{path}: there is no such file; pass {pass_this}")
         if path.stat().st_size > _MOST_BYTES:
-            raise VievalError(f"{path}: larger than {_MOST_BYTES} bytes, which no file of prompts is; pass {pass_this}")
+            raise ValueError(f"larger than {_MOST_BYTES} bytes, which no file of prompts is")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of their spelling, which is not ours to mend
-            return ast.parse(path.read_text(encoding="utf-8-sig"))
+            module = ast.parse(path.read_text(encoding="utf-8-sig"))
+        texts = dict(earlier or {})
+        for statement in module.body:
+            text = _text(statement.value, texts) if isinstance(statement, ast.Assign) else None
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    texts.pop(node.id, None)
+                    texts |= {} if text is None else {node.id: text}
+        return module, texts
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        raise VievalError(f"{path}: cannot be read as Python ({message[:200]}); pass {pass_this}") from None
+        raise VievalError(f"{path}: cannot be read as Python ({message[:200]}); pass {CHECKOUT}") from None
 
 
-def names(module: ast.Module) -> list[str]:
-    """Names that a module assigns at its top, in order."""
-    return list(_assigned(module))
-
-
-def constants(path: Path, module: ast.Module, names: Sequence[str]) -> dict[str, str]:
-    """The texts that a module gives these names, each once, at its top and as a literal.
-
-    Raises VievalError naming the file and the first name of which that is not so, or the names that are missing.
-    """
-    times = Counter(
-        node.id for node in ast.walk(module) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    )
-    if missing := [name for name in names if not times[name]]:
-        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
-        raise unexpected(path, f"has no {', '.join(missing[:_MOST_NAMED])}{more}")
-    values = _assigned(module)
-    for name in names:
-        if times[name] > 1:
-            raise unexpected(path, f"assigns {name} {times[name]} times")
-        if name not in values:
-            raise unexpected(path, f"does not assign {name} by itself at its top")
-    return {name: literal(path, name, values[name]) for name in names}
-
-
-def literal(path: Path, name: str, value: ast.expr) -> str:
-    """The text that an expression is; VievalError if it would have to be computed, or is none that can be sent."""
-    if not isinstance(value, ast.Constant) or not isinstance(value.value, str):
-        raise unexpected(path, f"line {value.lineno}: {name} is no literal text")
-    try:
-        value.value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise unexpected(path, f"line {value.lineno}: {name} has half a character") from None
-    return value.value
-
-
-def function_literals(path: Path, module: ast.Module, function: str) -> list[str]:
-    """The different texts that a function returns or assigns as literals, in order, without empty ones.
-
-    Raises VievalError if there is not one such function, or one of its texts would have to be computed.
-    """
-    function_definitions = [
-        statement for statement in module.body if isinstance(statement, ast.FunctionDef) and statement.name == function
-    ]
-    if len(function_definitions) != 1:
-        raise unexpected(
-            path,
-            f"has {len(function_definitions) or 'no'} {'functions' if function_definitions else 'function'} {function}",
-        )
+def function_literals(module: ast.Module, function: str) -> list[str]:
+    """The different texts that a function returns or assigns as literals, in order, without empty ones."""
     values = [
         node.value
-        for node in ast.walk(function_definitions[0])
-        if isinstance(node, (ast.Return, ast.Assign)) and node.value is not None
+        for definition in module.body
+        if isinstance(definition, ast.FunctionDef) and definition.name == function
+        for node in ast.walk(definition)
+        if isinstance(node, (ast.Return, ast.Assign)) and isinstance(node.value, ast.Constant)
     ]
-    for value in values:
-        if _computed(value):
-            raise unexpected(path, f"line {value.lineno}: a text of {function} is no literal text")
-    texts = [
-        literal(path, f"a text of {function}", value)
-        for value in sorted(values, key=lambda statement: statement.lineno)
-        if isinstance(value, ast.Constant) and isinstance(value.value, str)
-    ]
+    texts = [_text(value, {}) for value in sorted(values, key=lambda value: value.lineno)]
     return [text for text in dict.fromkeys(texts) if text]
 
 
-def unexpected(path: Path, what: str) -> VievalError:
-    """The one line that says in what a file is not as it was when its importer was written."""
-    return VievalError(f"{path}: {what}; was the repository changed?")
-
-
-def _computed(value: ast.expr) -> bool:
-    """Return whether an expression makes a text out of literals: a pattern, a sum, or a method of one."""
-    if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Attribute) and _has_text(value.func.value)
-    return isinstance(value, ast.JoinedStr) or (isinstance(value, ast.BinOp) and _has_text(value))
-
-
-def _has_text(value: ast.expr) -> bool:
-    return any(isinstance(node, ast.Constant) and isinstance(node.value, str) for node in ast.walk(value))
-
-
-def _assigned(module: ast.Module) -> dict[str, ast.expr]:
-    assignments: dict[str, ast.expr] = {}
-    for statement in module.body:
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            [target], value = statement.targets, statement.value
-        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            target, value = statement.target, statement.value
-        else:
-            continue
-        if isinstance(target, ast.Name):
-            assignments[target.id] = value
-    return assignments
+def _text(node: ast.expr, constants: Mapping[str, str]) -> str | None:
+    """The text that an expression stands for; None for one that is none, or would have to be computed."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return None if _HALF_CHARACTER.search(node.value) else node.value
+    if isinstance(node, ast.Name):
+        return constants.get(node.id)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        start, end = _text(node.left, constants), _text(node.right, constants)
+        return None if start is None or end is None else start + end
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "strip":
+        text = None if node.args else _text(node.func.value, constants)
+        return None if text is None else text.strip()
+    return None

@@ -7,13 +7,14 @@ so.
 
 from __future__ import annotations
 
-import ast
+import contextlib
 import string
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.importers.importing import raw, require_checkout, write_pack
+from vieval_plugin.importers import python_texts
+from vieval_plugin.importers.importing import raw, require_checkout, unexpected, write_pack
 from vieval_plugin.text.errors import VievalError
 
 # Which constant words which question; those on looks come with and without a reference image.
@@ -57,12 +58,15 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     read; nothing half-written is left.
     """
     require_checkout(source, context)
-    author_texts = _constants(source)
+    author_texts: dict[str, str] = {}
+    for file in sorted(source.rglob("*.py")):
+        with contextlib.suppress(VievalError):  # a file of other things
+            author_texts = python_texts.read(file, author_texts)[1]
     needed = {
         name for pattern in _CONSTANTS.values() for name in (pattern.format(reference) for reference in _REFERENCES)
     }
     if missing := sorted(needed - set(author_texts)):
-        raise VievalError(f"{source}: {', '.join(missing)} not found in its Python files; pass a checkout of T2I-Eval")
+        raise unexpected(source, f"its Python files have no texts {', '.join(missing)}")
     texts = {key: _template(author_texts, pattern) for key, pattern in _CONSTANTS.items()}
     questions = {key: _question(key, author_texts[pattern.format("REF_BASED")]) for key, pattern in _CONSTANTS.items()}
     manifest = {
@@ -94,39 +98,6 @@ def _as_jinja(text: str, name: str) -> str:
         pieces.append(raw(literal))
         if field is not None:
             if field not in _FIELDS:
-                raise VievalError(
-                    f"{name} has a place for {field!r}, which is not known here; was the repository changed?"
-                )
+                raise unexpected(name, f"has a place for {field}, which is not known here")
             pieces.append(_FIELDS[field])
     return "".join(pieces).strip()
-
-
-def _constants(source: Path) -> dict[str, str]:
-    """Every constant text of the Python files below a folder, by name."""
-    texts: dict[str, str] = {}
-    for file in sorted(source.rglob("*.py")):
-        try:
-            module = ast.parse(file.read_text(encoding="utf-8"))
-        except (SyntaxError, ValueError, OSError):
-            continue
-        for statement in module.body:
-            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-                value = _text(statement.value, texts)
-                if value is not None:
-                    texts[statement.targets[0].id] = value
-    return texts
-
-
-def _text(node: ast.expr, constants: Mapping[str, str]) -> str | None:
-    """The text an expression stands for: a literal, a sum of texts, another constant, or one of them stripped."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.Name):
-        return constants.get(node.id)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        start, end = _text(node.left, constants), _text(node.right, constants)
-        return None if start is None or end is None else start + end
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "strip":
-        value = None if node.args else _text(node.func.value, constants)
-        return None if value is None else value.strip()
-    return None

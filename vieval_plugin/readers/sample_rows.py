@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.judges.protocol import WANTED_TEXT, Image, Sample, SampleId
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import address_of, overlong, path_of
@@ -110,8 +110,8 @@ def kind_of(row: Mapping[str, Any]) -> str:
     images, texts = row.get("images", {}), row.get("texts", {})
     if not isinstance(images, Mapping) or not isinstance(texts, Mapping):
         return ""
-    image_roles, text_names = set(images) - {"output"}, set(texts)
-    if not image_roles and text_names == {"prompt"}:
+    image_roles, text_names = set(images) - {"output"}, set(texts) - {WANTED_TEXT}
+    if not image_roles and (text_names == {"prompt"} or (WANTED_TEXT in texts and not text_names)):
         return "tig"
     return "tie" if image_roles == {"source"} and text_names in ({"instruction"}, {"instruction", "prompt"}) else ""
 

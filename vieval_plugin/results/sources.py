@@ -99,6 +99,7 @@ def _details(provenance: Provenance) -> Details:
     judges, backbones, scorers = (options.get(part) or {} for part in ("judges", "backbones", "scorers"))
     details = {
         "backbone": provenance.backbone,
+        "reader": provenance.reader,
         "pack": f"{provenance.pack} {provenance.pack_hash}".strip(),
         # the pack that answered stands above, whatever the options call it
         **{key: value for key, value in _flat("judges", judges.get(provenance.judge)) if key != "judges.pack"},

@@ -44,8 +44,8 @@ class PreparedJudge:
         """The provenance of verdicts with a backbone, None for none; VievalError where the calibration is of another
         judge.
         """
-        reader = identity() if self.spec.reads_text else self.spec.name
-        provenance = replace(self.provenance, backbone=reader if backbone is None else backbone)
+        reader = identity() if self.spec.reads_text else ""
+        provenance = replace(self.provenance, backbone=self.spec.name if backbone is None else backbone, reader=reader)
         if self.calibration:
             self.calibration.require(provenance)
         return provenance

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
-from vieval_plugin.judges.parsing import reply_schema
+from vieval_plugin.judges.parsing import Read, reply_schema
 from vieval_plugin.judges.protocol import Chat, Judge, Message, Program, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
-from vieval_plugin.judges.structured_chat import ChatRequest, Read, ScoreAsk, ask_all, ask_scores
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, score_request
 from vieval_plugin.prompts.pack import Pack
 
 KIND, STRICT = "kind", "strict"
@@ -40,7 +40,7 @@ def build(options: PraiseOptions, wording: Pack, setting: str = KIND) -> Judge:
         said = Message("assistant", (liked.steps[-1].answer,))
         then = Message("user", (wording.render(wording.questions["score"].template, {}),))
         chat = Chat((first, said, then), ("praise", "score"), reply_schema(1))
-        [scored] = yield from ask_scores([ScoreAsk(chat)], wording)
+        [scored] = yield from ask_all([score_request(chat)], wording)
         trace = (*liked.steps, *scored.steps)
         if scored.value is None:
             return Verdict({}, scored.final.status, trace=trace)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.pictures import plain
+from tests.extras import needs
+from vieval_plugin.generation.posters import make
 from vieval_plugin.hosts.vlmevalkit import hook_files
 
 pytest.importorskip("pandas", reason="pandas is not installed: it comes with lmms-eval")
@@ -58,6 +60,19 @@ def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(run, tmp_path):
         del os.environ["VIEVAL_CONFIG"]
     assert other.stdout.count("asked") == 6
     assert "holds answers by another judge, model or wording: deleted" in other.stderr
+
+
+@needs("rapidocr", "skimage")
+def test_a_judge_without_a_model_reads_the_posters_of_the_demo(run, tmp_path, monkeypatch):
+    make(tmp_path / "demo", 0)
+    monkeypatch.setenv("VIEVAL_BENCHMARKS", "demo")
+    command = ("vlmevalkit", "--data", "posters_text_rendering", "--model", "VievalMeasure", "--limit", 4)
+    done = run("-m", "vieval_plugin", *command, "--work-dir", "out")
+    assert done.returncode == 0, done.stderr
+    [samples] = tmp_path.glob("out/VievalMeasure/*_samples_posters_text_rendering.jsonl")
+    responses = [json.loads(json.loads(line)["filtered_resps"][0]) for line in samples.read_text().splitlines()]
+    assert [response["verdict"]["scores"]["SC"] for response in responses] == [1, 0, 1, 1]
+    assert all(response["provenance"]["reader"].startswith("RapidOCR") for response in responses)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import permutations
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from vieval_plugin import images
 from vieval_plugin.backends.cache.store import key_of
-from vieval_plugin.backends.concurrency import DaemonPool
+from vieval_plugin.backends.concurrency import DaemonPool, cores
 from vieval_plugin.backends.image_tools.image_memory import Decode
 from vieval_plugin.backends.metrics.batcher import PreparedMeasure
 from vieval_plugin.judges.protocol import Box, Reply, ToolResult, UseTool
@@ -28,10 +27,10 @@ from vieval_plugin.text.versions import versions_of
 class TextReader:
     """RapidOCR as an instrument, an image a processor; `read` answers an ask."""
 
-    batch = 2 * (os.cpu_count() or 1)
+    batch = 2 * cores()
 
     def __init__(self, read: Callable[[UseTool], Reply]) -> None:
-        self._read, self._pool = read, DaemonPool(os.cpu_count() or 1, "text")
+        self._read, self._pool = read, DaemonPool(cores(), "text")
 
     @property
     def by(self) -> str:

@@ -5,13 +5,13 @@ Before anything is looked up, every image of the batch is looked through to its 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
 from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.concurrency import cores
 from vieval_plugin.backends.http.image_encoding import noted
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.reply_checks import checked, final
@@ -113,7 +113,7 @@ def _look_at_all(
         except VievalError as error:
             return error
 
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="look") as pool:
+    with ThreadPoolExecutor(cores(), thread_name_prefix="look") as pool:
         return dict(zip(images, pool.map(look_or_error, images), strict=True))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, wait
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 from tqdm import tqdm
 
 from vieval_plugin.backends.cache.store import Store, key_of
-from vieval_plugin.backends.concurrency import DaemonPool, gather_or_cancel
+from vieval_plugin.backends.concurrency import DaemonPool, cores, gather_or_cancel
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.pixel_metrics import measure
 from vieval_plugin.backends.reply_checks import checked, final
@@ -100,7 +99,7 @@ class Batcher:
         tools: Mapping[str, Instrument] | None = None,
     ) -> None:
         self._usage, self._store, self._bar, self._find, self._tools = usage, store, bar, find, tools or {}
-        self._pool = DaemonPool(os.cpu_count() or 1, "measure")
+        self._pool = DaemonPool(cores(), "measure")
         # networks have threads of their own below each that calls them
         self._worker = DaemonPool(1, "instrument")
         self._pixel_instrument = PixelInstrument(self._pool)

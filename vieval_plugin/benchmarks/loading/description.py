@@ -23,7 +23,7 @@ from vieval_plugin.text.suggestions import did_you_mean
 
 _ASPECTS = ("SC", "PQ", "O")
 _CANDIDATE = ("output", "image_model", "uid")
-_COMMON = {"name", "title", "kind", "source", "licence", "trainable", "note", "advice"}
+_COMMON = {"name", "title", "kind", "source", "licence", "trainable", "synthetic", "note", "advice"}
 _TABLE = {*_COMMON, "parts", "table", "columns", "split", "group", "tags", "statistics"}
 _KEYS: Mapping[str, set[str]] = {
     "ratings": {*_TABLE, "ratings", "scale", "by_image_model"},
@@ -94,6 +94,7 @@ class Description(StrictModel):
     source: str = "the user"
     licence: str = "unknown: ask its authors"
     trainable: bool = False
+    synthetic: bool = False
     note: str = ""
     advice: str = ""
 

@@ -145,7 +145,7 @@ class _Judge:
         backbone = self._our_model.backbone if self._our_model else name
         self._provenance = self._prepared.by(backbone)
         by = self._provenance
-        parts = [by.judge, by.settings, by.backbone, by.pack_hash, by.config_hash, self._identity]
+        parts = [by.judge, by.settings, by.backbone, by.reader, by.pack_hash, by.config_hash, self._identity]
         self.by = short_hash(json.dumps(parts, sort_keys=True, default=str))
 
     def earlier_verdicts(self, files: VerdictFiles, indices: Sequence[int]) -> list[tuple[KeptVerdict, Verdict]]:

@@ -66,7 +66,7 @@ def _guessed(path: tuple[str, ...], reply: str, recorded: tuple[float, ...], nam
     """A reply that the authors could not read, as our reader reads it."""
     parsed = parse_scores(reply, reply_schema(len(names) or 1))
     if parsed.status.usable:
-        step = Step(path, Status.REPAIRED, parsed.scores, excerpt(reply), excerpt(parsed.reasoning), recorded=recorded)
+        step = Step(path, Status.REPAIRED, parsed.scores, excerpt(reply), excerpt(parsed.reason), recorded=recorded)
     else:
         reason = f"the authors guessed a score where they could not parse ({parsed.reason})"
         step = Step(path, Status.GUESSED, answer=excerpt(reply), reason=reason, recorded=recorded)
