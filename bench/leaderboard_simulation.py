@@ -36,8 +36,9 @@ from tqdm import tqdm
 
 from bench.common import conditions, table
 from vieval_plugin.benchmarks.imagenhub.tasks import ANNOTATORS, NAME, TASKS
+from vieval_plugin.meta_evaluation.common_items import JudgedItem
 from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, compare_systems
-from vieval_plugin.meta_evaluation.image_model_comparison import Cell, RatedSample, compared_on
+from vieval_plugin.meta_evaluation.image_models import compared_on
 from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.correlation import Floats, correlation
 from vieval_plugin.stats.options import StatisticsOptions
@@ -120,20 +121,21 @@ def incomplete_judge(levels: Sequence[float]) -> int:
     return len(levels) // 2
 
 
-def rated_samples(seed: int, levels: Sequence[float]) -> dict[str, dict[Cell, RatedSample]]:
+def rated_samples(seed: int, levels: Sequence[float]) -> dict[str, dict[str, JudgedItem]]:
     """Draw a run: rated samples by judge, called by its number, and of the incomplete judge by scenario."""
     rng = np.random.default_rng(seed)
-    samples: dict[str, dict[Cell, RatedSample]] = {}
+    samples: dict[str, dict[str, JudgedItem]] = {}
     for part, info in TASKS.items():
         judged = images(rng, info.instructions, len(info.image_models))
         by_judge = {str(number): scores(rng, judged, weight_of(level)) for number, level in enumerate(levels)}
         complete = by_judge[str(incomplete_judge(levels))]
         for scenario, difficulty in ((AT_RANDOM, rng.random(complete.shape)), (HARDEST, np.abs(judged.shared_error))):
             by_judge[scenario] = np.where(difficulty > np.quantile(difficulty, 1 - MISSING_SHARE), np.nan, complete)
-        cells = [Cell(part, str(uid), model) for uid in range(info.instructions) for model in info.image_models]
+        cells = [(str(uid), model) for uid in range(info.instructions) for model in info.image_models]
         for judge, of_judge in by_judge.items():
             for cell, score, human in zip(cells, of_judge.flat, judged.human.flat, strict=True):
-                samples.setdefault(judge, {})[cell] = RatedSample(float(score), float(human), cell.uid)
+                item = JudgedItem(cell[0], float(score), float(human), part, cell=cell)
+                samples.setdefault(judge, {})["/".join((part, *cell))] = item
     return samples
 
 
@@ -156,7 +158,7 @@ def leaderboards(seed: int, levels: Sequence[float] = LEVELS) -> dict[str, Leade
 
 def leaderboard(comparison: Comparison, labels: Sequence[str], levels: Sequence[float]) -> Leaderboard:
     """Take the leaderboard of some systems, one for each judge, out of a comparison of more."""
-    values = {standing.system.label: standing.value for standing in comparison.standings}
+    values = {system.label: system.value for system in comparison.systems}
     order = sorted(range(len(labels)), key=lambda judge: -values[labels[judge]])
     tested = {
         places: pair

@@ -23,6 +23,7 @@ from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Report, combine, summary_of
 from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.report.tables import rank_text
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 
@@ -110,7 +111,7 @@ def difference(ranks: list[list[list[NDArray[np.float64]]]]) -> float:
 
 
 def labels(found: Comparison) -> list[str]:
-    return [f"{one.rank_text} {one.system.label}" for one in found.standings]
+    return [f"{rank_text(one.ranks)} {one.label}" for one in found.systems]
 
 
 def test_difference_and_p_are_those_of_their_definitions_on_a_small_example() -> None:
@@ -126,7 +127,7 @@ def test_difference_and_p_are_those_of_their_definitions_on_a_small_example() ->
     [pair] = found.pairs
     assert pair.result.difference.value == pytest.approx(observed, abs=1e-9)
     assert pair.n == 2 * len(uids)
-    assert [one.system.n for one in found.standings] == [22, 22]
+    assert [one.n for one in found.systems] == [22, 22]
     hits, swaps = 0, list(itertools.product([False, True], repeat=len(uids)))
     for swap in swaps:
         side = np.array(swap)
@@ -146,9 +147,9 @@ def test_no_number_of_two_judges_depends_on_a_third() -> None:
             found = compared(*order)["O"]
             assert found.pair_of("one", "other").result == alone.pair_of("one", "other").result
             assert found.pair_of("one", "other").n == alone.pair_of("one", "other").n
-            own = {standing.system.label: standing.value for standing in found.standings}
+            own = {system.label: system.value for system in found.systems}
             assert {label: own[label] for label in ("one", "other")} == {
-                standing.system.label: standing.value for standing in alone.standings
+                system.label: system.value for system in alone.systems
             }
 
 
@@ -161,7 +162,7 @@ def test_a_judges_value_is_that_of_its_report() -> None:
         for part in PARTS
     ]
     for aspect in ASPECTS:
-        [own] = [one for one in found[aspect].standings if one.system.label == "one"]
+        [own] = [one for one in found[aspect].systems if one.label == "one"]
         assert own.value == pytest.approx(combine(tuple(parts)).estimates[f"{aspect}_fisher"].value)
         assert found[aspect].compared.part == "all"
         assert not found[aspect].warnings()
@@ -172,7 +173,7 @@ def test_a_judge_compared_with_itself_is_no_better() -> None:
         [pair] = found.pairs
         assert pair.result.numbers[2:] == (0, 0, 0, 1)
         assert pair.adjusted == 1
-        assert [one.ranks for one in found.standings] == [(1, 2), (1, 2)]
+        assert [one.ranks for one in found.systems] == [(1, 2), (1, 2)]
         assert found.separated == ()
 
 
@@ -209,7 +210,7 @@ def test_judges_that_do_not_cover_the_benchmark_are_not_ranked_but_compared() ->
     ]
     found = compared(*runs)["SC"]
     assert labels(found)[2:] == [" one part", " few"] or labels(found)[2:] == [" few", " one part"]
-    unranked = {one.system.label: one.system.unranked for one in found.standings if not one.ranks}
+    unranked = {one.label: one.unranked for one in found.systems if not one.ranks}
     assert unranked == {"one part": "no value for tig", "few": "a score for 70 of 150 samples"}
     assert len(found.pairs) == 1
     assert len(found.other_pairs) == 5
@@ -250,7 +251,7 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_for_it() -> Non
     runs = [run("one", noisy(0.3, 1)), run("flat on two", constant(noisy(0.3, 1), "A", "C"))]
     found = compared(*runs)["SC"]
     assert found.pairs[0].n == 150
-    values = {one.system.label: one.value for one in found.standings}
+    values = {one.label: one.value for one in found.systems}
     of_parts = []
     for part, models in PARTS.items():
         z = []
@@ -269,7 +270,7 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_for_it() -> Non
 def test_a_judge_that_always_says_the_same_stands_below_with_0() -> None:
     found = compared(run("one", noisy(0.2, 1)), run("flat", constant(noisy(0.3, 2), *"ABCDE")))["SC"]
     assert labels(found) == ["1 one", "2 flat"]
-    assert found.standings[1].value == 0
+    assert found.systems[1].value == 0
 
 
 def test_image_models_with_few_common_samples_are_left_out_and_said() -> None:
@@ -288,7 +289,7 @@ def test_judges_without_anything_in_common_are_told_in_one_line() -> None:
     nothing = run("nothing", lambda part, model, uid: None)
     found = compared(nothing, run("a", noisy(0.3, 1)), run("b", noisy(0.3, 2)))["SC"]
     assert found.pairs[0].n == 150
-    assert found.standings[-1].system.undefined == "no sample with a score"
+    assert found.systems[-1].undefined == "no sample with a score"
 
 
 def test_over_benchmarks_each_counts_alike_and_a_judge_of_one_is_not_compared() -> None:
@@ -300,10 +301,10 @@ def test_over_benchmarks_each_counts_alike_and_a_judge_of_one_is_not_compared() 
     )
     both = [next(one for one in several if one.aspect == "SC") for several in (first, second)]
     found = compare_systems(over_benchmarks({"b": both[:1], "c": both[1:]}), "all", OPTIONS, intervals=False)
-    own = [{one.system.label: one.value for one in compare_systems(each, "b", OPTIONS).standings} for each in both]
-    values = {one.system.label: one.value for one in found.standings}
+    own = [{one.label: one.value for one in compare_systems(each, "b", OPTIONS).systems} for each in both]
+    values = {one.label: one.value for one in found.systems}
     assert values["x"] == pytest.approx((own[0]["x"] + own[1]["x"]) / 2)
-    assert found.standings[-1].system.undefined == "not compared on c"
+    assert found.systems[-1].undefined == "not compared on c"
     assert len(found.pairs) == 1
 
 
@@ -346,11 +347,11 @@ def test_values_on_labels_are_those_of_the_report(statistic: str, places: Sequen
     runs = [single(name, rng.random(80).tolist(), rated.tolist(), places=places) for name in ("one", "other")]
     [found] = of_labels((statistic, "kendall"), *runs)
     assert found.all_pairs[0].n == 80 // len(places)
-    standings = {one.system.label: one for one in found.standings}
-    for judged, standing in [(one, standings[one.label]) for one in runs]:
+    systems = {one.label: one for one in found.systems}
+    for judged in runs:
         observed = tuple(map(observe, judged.records["t"]))
         summary = summary_of(WithLabels((statistic,)), observed, Rating(("SC",)), "b", "t", OPTIONS)
-        assert standing.value == pytest.approx(summary.estimates[f"{statistic}_value"].value)
+        assert systems[judged.label].value == pytest.approx(summary.estimates[f"{statistic}_value"].value)
     [pair] = found.pairs
     assert pair.result.difference.low < pair.result.difference.value < pair.result.difference.high
     assert 0 < pair.result.p <= 1
@@ -366,7 +367,7 @@ def test_a_judge_that_answered_under_half_of_what_any_was_asked_is_not_ranked_an
                 judged.records["t"][number] = (replace(record, verdict=Verdict({}, Status.REFUSAL)),)
     for statistic in ("pearson", "auroc"):
         [found] = of_labels((statistic,), *runs)
-        unranked = {one.system.label: one.system.unranked for one in found.standings}
+        unranked = {one.label: one.unranked for one in found.systems}
         assert unranked == {"few": "a score for 29 of 60 samples", "fewer": "a score for 20 of 60 samples"}
         worst = StatisticsOptions("worst", draws=10)
         [of_worst] = compared_of(WithLabels((statistic,)), "b", ("t",), runs, worst)
@@ -411,11 +412,11 @@ def test_annotators_mean_is_what_judges_are_compared_with() -> None:
     found = compare_systems(one, "b", OPTIONS)
     assert found.pairs[0].n == 39
     known = [n for n in range(40) if n != 3]
-    standings = {one.system.label: one for one in found.standings}
-    for judged, standing in [(one, standings[one.label]) for one in runs]:
+    systems = {one.label: one for one in found.systems}
+    for judged in runs:
         scores = [judged.records["t"][n][0].verdict.scores["O"] for n in known]
         expected = stats.spearmanr(scores, np.nanmean(rated[known], axis=1)).statistic
-        assert standing.value == pytest.approx(expected)
+        assert systems[judged.label].value == pytest.approx(expected)
 
 
 def test_no_loop_goes_through_the_samples_for_each_resampling_of_five_judges(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def test_the_interval_of_agreement_among_annotators_allows_for_resamples_that_li
         for model in "abc":
             ratings = tuple(float(r) for r in np.digitize(liked + 0.6 * rng.normal(size=3), [0.3, 1.5]) / 2)
             rows.append(Observation(model, f"u{number:02}", {"SC": ratings}, {}, Status.OK))
-    found = human_agreement(rows, ("SC",), "b/tie", OPTIONS)["SC"].corrected
+    found = human_agreement(rows, ("SC",), "b/tie", OPTIONS)["SC"][0]
     low, high = interval(found.resamples)
     assert np.median(found.resamples) > found.value
     assert found.low < low

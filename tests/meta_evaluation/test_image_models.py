@@ -180,7 +180,7 @@ def test_human_agreement_of_identical_raters_is_nearly_one():
         Observation(o.image_model, o.uid, {a: (v[0],) * 3 for a, v in o.ratings.items()}, o.scores, o.status)
         for o in observations()
     )
-    assert human_agreement(rows, ("SC",), "b/t", OPTIONS)["SC"].corrected.value == pytest.approx(0.9999)
+    assert human_agreement(rows, ("SC",), "b/t", OPTIONS)["SC"][0].value == pytest.approx(0.9999)
 
 
 def test_an_undefined_cell_says_why_beside_it():

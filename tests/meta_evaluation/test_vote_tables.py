@@ -148,10 +148,10 @@ def test_judges_are_compared_on_the_contests_of_both():
         (VOTES, f"accuracy {counted}") for counted in ("four-way", "three-way", "decisive")
     ]
     found = compare_systems(compared[0], "b", OPTIONS)
-    standings = {one.system.label: one for one in found.standings}
+    systems = {one.label: one for one in found.systems}
     assert found.pairs[0].n == 150
-    assert (standings["good"].ranks, standings["bad"].ranks) == ((1, 1), (2, 2))
-    assert standings["good"].value == pytest.approx(values(good)["votes_accuracy_four_way"])
+    assert (systems["good"].ranks, systems["bad"].ranks) == ((1, 1), (2, 2))
+    assert systems["good"].value == pytest.approx(values(good)["votes_accuracy_four_way"])
     assert found.pairs[0].better_first().result.first == pytest.approx(values(good[:150])["votes_accuracy_four_way"])
 
 

@@ -167,15 +167,6 @@ def test_results_edited_by_hand_are_one_line_that_names_the_contest(edited, said
     assert "\n" not in str(caught.value)
 
 
-def test_results_with_different_votes_of_people_are_one_line():
-    runs = [
-        run(label, [contest("a", vote, forward="first")]) for label, vote in (("one", "first"), ("other", "second"))
-    ]
-    said = "^t/a: people's vote is 'first' in the results of one and 'second' in those of other; run both on the same data$"
-    with pytest.raises(VievalError, match=said):
-        ByVotes("four_way").findings("b", ("t",), runs, OPTIONS)
-
-
 def test_a_contest_that_no_judge_was_asked_about_for_its_votes_is_left_out():
     wrong = contest("b", "left", status=Status.NOT_APPLICABLE)
     runs = [run("mine", [contest("a", "first", forward="first"), wrong])]
@@ -250,7 +241,7 @@ def test_rankings_are_their_pairs_and_a_contest_is_right_if_all_are(contests):
     decided = [[p == s for p, s in one if p] for one in sign]
     assert found["O_accuracy_decisive"] == pytest.approx(np.mean(list(itertools.chain(*decided))))
     assert found["O_all_pairs_accuracy_decisive"] == pytest.approx(np.mean([all(one) for one in decided]))
-    assert pairs_of(rows, RANKING).sizes.tolist() == [4] * 6 * len(contests)
+    assert pairs_of(rows, RANKING).contest_sizes.tolist() == [4] * len(contests)
 
 
 def test_rankings_by_number_of_candidates():

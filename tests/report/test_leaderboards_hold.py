@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from tests.leaderboards import headlines_of
+from tests.voted import contest
+from tests.voted import run as voting
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
@@ -183,6 +185,12 @@ def test_results_on_ratings_of_another_commit_are_refused_in_one_line() -> None:
     assert str(error.value).startswith("imagenhub/tie/A/u007: people's ratings of O are ")
     assert str(error.value).endswith("0, 0, 0.5 in those of other; run both on the same data")
     assert [benchmark.name for benchmark, _ in benchmarks_with_runs([GOOD, FAIR])] == ["imagenhub"]
+    voted = [
+        voting(label, [contest("a", vote, forward="first")]) for label, vote in (("one", "first"), ("other", "second"))
+    ]
+    said = "^b/t/a: people's votes are first in the results of one and second in those of other; run both on the same data$"
+    with pytest.raises(VievalError, match=said):
+        benchmarks_with_runs(voted)
 
 
 def test_samples_that_a_log_of_another_commit_has_and_others_lack_change_no_pair() -> None:

@@ -12,7 +12,7 @@ from tests.work import calls_at_most
 from vieval_plugin.stats import bootstrap
 from vieval_plugin.stats.binary import resampled_mean
 from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points, overall_votes
-from vieval_plugin.stats.thresholds import Thresholds, best_thresholds, fold_of, nested, upper_bound, vote_of_scores
+from vieval_plugin.stats.thresholds import Thresholds, best_thresholds, fold_of, nested, vote_of_scores
 from vieval_plugin.stats.votes import (
     BOTH_BAD,
     BOTH_GOOD,
@@ -20,10 +20,9 @@ from vieval_plugin.stats.votes import (
     NONE,
     SECOND,
     TIE,
-    above_constant,
     accuracy,
-    accuracy_by_size,
     annotator_points,
+    best_constant,
     ceiling_points,
     group_points,
     mean,
@@ -119,9 +118,6 @@ def test_best_thresholds_are_those_of_brute_force(rows, scheme):
     tied = (np.abs(one - other) <= found.tie) & np.isin(human, (BOTH_GOOD, BOTH_BAD))
     tried = {-math.inf, math.inf, *((one + other) / 2)[tied]}
     assert found.good == min(good for good in tried if reached[found.tie, good] == best)
-    bound = upper_bound(one, other, human, scheme)
-    assert bound.thresholds == found
-    assert bound.accuracy == pytest.approx(accuracy(vote_of_scores(one, other, *found), human, scheme), nan_ok=True)
 
 
 def test_the_choice_among_equals_is_stated():
@@ -162,8 +158,8 @@ def test_nested_thresholds_never_see_the_contests_they_are_used_on():
             lied = np.where(inside, FIRST, human)
             again = nested(one, other, lied, groups, folds=4, seed=3, scheme=scheme)
             np.testing.assert_array_equal(again[inside], found[inside])
-        bound = upper_bound(one, other, human, scheme).accuracy
-        assert 0.5 < accuracy(found, human, scheme) <= bound
+        bound = vote_of_scores(one, other, *best_thresholds(one, other, human, scheme))
+        assert 0.5 < accuracy(found, human, scheme) <= accuracy(bound, human, scheme)
 
 
 def test_folds_are_of_whole_groups_and_of_one_size():
@@ -188,10 +184,6 @@ def test_a_group_is_right_only_if_all_its_pairs_are():
     names, found = group_points(right, groups)
     assert names == ["b", "a", "c", "d"]
     np.testing.assert_array_equal(found, [1, 0, 1, NAN])
-    by_size = accuracy_by_size(right, groups, [3, 3, 3, 3, 3, 2, 2, 2], groups, resamples=50)
-    assert {size: (one.value, one.n) for size, one in by_size.items()} == {2: (1.0, 1), 3: (0.5, 2)}
-    with pytest.raises(ValueError, match="same number"):
-        accuracy_by_size([1, 1], "aa", [2, 3], "bb")
 
 
 @given(st.lists(st.tuples(codes | st.just(NONE), codes | st.just(NONE), codes), min_size=1, max_size=20))
@@ -274,35 +266,14 @@ def test_the_interval_of_a_share_equals_repeating_the_contests():
         share(right, groups[:30])
 
 
-def test_above_constant_is_a_paired_bootstrap():
-    rng = np.random.default_rng(1)
-    human = rng.choice(4, 500, p=[0.25, 0.25, 0.1, 0.4])
-    groups = [f"g{number}" for number in rng.integers(0, 200, 500)]
-
-    def judge(skill):
-        return np.where(rng.random(500) < skill, human, rng.integers(0, 4, 500))
-
-    own = judge(0.6)
-    found = above_constant(points(own, human), human, groups, resamples=300, seed=2)
-    counts = bootstrap.cluster_counts(groups, 300, 2)
-    constant = (human == BOTH_BAD).astype(float)
-    slow = resampled_mean(points(own, human), counts) - resampled_mean(constant, counts)
-    assert (found.difference.low, found.difference.high) == pytest.approx(bootstrap.interval(slow))
-    assert (found.answer, found.accuracy) == ("both_bad", pytest.approx(constant.mean()))
-    assert found.difference.value == pytest.approx(accuracy(own, human) - constant.mean())
-    assert found.difference.low > 0
-    weak = above_constant(points(judge(0.15), human), human, groups)
-    assert weak.difference.low < 0
-    assert not weak.difference.low > 0
-    always = above_constant(points([BOTH_BAD] * 500, human), human, groups)
-    level = always.difference
-    assert (level.value, level.low, level.high, always.difference.low > 0) == (0, 0, 0, False)
-    decisive = above_constant(points(own, human, "decisive"), human, groups, "decisive")
-    assert decisive.difference.low > 0
-    assert decisive.answer in ("first", "second")
-    with pytest.raises(ValueError, match="of one alone"):
-        above_constant(points(own, human), human, groups, "decisive")
-    assert not above_constant([], [], []).difference.low > 0
+@given(st.lists(codes, max_size=30), st.sampled_from(["four_way", "three_way", "decisive", "paper"]))
+def test_the_best_constant_is_that_of_brute_force(human, scheme):
+    constants = [points([vote] * len(human), human, scheme) for vote in (FIRST, SECOND, BOTH_GOOD, BOTH_BAD, TIE)]
+    if scheme == "decisive":
+        constants = constants[:2]
+    found = best_constant(human, scheme)
+    assert mean(found) == pytest.approx(max(map(mean, constants)), nan_ok=True)
+    assert any(np.array_equal(found, constant, equal_nan=True) for constant in constants)
 
 
 def test_no_loop_goes_through_two_thousand_contests_for_each_threshold_or_draw():
@@ -310,4 +281,4 @@ def test_no_loop_goes_through_two_thousand_contests_for_each_threshold_or_draw()
     with calls_at_most(100_000):  # some 6,000, and 1,300
         own = nested(one, other, human, groups)
         share(points(own, human), range(2000), resamples=2000)
-        above_constant(points(own, human), human, range(2000))
+        best_constant(human)

@@ -17,7 +17,6 @@ import yaml
 import vieval_plugin.task_configs
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.meta_evaluation.votes import ByVotes
 
 ENTRY_POINTS = "vieval.tasks"
 FOLDER = Path(vieval_plugin.task_configs.__path__[0])
@@ -93,10 +92,9 @@ def file_rows() -> tuple[TaskRow, ...]:
     in_files = [(judge, benchmark) for judge in judges for benchmark in benchmarks if judge.file or benchmark.file]
     names = {task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)} if in_files else set()
     for judge, benchmark in in_files:
-        votes = isinstance(benchmark.report, ByVotes)
         parts = tuple(part for part in benchmark.parts if judge.kinds([benchmark.kinds.get(part, part)]))
         row = TaskRow(benchmark.name, judge.name, parts=parts)
-        if parts and (votes or judge.rates == "sample") and _name(row) not in names:
+        if parts and (benchmark.report.of_contests or judge.rates == "sample") and _name(row) not in names:
             rows.append(row)
     return tuple(rows)
 

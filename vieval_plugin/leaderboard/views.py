@@ -129,17 +129,11 @@ def _choices(
     parts = tuple(benchmark.parts)
     findings = benchmark.report.findings(benchmark.name, parts, [*judges, *baselines], options)
     of_ties = [statistic for statistic in findings.ranked if statistic.choice]
+    for statistic in of_ties:
+        part = statistic.value or ALL_PARTS
+        runs = [run for run in judges if part in (ALL_PARTS, *run.records)]
+        yield {"part": part, **statistic.choice}, part, statistic, findings, runs, options
     if of_ties:
-        for part in (ALL_PARTS, *parts):
-            chosen = parts if part == ALL_PARTS else (part,)
-            restricted = [
-                [replace(run, records={p: run.records[p] for p in chosen if p in run.records}) for run in side]
-                for side in (judges, baselines)
-            ]
-            runs, of_baselines = ([run for run in side if run.records] for side in restricted)
-            of_part = benchmark.report.findings(benchmark.name, chosen, [*runs, *of_baselines], options)
-            for statistic in (s for s in of_part.ranked if s.choice):
-                yield {"part": part, **statistic.choice}, part, statistic, of_part, runs, options
         return
     settings = {ALL_PARTS: judges}
     for setting in dict.fromkeys(run.setting for run in judges):

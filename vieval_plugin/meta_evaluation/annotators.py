@@ -32,9 +32,9 @@ from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import (
     SCORED,
     Rating,
+    Report,
     Statistic,
-    asked_sample_count,
-    compared_judge_statistic,
+    compared_runs,
     estimate_of,
     observed,
     parts_of,
@@ -58,7 +58,7 @@ _SYMBOLS = {"spearman": "rho", "kendall": "tau"}
 
 
 @dataclass(frozen=True)
-class WithAnnotators(Annotated):
+class WithAnnotators(Annotated, Report):
     """Agreement with each annotator and with their mean, overall, and by dimension for judges that score dimensions.
 
     `dimensions` are what was rated beside the whole, `overall` is the aspect that holds the overall ratings (a judge
@@ -180,12 +180,10 @@ class WithAnnotators(Annotated):
         yield grades
 
     def _compared(self, part: str, runs: Sequence[Run], options: StatisticsOptions) -> ComparedStatistic:
-        rows = {
-            run.label: AnnotatedRows.from_observations(observations, Rating.from_run(run), self, options)
-            for run, observations in observed(runs, part)
-        }
-        statistic = correlations([OVERALL], [MEAN])[0]
-        return compared_judge_statistic(statistic, part, rows, asked_sample_count(runs, part, statistic))
+        def rows_of(run: Run, observations: Sequence[Observation]) -> AnnotatedRows:
+            return AnnotatedRows.from_observations(observations, Rating.from_run(run), self, options)
+
+        return compared_runs(correlations([OVERALL], [MEAN])[0], part, runs, rows_of)
 
 
 def _number(label: str, estimate: Estimate, part: str, statistic: Statistic, role: Role = "judge") -> Number:

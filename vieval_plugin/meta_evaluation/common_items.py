@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,18 +18,27 @@ from vieval_plugin.meta_evaluation.comparison import (
     unranked_reason,
 )
 from vieval_plugin.stats.bootstrap import Seed
-from vieval_plugin.stats.comparison import MeanDifference, paired_comparison
+from vieval_plugin.stats.comparison import Bools, MeanDifference, paired_comparison
+from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import because
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
 
 
 class JudgedItem(NamedTuple):
-    """A system's value of an item: its score, or 1 where it is right and 0 where not; `group` is the item's cluster, `human`
-    the rating that scores are correlated with.
-    """
+    """A system's value of an item."""
 
+    #: Cluster of the item.
     group: str
+    #: Its score, or 1 where the system is right and 0 where it is not.
     value: float
-    human: float = float("nan")
+    #: Rating that scores are correlated with.
+    human: float = math.nan
+    #: Part of the item; a system without a value of a part is not ranked.
+    part: str = ""
+    #: Row and column in a table of the part's items, such as a prompt and an image model; by default one column has all.
+    cell: tuple[str, str] = ("", "")
+    #: Tags of the item.
+    tags: tuple[str, ...] = ()
 
 
 PairedCoefficientName: TypeAlias = Literal["spearman", "pearson"]
@@ -54,9 +64,9 @@ def compared_means(
     items: Mapping[str, Mapping[str, JudgedItem]],
     unit: str = "samples",
     entrants: str = "judges",
-    missing_parts: Mapping[str, list[str]] | None = None,
     total: int = 0,
     constants: Sequence[Mapping[str, float]] = (),
+    notes: tuple[str, ...] = (),
 ) -> ComparedStatistic:
     """Systems compared by the mean of their values on common items, such as their accuracies.
 
@@ -67,9 +77,9 @@ def compared_means(
         items: by the system's label, its items by their names.
         unit: what items are called.
         entrants: what systems are called.
-        missing_parts: by label, the parts that a system has no item of.
         total: number of items that any system was asked about, where that may be more than any has.
         constants: values of answers that never look, by the names of items; a system stands beside the best on its own.
+        notes: lines to be read beside the result.
 
     >>> right = {"a": JudgedItem("a", 1.0), "b": JudgedItem("b", 0.0)}
     >>> judges = {"first": right, "second": {"a": JudgedItem("a", 0.0)}}
@@ -96,65 +106,129 @@ def compared_means(
         result = paired_comparison(difference, 0, seed, intervals=False)
         return result.p if result.difference.value > 0 else 1.0
 
-    systems = _systems(items, unit, missing_parts or {}, total)
     test = above_constant if constants else None
-    return ComparedStatistic(part, aspect, statistic, systems, pair, unit, entrants, above_constant=test)
+    place = (part, aspect, statistic, _systems(items, unit, total), pair, unit, entrants)
+    return ComparedStatistic(*place, notes=notes, above_constant=test)
 
 
 def compared_correlations(
     part: str,
     aspect: str,
-    coefficient: PairedCoefficientName,
+    statistic: str,
     items: Mapping[str, Mapping[str, JudgedItem]],
+    coefficient: PairedCoefficientName = "spearman",
     total: int = 0,
+    why_no_value: Callable[[Floats], str] = lambda human: "",
 ) -> ComparedStatistic:
-    """Judges compared by the correlation of their scores with human ratings, over all common items at once.
+    """Judges compared by the correlation of their scores with human ratings on common items, averaged over columns.
 
     Args:
         part: the benchmark's.
         aspect: what is rated.
-        coefficient: `spearman` or `pearson`.
+        statistic: what is correlated, in words.
         items, total: as for `compared_means`.
+        coefficient: `spearman` or `pearson`.
+        why_no_value: the reason why a column is left out, from human ratings of its common items; empty where it counts.
 
     >>> scores = {str(n): JudgedItem(str(n), n, n % 3) for n in range(9)}
-    >>> compared = compared_correlations("all", "SC", "pearson", {"first": scores, "second": scores})
+    >>> compared = compared_correlations("all", "SC", "correlation", {"first": scores, "second": scores}, "pearson")
     >>> round(compared.pair(0, 1).statistic.estimates()[0], 3)
     0.316
     """
-    labels = list(items)
+    tables = _Tables.from_items(items)
+    available_count = max(total, *map(len, items.values()), 0)
+    parts = list(dict.fromkeys(part for part, _ in tables.columns))
+
+    def reasons(first: int, second: int) -> tuple[Bools, list[str]]:
+        """Common items of two judges, and the reason why each column has no value."""
+        common = ~np.isnan(tables.scores[first]) & ~np.isnan(tables.scores[second])
+        return common, [why_no_value(human[rows]) for human, rows in zip(tables.human.T, common.T, strict=True)]
+
+    def system(index: int, label: str) -> System:
+        common, why_not = reasons(index, index)
+        n = int(common.sum())
+        parts_with_value = {part for (part, _), why in zip(tables.columns, why_not, strict=True) if not why}
+        undefined = "" if n else "no sample with a score"
+        if n and not parts_with_value:
+            undefined = f"undefined for every image model ({why_not[0]})"
+        missing_parts = [part for part in parts if part not in parts_with_value]
+        return System(label, n, undefined, unranked_reason(n, available_count, missing_parts))
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
-        first_items, second_items = items[labels[first]], items[labels[second]]
-        names = sorted(first_items.keys() & second_items.keys())
-        if not names:
-            return CommonSamplesStatistic(0, reason="no samples in common")
-        first_scores, second_scores, human = (
-            np.array(values, dtype=float)[:, None]
-            for values in (
-                [first_items[name].value for name in names],
-                [second_items[name].value for name in names],
-                [first_items[name].human for name in names],
+        common, why_not = reasons(first, second)
+        columns = [column for column, why in enumerate(why_not) if not why]
+        left_out = [
+            f"{'/'.join(name)}: {why}"
+            for name, why, any_common in zip(tables.columns, why_not, common.any(axis=0), strict=True)
+            if why and any_common
+        ]
+        if not common[:, columns].any():
+            reason = (
+                f"no image model with enough common samples ({because(left_out)})"
+                if left_out
+                else "no samples in common"
             )
+            return CommonSamplesStatistic(0, reason=reason)
+        common = common[:, columns]
+        rows = common.any(axis=1)
+        statistic = CorrelationDifference(
+            *(
+                np.where(common, values[:, columns], np.nan)[rows]
+                for values in (tables.scores[first], tables.scores[second], tables.human)
+            ),
+            [group for group, is_common in zip(tables.groups, rows, strict=True) if is_common],
+            [tables.columns[column][0] for column in columns],
+            coefficient=coefficient,
         )
-        groups = [first_items[name].group for name in names]
-        statistic = CorrelationDifference(first_scores, second_scores, human, groups, coefficient=coefficient)
-        return CommonSamplesStatistic(len(names), statistic)
+        note = f"left out for {labels[first]} and {labels[second]}: {because(left_out)}"
+        notes = (note,) if left_out and first != second else ()
+        return CommonSamplesStatistic(int(common.sum()), statistic, notes=notes)
 
-    described = f"{coefficient.capitalize()}'s correlation with the ratings"
-    systems = _systems(items, "samples", {}, total)
-    return ComparedStatistic(part, aspect, described, systems, pair, above_constant=correlates(pair))
+    labels = list(items)
+    systems = tuple(system(index, label) for index, label in enumerate(labels))
+    return ComparedStatistic(part, aspect, statistic, systems, pair, above_constant=correlates(pair))
 
 
-def _systems(
-    items: Mapping[str, Mapping[str, JudgedItem]], unit: str, missing_parts: Mapping[str, list[str]], total: int
-) -> tuple[System, ...]:
+class _Tables(NamedTuple):
+    """Human ratings and the scores of each judge, tables of shape (rows, columns), NaN without an item."""
+
+    human: Floats
+    scores: tuple[Floats, ...]
+    #: Cluster of each row.
+    groups: tuple[tuple[str, str], ...]
+    #: Part and name of each column.
+    columns: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def from_items(cls, items: Mapping[str, Mapping[str, JudgedItem]]) -> _Tables:
+        """Return those of all items; rows are sorted, so that two judges' do not depend on a third."""
+        by_cell = [
+            {(item.part, item.cell[0] or name, item.cell[1]): item for name, item in of_label.items()}
+            for of_label in items.values()
+        ]
+        all_items = {cell: item for of_label in by_cell for cell, item in of_label.items()}
+        groups = {(part, row): (part, all_items[part, row, column].group) for part, row, column in sorted(all_items)}
+        columns = sorted({(part, column) for part, _, column in all_items})
+        row_of, column_of = ({name: number for number, name in enumerate(names)} for names in (groups, columns))
+
+        def table(values: Mapping[tuple[str, str, str], float]) -> Floats:
+            array = np.full((len(groups), len(columns)), np.nan)
+            for (part, row, column), value in values.items():
+                array[row_of[part, row], column_of[part, column]] = value
+            return array
+
+        human = table({cell: item.human for cell, item in all_items.items()})
+        scores = tuple(table({cell: item.value for cell, item in of_label.items()}) for of_label in by_cell)
+        return cls(human, scores, tuple(groups.values()), tuple(columns))
+
+
+def _systems(items: Mapping[str, Mapping[str, JudgedItem]], unit: str, total: int) -> tuple[System, ...]:
     available_count = max(total, *map(len, items.values()), 0)
-    return tuple(
-        System(
-            label,
-            len(system_items),
-            "" if system_items else f"no {unit} with a score",
-            unranked_reason(len(system_items), available_count, missing_parts.get(label, ()), unit),
-        )
-        for label, system_items in items.items()
-    )
+    parts_of = {label: dict.fromkeys(item.part for item in of_label.values()) for label, of_label in items.items()}
+    parts = dict.fromkeys(chain.from_iterable(parts_of.values()))
+    systems = []
+    for label, system_items in items.items():
+        n, missing_parts = len(system_items), [part for part in parts if part not in parts_of[label]]
+        unranked = unranked_reason(n, available_count, missing_parts if n else (), unit)
+        systems.append(System(label, n, "" if n else f"no {unit} with a score", unranked))
+    return tuple(systems)

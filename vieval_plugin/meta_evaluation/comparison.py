@@ -22,7 +22,6 @@ from vieval_plugin.stats.comparison import (
     PairedComparison,
     PairedStatistic,
     paired_comparison,
-    paired_permutation_p,
 )
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.paired_correlations import CorrelationDifference, independence_p
@@ -53,8 +52,10 @@ class System:
     undefined: str = ""
     #: Reason why it is in no order although it has a value: a task type, or too many samples, are missing.
     unranked: str = ""
-    #: Its number where the statistic has no paired test.
+    #: Its own number, on all that it scored; of `ComparedStatistic` only where no test computes it.
     value: float = math.nan
+    #: Best and worst rank that the tests leave it, None without a rank.
+    ranks: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +66,18 @@ class CommonSamplesStatistic:
     n: int
     #: Paired statistic, None where there is none.
     statistic: PairedStatistic | None = None
+    #: Result of a test of another kind, in the place of the statistic's.
+    result: PairedComparison | None = None
+    #: False where the result is there to be seen, and too little to decide.
+    decides: bool = True
     #: Reason why there is none.
     reason: str = ""
     #: Lines to be read beside it.
     notes: tuple[str, ...] = ()
+
+    def tested(self, draws: int, seed: Seed, intervals: bool) -> PairedComparison | None:
+        """Return the result of the two; None where there is nothing to test."""
+        return self.result if self.statistic is None else paired_comparison(self.statistic, draws, seed, intervals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +104,10 @@ class ComparedStatistic:
     notes: tuple[str, ...] = ()
     #: p of a system, by its index, against its constant baseline: 1 where it is not above, NaN where untestable.
     above_constant: Callable[[int, Seed], float] | None = None
-    #: As `pair`, with the first one's failures as the lowest value; no statistic where it has none.
+    #: As `pair`, with the first one's failures as the lowest value; no statistic or result where it has none.
     with_failures: Callable[[int, int], CommonSamplesStatistic] | None = None
+    #: Labels in the order of the systems, where it is another than that of their numbers.
+    order: tuple[str, ...] = ()
     #: Tests that were made, so that all who compare these systems make each once.
     tests: dict[Hashable, SystemPair | None] = field(default_factory=dict, repr=False)
 
@@ -119,6 +130,8 @@ class SystemPair:
     notes: tuple[str, ...] = ()
     #: True where the adjusted p is small only while the better one's failures are left out.
     doubtful: bool = False
+    #: False where it is too little to decide: it has no adjusted p.
+    decides: bool = True
 
     @property
     def significant(self) -> bool:
@@ -135,26 +148,6 @@ class SystemPair:
         return self.turned if self.result.difference.value < 0 else self
 
 
-@dataclass(frozen=True)
-class Standing:
-    """A system in an order."""
-
-    #: The one that stands there.
-    system: System
-    #: Its own number, on all that it scored.
-    value: float = math.nan
-    #: Best and worst rank that the tests leave it, None without a rank.
-    ranks: tuple[int, int] | None = None
-
-    @property
-    def rank_text(self) -> str:
-        """The range of ranks: `1`, `2-4`, or nothing for a system without."""
-        if self.ranks is None:
-            return ""
-        best, worst = self.ranks
-        return str(best) if best == worst else f"{best}-{worst}"
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Systems compared on a statistic."""
@@ -162,7 +155,7 @@ class Comparison:
     #: The statistic.
     compared: ComparedStatistic
     #: Ranked systems by their own number, then those with a number and no rank, then the others.
-    standings: tuple[Standing, ...]
+    systems: tuple[System, ...]
     #: Pairs of ranked systems, the family that p is adjusted in.
     pairs: tuple[SystemPair, ...] = ()
     #: Pairs with a system without a rank, a family of their own.
@@ -186,9 +179,9 @@ class Comparison:
         return self._pairs_by_labels.get(frozenset((label, other_label)))
 
     @property
-    def ranked(self) -> tuple[Standing, ...]:
+    def ranked(self) -> tuple[System, ...]:
         """Systems with a rank, in order."""
-        return tuple(standing for standing in self.standings if standing.ranks)
+        return tuple(system for system in self.systems if system.ranks)
 
     @property
     def family(self) -> str:
@@ -208,7 +201,7 @@ class Comparison:
     @property
     def separated(self) -> tuple[int, ...]:
         """Positions in `ranked` before which a line is drawn: every system above beats every one below."""
-        labels = [standing.system.label for standing in self.ranked]
+        labels = [system.label for system in self.ranked]
         return tuple(
             position
             for position in range(1, len(labels))
@@ -217,7 +210,7 @@ class Comparison:
 
     def warnings(self) -> tuple[str, ...]:
         """Lines that must be read beside the ranks: what the tests cannot resolve, and differences against the order."""
-        labels = [standing.system.label for standing in self.ranked]
+        labels = [system.label for system in self.ranked]
         lines = []
         if len(self.pairs) > LEVEL * (1 + PERMUTATIONS):
             lines.append(
@@ -263,23 +256,23 @@ def compare_systems(
     ...     return CommonSamplesStatistic(9, MeanDifference(right[first], right[second], range(9)))
     >>> systems = (System("bad", 9), System("good", 9))
     >>> found = compare_systems(ComparedStatistic("all", "votes", "accuracy", systems, pair), "mine", StatisticsOptions())
-    >>> [standing.rank_text for standing in found.standings], found.pairs[0].result.difference.value
-    (['1', '2'], 1.0)
+    >>> [system.ranks for system in found.systems], found.pairs[0].result.difference.value
+    ([(1, 1), (2, 2)], 1.0)
     """
-    standings = own_standings(compared)
-    values = {standing.system.label: standing.value for standing in standings}
-    defined = [index for index, system in enumerate(compared.systems) if not math.isnan(values[system.label])]
-    defined.sort(key=lambda index: compared.systems[index].label)  # whatever order results come in, a pair is one
+    systems = own_order(compared)
+    defined = {system.label for system in systems if not math.isnan(system.value)}
+    indices = [index for index, system in enumerate(compared.systems) if system.label in defined]
+    indices.sort(key=lambda index: compared.systems[index].label)  # whatever order results come in, a pair is one
     not_above = not_above_constant(compared, benchmark, options)
-    if reason := _no_pairs_reason(compared, standings, len(defined)):
-        return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
+    if reason := _no_pairs_reason(compared, systems):
+        return Comparison(compared, systems, reason=reason, not_above_constant=not_above)
     seed = _seed(compared, benchmark, options)
     families: dict[object, list[SystemPair]] = {}
     unranked = {system.label for system in compared.systems if system.unranked}
-    for indices in combinations(defined, 2):
-        labels = {compared.systems[index].label for index in indices}
+    for two in combinations(indices, 2):
+        labels = {compared.systems[index].label for index in two}
         with_interval = intervals and (against is None or against in labels)
-        if tested := _tested(compared, indices, options.draws, seed, with_interval):
+        if tested := _tested(compared, two, options.draws, seed, with_interval):
             family = against if against in labels else bool(unranked & labels)
             families.setdefault(family, []).append(tested)
     adjusted = [pair for family in families.values() for pair in _adjusted(family, compared, seed)]
@@ -287,8 +280,8 @@ def compare_systems(
     other_pairs = tuple(pair for pair in adjusted if unranked & {pair.first, pair.second})
     if not adjusted:
         reason = f"no two of these {compared.entrants} have {compared.unit} in common that a test can use"
-        return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
-    return Comparison(compared, _ranked(standings, pairs), pairs, other_pairs, not_above_constant=not_above)
+        return Comparison(compared, systems, reason=reason, not_above_constant=not_above)
+    return Comparison(compared, _ranked(systems, pairs), pairs, other_pairs, not_above_constant=not_above)
 
 
 def _tested(
@@ -299,10 +292,9 @@ def _tested(
     key = first, second, draws, tuple(np.atleast_1d(seed)), intervals
     if key not in compared.tests:
         common = compared.pair(*indices)
-        compared.tests[key] = None
-        if common.statistic is not None:
-            result = paired_comparison(common.statistic, draws, seed, intervals)
-            compared.tests[key] = SystemPair(first, second, common.n, result, math.nan, common.notes)
+        result = common.tested(draws, seed, intervals)
+        pair = result and SystemPair(first, second, common.n, result, math.nan, common.notes, decides=common.decides)
+        compared.tests[key] = pair
     return compared.tests[key]
 
 
@@ -370,10 +362,24 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
         Systems under their labels; one that lacks a benchmark, or is unranked on one, is unranked.
     """
     statistics = [compared for parts in comparisons.values() for compared in parts]
-    weights = [1 / len(parts) for parts in comparisons.values() for _ in parts]
+    benchmarks = [benchmark for benchmark, parts in comparisons.items() for _ in parts]
+    weights = [1 / len(comparisons[benchmark]) for benchmark in benchmarks]
     indices = [{system.label: index for index, system in enumerate(statistic.systems)} for statistic in statistics]
     labels = list(dict.fromkeys(label for index_of in indices for label in index_of))
-    systems = tuple(_over_benchmarks(label, comparisons) for label in labels)
+    systems = []
+    for label in labels:
+        own = [
+            s.systems[index[label]] if label in index else None for s, index in zip(statistics, indices, strict=True)
+        ]
+        missing = [benchmark for benchmark, system in zip(benchmarks, own, strict=True) if system is None]
+        unranked = [
+            f"{benchmark}: {system.undefined or system.unranked}"
+            for benchmark, system in zip(benchmarks, own, strict=True)
+            if system and (system.undefined or system.unranked)
+        ]
+        undefined = f"not compared on {', '.join(dict.fromkeys(missing))}" if missing else ""
+        n = sum(system.n for system in own if system)
+        systems.append(System(label, n, undefined, "; ".join(dict.fromkeys(unranked))))
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         system_labels = labels[first], labels[second]
@@ -393,7 +399,7 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
         for benchmark, parts in comparisons.items()
     )
     statistic = f"mean over {len(comparisons)} benchmarks ({described})"
-    return ComparedStatistic(OVER_BENCHMARKS, "", statistic, systems, pair)
+    return ComparedStatistic(OVER_BENCHMARKS, "", statistic, tuple(systems), pair)
 
 
 NO_VALUE = "no value for "
@@ -411,105 +417,65 @@ def unranked_reason(n: int, available_count: int, missing_parts: Sequence[str] =
     return f"a score for {n} of {available_count} {unit}" if n < LEAST_COVERAGE * available_count else ""
 
 
-def _over_benchmarks(label: str, comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> System:
-    systems_by_benchmark = {
-        benchmark: [system for compared in parts for system in compared.systems if system.label == label]
-        for benchmark, parts in comparisons.items()
-    }
-    missing = [
-        benchmark for benchmark, parts in comparisons.items() if len(systems_by_benchmark[benchmark]) < len(parts)
-    ]
-    unranked = [
-        f"{benchmark}: {system.undefined or system.unranked}"
-        for benchmark, systems in systems_by_benchmark.items()
-        for system in systems
-        if system.undefined or system.unranked
-    ]
-    n = sum(system.n for systems in systems_by_benchmark.values() for system in systems)
-    undefined = f"not compared on {', '.join(missing)}" if missing else ""
-    return System(label, n, undefined, "; ".join(dict.fromkeys(unranked)))
-
-
-def own_standings(compared: ComparedStatistic) -> tuple[Standing, ...]:
-    """Each system's number on all that it scored, without ranks: systems that cover the benchmark first, in order."""
-    standings = []
+def own_order(compared: ComparedStatistic) -> tuple[System, ...]:
+    """Systems with their own number on all that they scored, without ranks: those that cover the benchmark first, in order."""
+    systems = []
     for index, system in enumerate(compared.systems):
-        value = system.value
-        if not system.undefined and not compared.untestable_reason:
+        if not system.undefined and not compared.untestable_reason and math.isnan(system.value):
             own_samples = compared.pair(index, index)
             value = own_samples.statistic.estimates()[0] if own_samples.statistic is not None else math.nan
-            if math.isnan(value):
-                system = replace(system, undefined=own_samples.reason or f"undefined on its {system.n} {compared.unit}")
-        standings.append(Standing(system, value))
-    return tuple(
-        sorted(
-            standings,
-            key=lambda standing: (math.isnan(standing.value), bool(standing.system.unranked), -standing.value),
-        )
-    )
+            reason = own_samples.reason or f"undefined on its {system.n} {compared.unit}"
+            system = replace(system, value=value, undefined=reason if math.isnan(value) else "")
+        systems.append(system)
+    if compared.order:
+        return tuple(sorted(systems, key=lambda system: compared.order.index(system.label)))
+    return tuple(sorted(systems, key=lambda system: (math.isnan(system.value), bool(system.unranked), -system.value)))
 
 
 def _seed(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> list[int]:
     return [options.seed, zlib.crc32(f"{benchmark}/{compared.part}".encode())]
 
 
-def _no_pairs_reason(compared: ComparedStatistic, standings: Sequence[Standing], defined: int) -> str:
-    if compared.untestable_reason:
+def _no_pairs_reason(compared: ComparedStatistic, systems: Sequence[System]) -> str:
+    able = [system.label for system in systems if not math.isnan(system.value)]
+    if compared.untestable_reason or len(able) > 1:
         return compared.untestable_reason
-    if defined > 1:
-        return ""
-    able = " ".join(standing.system.label for standing in standings if not math.isnan(standing.value))
-    unable = "".join(
-        f"; {standing.system.label}: {standing.system.undefined}" for standing in standings if standing.system.undefined
-    )
-    available = f"the only one with a number is {able}" if able else "none has a number"
+    unable = "".join(f"; {system.label}: {system.undefined}" for system in systems if system.undefined)
+    with_number = " with a number" if len(systems) > 1 else ""
+    available = f"the only one{with_number} is {able[0]}" if able else "none has a number"
     return f"two {compared.entrants} are needed, and {available}{unable}"
 
 
-def adjusted_pairs(
-    pairs: Sequence[SystemPair], p: Sequence[float], p_with_failures: Sequence[float]
-) -> tuple[SystemPair, ...]:
-    """Pairs of one family with p adjusted by Holm, and doubtful where that is small only while failures are left out.
-
-    Args:
-        pairs: the family.
-        p: of each pair; NaN is no test.
-        p_with_failures: of each, with the better one's failures as the lowest value.
-    """
-    adjusted, penalised = holm(p).tolist(), holm(p_with_failures).tolist()
-    return tuple(
+def _adjusted(pairs: Sequence[SystemPair], compared: ComparedStatistic, seed: Seed) -> list[SystemPair]:
+    """Pairs of one family with p adjusted by Holm, and doubtful where that is small only while failures are left out."""
+    adjusted = holm([pair.result.p if pair.decides else math.nan for pair in pairs]).tolist()
+    penalised = holm([_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]).tolist()
+    return [
         replace(pair, adjusted=adjusted_p, doubtful=adjusted_p <= LEVEL < penalised_p)
         for pair, adjusted_p, penalised_p in zip(pairs, adjusted, penalised, strict=True)
-    )
-
-
-def _adjusted(pairs: Sequence[SystemPair], compared: ComparedStatistic, seed: Seed) -> tuple[SystemPair, ...]:
-    with_failures = [_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]
-    return adjusted_pairs(pairs, [pair.result.p for pair in pairs], with_failures)
+    ]
 
 
 def _p_with_failures(pair: SystemPair, compared: ComparedStatistic, seed: Seed) -> float:
-    """The p of a pair, and no smaller than that with the first one's failures as the lowest value."""
+    """The p of a pair, and no smaller than that with the first one's failures as the lowest value; NaN if it decides nothing."""
     index_of = {system.label: index for index, system in enumerate(compared.systems)}
+    if not pair.decides:
+        return math.nan
     penalised = compared.with_failures and compared.with_failures(index_of[pair.first], index_of[pair.second])
-    if not penalised or penalised.statistic is None:
-        return pair.result.p
-    first, second = penalised.statistic.estimates()
-    return max(pair.result.p, paired_permutation_p(penalised.statistic, seed) if first > second else 1.0)
+    result = penalised and penalised.tested(0, seed, intervals=False)
+    return max(pair.result.p, result.p if result.difference.value > 0 else 1.0) if result else pair.result.p
 
 
-def _ranked(standings: Sequence[Standing], pairs: Sequence[SystemPair]) -> tuple[Standing, ...]:
-    """Standings with the ranks that pairs leave, each by its own difference, also where that runs against the order.
+def _ranked(systems: Sequence[System], pairs: Sequence[SystemPair]) -> tuple[System, ...]:
+    """Systems with the ranks that pairs leave, each by its own difference, also where that runs against the order.
 
     A system that no other can be ranked against has none.
     """
-    able = [standing for standing in standings if not math.isnan(standing.value) and not standing.system.unranked]
+    able = [system.label for system in systems if not math.isnan(system.value) and not system.unranked]
     if len(able) < 2:
-        return tuple(standings)
-    position_of = {standing.system.label: number for number, standing in enumerate(able)}
+        return tuple(systems)
     beats = np.zeros((len(able), len(able)), dtype=bool)
     for pair in (pair.better_first() for pair in pairs if pair.significant):
-        beats[position_of[pair.first], position_of[pair.second]] = True
-    best, worst = rank_ranges(beats)
-    ranges = {label: (int(best[number]), int(worst[number])) for label, number in position_of.items()}
-    return tuple(replace(standing, ranks=ranges.get(standing.system.label)) for standing in standings)
+        beats[able.index(pair.first), able.index(pair.second)] = True
+    ranges = dict(zip(able, zip(*(ends.tolist() for ends in rank_ranges(beats)), strict=True), strict=True))
+    return tuple(replace(system, ranks=ranges.get(system.label)) for system in systems)

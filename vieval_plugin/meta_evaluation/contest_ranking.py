@@ -9,17 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.comparison import (
-    CommonSamplesStatistic,
-    ComparedStatistic,
-    Comparison,
-    Standing,
-    System,
-)
-from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, Number, RankedStatistic
+from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.meta_evaluation.observations import apply_contest_policy, observe
-from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, subjects_of
-from vieval_plugin.meta_evaluation.win_rates import judge_codes, win_rate_comparison
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judge_codes, judged_pairs, subjects_of
+from vieval_plugin.meta_evaluation.win_rates import win_rate_statistic
 from vieval_plugin.records import JudgeName, Run
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, factorize, interval
 from vieval_plugin.stats.bradley_terry import resampled_strengths, strengths, win_shares
@@ -41,6 +36,16 @@ class ContestRanking:
 
     #: Natural logarithms of strengths, all of sum 0, by the votes of a judge or of people.
     board: Leaderboard
+    #: Strengths, and how votes came out.
+    strengths: ContestStrengths
+
+
+@dataclass(frozen=True, eq=False)
+class ContestStrengths:
+    """Strengths of image models by one voter's answers."""
+
+    #: Natural logarithms of strengths, all of sum 0.
+    numbers: tuple[Number, ...]
     #: Expected share of wins against another, a tie being half a win.
     shares: Mapping[str, float]
     #: Readiness of equals to tie.
@@ -49,6 +54,8 @@ class ContestRanking:
     answered_pairs: int
     #: Number of all pairs of candidates.
     pairs_asked: int
+    #: Reason why there are no strengths.
+    reason: str
 
 
 def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[ContestRanking]:
@@ -71,20 +78,20 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
             if not len(pairs.contest):
                 continue
             if (pairs.human != NONE).any():
-                by_annotators.append(_ranked(run.benchmark, part, PEOPLE, VOTES, pairs, options, pairs.human))
-            by_judges += [
-                _ranked(run.benchmark, part, str(run.name), subject, pairs, options)
-                for subject in subjects_of(observed, run.aspects)
-            ]
+                compared = win_rate_statistic(VOTES, pairs, pairs.human)
+                by_annotators.append(_ranked(run.benchmark, part, PEOPLE, pairs, pairs.human, compared, options))
+            for subject in subjects_of(observed, run.aspects):
+                compared, codes = win_rate_statistic(subject, pairs), judge_codes(pairs, subject)
+                by_judges.append(_ranked(run.benchmark, part, str(run.name), pairs, codes, compared, options))
         # people voted on the same contests whoever judged them; most of them count
-        rankings += [*sorted(by_annotators, key=lambda ranking: -ranking.answered_pairs)[:1], *by_judges]
+        rankings += [*sorted(by_annotators, key=lambda ranking: -ranking.strengths.answered_pairs)[:1], *by_judges]
     return rankings
 
 
-def by_strength(
+def contest_strengths(
     benchmark: str, part: str, voter: str, subject: str, pairs: Pairs, codes: Ints, options: StatisticsOptions
-) -> ContestRanking:
-    """Strengths of image models by one voter's answers, without ranks and pairs.
+) -> ContestStrengths:
+    """Strengths of image models by one voter's answers.
 
     Args:
         benchmark, part: what was voted on; they join the seed.
@@ -95,52 +102,40 @@ def by_strength(
         options: how many draws, the seed.
     """
     models, won, tied = _outcomes(pairs, codes)
-    answer_count, pair_count = int((codes != NONE).sum()), len(codes)
+    answered = int((codes != NONE).sum())
     fitted = strengths(won.sum(axis=0), tied.sum(axis=0))
     logs, played = fitted.log_strengths, (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2))
     reason, estimates, shares = "", [Estimate(np.nan) for _ in models], dict[str, float]()
     if np.isnan(logs).any():
-        reason = SEPARATED if answer_count else "no contest has an answer"
+        reason = SEPARATED if answered else "no contest has an answer"
     else:
         seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
         names = [str(number) for number in range(len(won))]
         resamples = resampled_strengths(won, tied, cluster_counts(names, options.draws, seed))
         estimates = [Estimate(float(log), *_interval(resamples[:, n])) for n, log in enumerate(logs)]
         shares = dict(zip(models, map(float, win_shares(fitted)), strict=True))
+    judge = JudgeName(voter, "", voter)
     numbers = tuple(
-        Number(
-            model, replace(e, n=int(n)), part, subject, STRENGTH, "generator", JudgeName(voter, "", voter), total=int(n)
-        )
+        Number(model, replace(e, n=int(n)), part, subject, STRENGTH, "generator", judge, total=int(n))
         for model, e, n in zip(models, estimates, played, strict=True)
     )
-    title = f"Log strength, contests by {voter}"
-    systems = tuple(System(model, int(n)) for model, n in zip(models, played, strict=True))
-    no_test = ComparedStatistic(
-        part, subject, STRENGTH, systems, lambda *_: CommonSamplesStatistic(0), "contests", "generators"
-    )
-    comparison = Comparison(no_test, tuple(map(Standing, systems)), reason=reason)
-    place = (benchmark, part, subject, STRENGTH, STRENGTH, title)
-    board = Leaderboard(*place, numbers, comparison, judge=JudgeName(voter, "", voter), ends=(-math.inf, math.inf))
-    return ContestRanking(board, shares, fitted.tie if shares else np.nan, answer_count, pair_count)
+    return ContestStrengths(numbers, shares, fitted.tie if shares else np.nan, answered, len(codes), reason)
 
 
 def _ranked(
     benchmark: str,
     part: str,
     voter: str,
-    subject: str,
     pairs: Pairs,
+    codes: Ints,
+    compared: ComparedStatistic,
     options: StatisticsOptions,
-    codes: Ints | None = None,
 ) -> ContestRanking:
-    votes = judge_codes(pairs, subject) if codes is None else codes
-    ranking = by_strength(benchmark, part, voter, subject, pairs, votes, options)
-    if ranking.board.comparison.reason:
-        return ranking
-    comparison = win_rate_comparison(benchmark, subject, pairs, options, codes)
-    ranks = {standing.system.label: standing.ranks for standing in comparison.standings}
-    numbers = tuple(replace(number, ranks=ranks[number.system]) for number in ranking.board.numbers)
-    return replace(ranking, board=replace(ranking.board, numbers=numbers, comparison=comparison))
+    of_voter = contest_strengths(benchmark, part, voter, compared.aspect, pairs, codes, options)
+    compared = replace(compared, untestable_reason=of_voter.reason)
+    place = (part, compared.aspect, STRENGTH, STRENGTH, f"Log strength, contests by {voter}", "", (-math.inf, math.inf))
+    statistic = RankedStatistic(*place, lambda _: compared, (), False, judge=JudgeName(voter, "", voter))
+    return ContestRanking(leaderboard(statistic, Findings(of_voter.numbers), benchmark, (), options), of_voter)
 
 
 def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:

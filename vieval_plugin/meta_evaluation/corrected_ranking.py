@@ -6,8 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import combinations
+from functools import cache, partial
 
 import numpy as np
 
@@ -16,14 +15,11 @@ from vieval_plugin.meta_evaluation.comparison import (
     LEVEL,
     CommonSamplesStatistic,
     ComparedStatistic,
-    Comparison,
-    Standing,
     System,
     SystemPair,
-    adjusted_pairs,
 )
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.findings import ALL, Leaderboard, Number
+from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, Number, RankedStatistic
 from vieval_plugin.meta_evaluation.generator_means import (
     GeneratorImages,
     by_prompt,
@@ -31,6 +27,7 @@ from vieval_plugin.meta_evaluation.generator_means import (
     mean_over_prompts,
     named_with_part,
 )
+from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import mean_of_known
@@ -43,7 +40,7 @@ from vieval_plugin.stats.prediction_powered import (
     prediction_powered_difference,
     prediction_powered_mean,
 )
-from vieval_plugin.stats.ranking import holm, rank_ranges
+from vieval_plugin.stats.ranking import holm
 from vieval_plugin.stats.shrinkage import shrunken_means
 
 CORRECTED = "mean over prompts, corrected by people's ratings"
@@ -90,8 +87,13 @@ class CorrectedRanking:
 
     ranking: Leaderboard
     estimates: tuple[GeneratorEstimates, ...]
-    by_ratings: tuple[Estimate, ...]
+    by_ratings: Mapping[tuple[str, str], Estimate]
     in_judge_order: bool = False
+
+    def by_ratings_alone(self, pair: SystemPair) -> Estimate:
+        """The difference of a pair by people's ratings alone, the first less the second."""
+        negated = self.by_ratings.get((pair.second, pair.first))
+        return negated.negated if negated else self.by_ratings[pair.first, pair.second]
 
     @property
     def judge_order(self) -> tuple[str, ...]:
@@ -102,7 +104,7 @@ class CorrectedRanking:
     @property
     def order(self) -> tuple[str, ...]:
         """The ranked generators in their order."""
-        return tuple(standing.system.label for standing in self.ranking.comparison.ranked)
+        return tuple(system.label for system in self.ranking.comparison.ranked)
 
     @property
     def short_of_ratings(self) -> tuple[GeneratorEstimates, ...]:
@@ -142,7 +144,7 @@ def rank_corrected(run: Run, options: StatisticsOptions) -> list[CorrectedRankin
         aspect for generator in judged for aspect in generator.aspects if _on_our_scale(judged, aspect)
     )
     return [
-        _ranked(run, aspect, judged, estimates)
+        _ranked(run, aspect, judged, estimates, options)
         for aspect in aspects
         for estimates in [[_estimated(run, generator, aspect, options) for generator in judged]]
         if any(estimate.rated for estimate in estimates)
@@ -186,81 +188,60 @@ def _powered(images: Sequence[Observation], aspect: str, weight: float | None) -
 
 
 def _ranked(
-    run: Run, aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates]
-) -> CorrectedRanking:
-    ordered, in_judge_order = _ordered(estimates)
-    comparison, by_ratings = _compared(aspect, judged, estimates, ordered)
-    images_by_model = {generator.image_model: generator.all for generator in judged}
-    numbers = tuple(
-        Number(
-            e.generator,
-            replace(e.corrected.mean, n=len({image.group for image in images if aspect in image.scores})),
-            *(ALL, aspect, CORRECTED, "generator", run.name),
-            ranks=standing.ranks,
-            unranked=standing.system.undefined,
-            total=len({image.group for image in images}),
-            statuses=Counter(image.status for image in images),
-        )
-        for standing, e in zip(comparison.standings, ordered, strict=True)
-        for images in [images_by_model[e.generator]]
-    )
-    title = f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings"
-    place = (run.benchmark, ALL, aspect, CORRECTED, aspect, title)
-    ranking = Leaderboard(*place, numbers, comparison, judge=run.name)
-    return CorrectedRanking(ranking, ordered, by_ratings, in_judge_order)
-
-
-def _compared(
+    run: Run,
     aspect: str,
     judged: Sequence[GeneratorImages],
     estimates: Sequence[GeneratorEstimates],
-    ordered: Sequence[GeneratorEstimates],
-) -> tuple[Comparison, tuple[Estimate, ...]]:
-    """Generators as they are ordered, each two with a corrected mean tested; systems in the order of the input.
-
-    Beside the comparison, the difference of each pair by people's ratings alone.
-    """
-    able = [e.generator for e in ordered if e.corrected.mean.defined]
-    scored = {g.image_model: [image for image in g.all if aspect in image.scores] for g in judged}
-    differences = [_pair(first, second, scored, aspect) for first, second in combinations(able, 2)]
-    tested, by_ratings = [pair for pair, _ in differences], tuple(alone for _, alone in differences)
-    decides = {e.generator for e in estimates if e.decides}
-    failed = {g.image_model: _failures(g, aspect) for g in judged}
-    p_values = [
-        (p.result.p, _p_with_failures(p.better_first(), scored, failed, aspect))
-        if {p.first, p.second} <= decides
-        else (math.nan, math.nan)
-        for p in tested
-    ]
-    pairs = adjusted_pairs(tested, [p for p, _ in p_values], [p for _, p in p_values])
-    beats = np.zeros((len(able), len(able)), dtype=bool)
-    for pair in (pair.better_first() for pair in pairs if pair.significant):
-        beats[able.index(pair.first), able.index(pair.second)] = True
-    ranges = dict(zip(able, zip(*rank_ranges(beats), strict=True), strict=True)) if pairs else {}
-    systems = {e.generator: System(e.generator, e.rated_prompts, _undefined(e)) for e in estimates}
-    compared = ComparedStatistic(
-        ALL,
-        aspect,
-        CORRECTED,
-        tuple(systems.values()),
-        lambda *indices: CommonSamplesStatistic(0),
-        "rated prompts",
-        "generators",
-    )
-    standings = tuple(
-        Standing(
-            systems[e.generator],
-            e.corrected.mean.value,
-            (int(ranges[e.generator][0]), int(ranges[e.generator][1])) if e.generator in ranges else None,
+    options: StatisticsOptions,
+) -> CorrectedRanking:
+    ordered, in_judge_order = _ordered(estimates)
+    numbers = [
+        Number(
+            generator.image_model,
+            replace(e.corrected.mean, n=len({image.group for image in generator.all if aspect in image.scores})),
+            *(ALL, aspect, CORRECTED, "generator", run.name),
+            total=len({image.group for image in generator.all}),
+            statuses=Counter(image.status for image in generator.all),
         )
-        for e in ordered
+        for generator, e in zip(judged, estimates, strict=True)
+    ]
+    scored = [[image for image in generator.all if aspect in image.scores] for generator in judged]
+    failed = [_failures(generator, aspect) for generator in judged]
+    decides = [estimate.decides for estimate in estimates]
+
+    @cache
+    def paired(first: int, second: int) -> tuple[PairedComparison, int, Estimate]:
+        return _paired(scored[first], scored[second], aspect)
+
+    def pair(first: int, second: int) -> CommonSamplesStatistic:
+        result, n, _ = paired(first, second)
+        return CommonSamplesStatistic(n, result=result, decides=decides[first] and decides[second])
+
+    def with_failures(first: int, second: int) -> CommonSamplesStatistic:
+        """The pair with the first one's failures as 0."""
+        if not failed[first]:
+            return CommonSamplesStatistic(0)
+        result, n, _ = _paired([*scored[first], *failed[first]], scored[second], aspect)
+        return CommonSamplesStatistic(n, result=result)
+
+    systems = tuple(
+        System(e.generator, e.rated_prompts, _undefined(e), value=e.corrected.mean.value) for e in estimates
     )
-    reason = (
-        ""
-        if pairs
-        else f"two generators with ratings are needed, and {f'the only one is {able[0]}' if able else 'none has any'}"
+    order = tuple(e.generator for e in ordered)
+    compared = ComparedStatistic(
+        *(ALL, aspect, CORRECTED, systems, pair, "rated prompts", "generators"),
+        with_failures=with_failures,
+        order=order,
     )
-    return Comparison(compared, standings, pairs, reason=reason), by_ratings
+    title = f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings"
+    place = (ALL, aspect, CORRECTED, aspect, title, "", (0.0, 1.0), lambda _: compared, (), False)
+    statistic = RankedStatistic(*place, judge=run.name)
+    ranking = leaderboard(statistic, Findings(tuple(numbers)), run.benchmark, [run], options)
+    position = {e.generator: index for index, e in enumerate(estimates)}
+    by_ratings = {
+        (p.first, p.second): paired(position[p.first], position[p.second])[2] for p in ranking.comparison.all_pairs
+    }
+    return CorrectedRanking(ranking, ordered, by_ratings, in_judge_order)
 
 
 def _ordered(estimates: Sequence[GeneratorEstimates]) -> tuple[tuple[GeneratorEstimates, ...], bool]:
@@ -283,17 +264,16 @@ def _undefined(estimate: GeneratorEstimates) -> str:
     return estimate.corrected.mean.reason if estimate.rated else "people rated none of its images"
 
 
-def _pair(
-    first: str, second: str, images_by_model: Mapping[str, Sequence[Observation]], aspect: str
-) -> tuple[SystemPair, Estimate]:
+def _paired(
+    first: Sequence[Observation], second: Sequence[Observation], aspect: str
+) -> tuple[PairedComparison, int, Estimate]:
     """Two generators on the prompts that both have a score of; n is how many of these people rated, of each at least.
 
-    The judge has one weight for both; beside the pair, the difference by people's ratings alone. Without a test and an
-    interval where rated prompts are fewer than the least of all tests of this project.
+    The judge has one weight for both; last the difference by people's ratings alone. Without a test and an interval where
+    rated prompts are fewer than the least of all tests of this project.
     """
-    sides = [images_by_model[first], images_by_model[second]]
-    common = {image.group for image in sides[0]} & {image.group for image in sides[1]}
-    sides = [[image for image in side if image.group in common] for side in sides]
+    common = {image.group for image in first} & {image.group for image in second}
+    sides = [[image for image in side if image.group in common] for side in (first, second)]
     of_weight = [partial(_powered, side, aspect) for side in sides]
     first_alone, second_alone = (mean(0.0) for mean in of_weight)
     defined = first_alone.mean.defined and second_alone.mean.defined
@@ -305,8 +285,7 @@ def _pair(
     if n < LEAST_FOR_A_TEST:
         difference, by_ratings, p = Estimate(difference.value), Estimate(by_ratings.value), math.nan
     means = first_mean.mean.clipped(0, 1).value, second_mean.mean.clipped(0, 1).value
-    result = PairedComparison(*means, difference=difference.clipped(-1, 1), p=p)
-    return SystemPair(first, second, n, result, math.nan), by_ratings.clipped(-1, 1)
+    return PairedComparison(*means, difference=difference.clipped(-1, 1), p=p), n, by_ratings.clipped(-1, 1)
 
 
 def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:
@@ -316,20 +295,6 @@ def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:
         for image in generator.all
         if aspect not in image.scores
     ]
-
-
-def _p_with_failures(
-    pair: SystemPair,
-    images_by_model: Mapping[str, Sequence[Observation]],
-    failures: Mapping[str, Sequence[Observation]],
-    aspect: str,
-) -> float:
-    """The p of a pair, and no smaller than that with the first one's failures as 0."""
-    if not failures[pair.first]:
-        return pair.result.p
-    with_failures = {**images_by_model, pair.first: [*images_by_model[pair.first], *failures[pair.first]]}
-    penalised, _ = _pair(pair.first, pair.second, with_failures, aspect)
-    return max(pair.result.p, penalised.result.p if penalised.result.difference.value > 0 else 1.0)
 
 
 def _rated_prompts(images: Sequence[Observation], aspect: str) -> int:

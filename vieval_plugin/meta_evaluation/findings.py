@@ -99,8 +99,8 @@ class Layout:
     statistics: tuple[str, ...]
     #: Fields of numbers that name a row, by their heading.
     rows: Mapping[str, str]
-    #: Field of numbers that names a column.
-    column: str = "aspect"
+    #: Fields of numbers that name a column.
+    columns: tuple[str, ...] = ("aspect",)
     #: `all`, a part, or `each` for all but `all`; empty for any.
     part: str = ""
     #: Aspect that its numbers are of; empty for any.
@@ -126,15 +126,17 @@ class Layout:
         needed = [c for c in candidates if c.statistic == self.needs and c.role == "judge"]
         if self.needs and not any(c.estimate.defined for c in needed):
             candidates = []
-        by_row: dict[tuple[str, ...], dict[str, Number]] = {}
+        by_row: dict[tuple[str, ...], dict[tuple[str, ...], Number]] = {}
         for candidate in candidates:
-            row = tuple(str(getattr(candidate, name)) for name in self.rows.values())
-            by_row.setdefault(row, {})[getattr(candidate, self.column)] = candidate
+            row, column = (
+                tuple(str(getattr(candidate, name)) for name in names) for names in (self.rows.values(), self.columns)
+            )
+            by_row.setdefault(row, {})[column] = candidate
         columns = sorted({column: None for cells in by_row.values() for column in cells}, key=self._position)
         header = [*self.rows, *(["n"] if self.n == "row" else [])]
         for column in columns:
             header += ["n"] if self._has_count(column) else []
-            header.append(self.words.get(column, _WORDS.sub(" ", column).replace("_way", "-way")))
+            header.append(" ".join(self.words.get(n, _WORDS.sub(" ", n).replace("_way", "-way")) for n in column))
         orders = [list(dict.fromkeys(names)) for names in zip(*by_row, strict=True)]
         rows = []
         for row in sorted(by_row, key=lambda row: [order.index(name) for order, name in zip(orders, row, strict=True)]):
@@ -147,14 +149,16 @@ class Layout:
             rows.append(tuple(texts))
         return Table(self.name, self.title, tuple(header), tuple(rows))
 
-    def _has_count(self, column: str) -> bool:
-        return self.n == "cell" and column not in _COUNTS
+    def _has_count(self, column: tuple[str, ...]) -> bool:
+        return self.n == "cell" and not set(column) & set(_COUNTS)
 
-    def _position(self, column: str) -> int:
-        """The place of a column: that of its pattern, or of a usual aspect."""
-        if self.column != "statistic":
-            return _ASPECTS.index(column) if column in _ASPECTS else len(_ASPECTS)
-        return next(index for index, pattern in enumerate(self.statistics) if fnmatchcase(column, pattern))
+    def _position(self, column: tuple[str, ...]) -> list[int]:
+        """The place of a column: by each of its names, that of its pattern, or of a usual aspect."""
+        orders = [self.statistics if field == "statistic" else _ASPECTS for field in self.columns]
+        return [
+            next((index for index, pattern in enumerate(order) if fnmatchcase(name, pattern)), len(order))
+            for name, order in zip(column, orders, strict=True)
+        ]
 
     def _has(self, candidate: Number) -> bool:
         part_matches = {"": True, "each": candidate.part != ALL}.get(self.part, candidate.part == self.part)
@@ -183,7 +187,7 @@ def layouts(family: str) -> tuple[Layout, ...]:
     text = Path(__file__).with_name("layouts.yaml").read_text(encoding="utf-8")
     described = read_yaml(text)[family]
     return tuple(
-        Layout(name, **{**fields, "statistics": tuple(fields["statistics"]), "roles": tuple(fields.get("roles", ()))})
+        Layout(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
         for name, fields in described.items()
     )
 
@@ -294,40 +298,18 @@ class Findings:
         return {n.key: n.estimate.reason for n in self.numbers if n.key and not n.estimate.defined}
 
 
-@dataclass(frozen=True, eq=False)
-class Leaderboard:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Leaderboard(RankedStatistic):
     """Systems in order by a statistic, with the groups that paired tests cannot tell apart."""
 
     #: The benchmark.
     benchmark: str
-    #: Part of it, or `all`.
-    part: str
-    #: The rated aspect.
-    aspect: str
-    #: The statistic's name.
-    statistic: str
-    #: The statistic in a word.
-    measured: str
-    #: The statistic in words.
-    title: str
     #: Numbers of the systems: ranked ones by their own number, then the others.
     numbers: tuple[Number, ...]
     #: Tests of each two; without pairs its `reason` says why.
     comparison: Comparison
-    #: Baselines and the human ceiling.
-    references: tuple[Number, ...] = ()
     #: By breakdown and value, the estimates of systems.
     breakdowns: Mapping[str, Mapping[str, Mapping[str, Estimate]]] = field(default_factory=dict)
-    #: Judge whose scores they are, where the systems are generators.
-    judge: JudgeName | None = None
-    #: Breakdown that it is of one value of, or empty.
-    breakdown: str = ""
-    #: That value.
-    value: str = ""
-    #: Lowest and highest value that there can be.
-    ends: tuple[float, float] = (0.0, 1.0)
-    #: Reason why it is this statistic.
-    why: str = ""
     #: Whose ratings it compares with.
     against: str = "annotators"
     #: Outcomes and cost of verdicts by system.
@@ -338,8 +320,6 @@ class Leaderboard:
     positions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     #: Systems that are not shown to be above their constant baseline.
     not_above_constant: frozenset[str] = frozenset()
-    #: Comparison of a system with the annotators.
-    ceiling: Callable[[str], CeilingComparison | None] | None = None
 
     @property
     def key(self) -> tuple[str, JudgeName | None]:

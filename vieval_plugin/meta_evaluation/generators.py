@@ -30,7 +30,7 @@ from vieval_plugin.meta_evaluation.generator_means import (
     scores_by_prompt,
 )
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
-from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
+from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Run
 from vieval_plugin.stats.comparison import MeanDifference
@@ -45,7 +45,7 @@ ImagesByModel: TypeAlias = Mapping[str, Sequence[Observation]]
 
 
 @dataclass(frozen=True)
-class OfGenerators:
+class OfGenerators(Report):
     """Scores of a generator's images by a judge: means over prompts with intervals, and what they cost."""
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:

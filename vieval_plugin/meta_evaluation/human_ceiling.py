@@ -8,18 +8,22 @@ correlated with the others.
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from vieval_plugin.meta_evaluation.findings import CeilingComparison
-from vieval_plugin.meta_evaluation.image_model_agreement import filled_observations, why_no_value
+from vieval_plugin.meta_evaluation.image_model_agreement import (
+    columns,
+    filled_observations,
+    resampled_counts,
+    why_no_value,
+)
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import annotator_mean
-from vieval_plugin.stats.bootstrap import Ints, bias_corrected_interval, cluster_counts, factorize
+from vieval_plugin.stats.bootstrap import bias_corrected_interval
 from vieval_plugin.stats.correlation import Floats, correlation, fisher_mean, fisher_mean_over, resampled_correlations
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -55,8 +59,7 @@ def compared_with_annotators(
             [observe(judged) for judged in records], run.aspects, rated if run.against_all else (), options
         )
         complete = [observation for observation in imputed if _counts(observation, aspects, aspect)]
-        seed = (options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode()))
-        if complete and (correlations := _of_part(complete, aspect, options.draws, seed)).judge:
+        if (correlations := _of_part(complete, aspect, f"{run.benchmark}/{part}", options)).judge:
             parts.append(correlations)
             n += len(complete)
     if not parts:
@@ -80,30 +83,22 @@ def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bo
     return scored and len(ratings) > 1 and not any(map(math.isnan, ratings))
 
 
-def _of_part(observations: Sequence[Observation], aspect: str, resamples: int, seed: tuple[int, int]) -> _Correlations:
-    ordered = sorted(observations, key=lambda observation: (observation.image_model, observation.uid))
-    names, indices = factorize(sorted({observation.group for observation in ordered}))
-    group_counts = cluster_counts([str(name) for name in names], resamples, seed)
-    index_of = {name: int(index) for name, index in zip(names, indices, strict=True)}
+def _of_part(observations: Sequence[Observation], aspect: str, name: str, options: StatisticsOptions) -> _Correlations:
+    """One entry for each image model and each annotator that is left out."""
+    counts = resampled_counts(observations, name, options)
     correlations = _Correlations([], [], [], [])
-    for model in dict.fromkeys(observation.image_model for observation in ordered):
-        rows = [observation for observation in ordered if observation.image_model == model]
-        ratings = np.array([row.ratings[aspect] for row in rows], dtype=float).T
-        scores = np.array([row.scores[aspect] for row in rows], dtype=float)
-        _add(correlations, ratings, scores, group_counts[:, [index_of[row.group] for row in rows]])
+    for of_model in columns(observations, (), aspect).values():
+        of_groups = counts(of_model.groups)
+        for annotator, annotator_ratings in enumerate(of_model.ratings):
+            mean_of_others = annotator_mean(np.delete(of_model.ratings, annotator, axis=0))
+            if why_no_value(mean_of_others):
+                continue
+            for values, side, side_resamples in (
+                (of_model.judge, correlations.judge, correlations.judge_resamples),
+                (annotator_ratings, correlations.annotators, correlations.annotator_resamples),
+            ):
+                value = correlation(mean_of_others, values)
+                side.append(0.0 if math.isnan(value) else value)
+                resamples = resampled_correlations(mean_of_others, values, of_groups, constant_y_correlation=0.0)
+                side_resamples.append(resamples)
     return correlations
-
-
-def _add(correlations: _Correlations, ratings: Floats, scores: Floats, counts: Ints) -> None:
-    """Add an image model: one entry for each annotator that is left out."""
-    for annotator, annotator_ratings in enumerate(ratings):
-        mean_of_others = annotator_mean(np.delete(ratings, annotator, axis=0))
-        if why_no_value(mean_of_others):
-            continue
-        for values, side, side_resamples in (
-            (scores, correlations.judge, correlations.judge_resamples),
-            (annotator_ratings, correlations.annotators, correlations.annotator_resamples),
-        ):
-            value = correlation(mean_of_others, values)
-            side.append(0.0 if math.isnan(value) else value)
-            side_resamples.append(resampled_correlations(mean_of_others, values, counts, constant_y_correlation=0.0))

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
 from vieval_plugin.meta_evaluation.estimates import Counts, bias_corrected, sum_over_parts
 from vieval_plugin.meta_evaluation.observations import Observation, against_all, apply_failure_policy
-from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
+from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.stats.agreement import annotator_mean, krippendorff_alpha, leave_one_out, leave_one_out_resampled
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import (
@@ -38,31 +38,24 @@ LEAST_SAMPLES = 10
 """Samples of an image model that a correlation needs. Fewer are nearly always biased or at the end of the scale."""
 
 
+Agreement: TypeAlias = tuple[Estimate, Estimate]
+"""Agreement on an aspect, averaged over image models in [-1, 1]: the corrected average, and the published one."""
+
+
 @dataclass(frozen=True)
 class Columns:
-    """Samples of one image model, in uid order: what each is drawn together with, human means, the judge's scores."""
+    """Samples of one image model, in uid order."""
 
+    #: What each is resampled together with.
     groups: tuple[str, ...]
-    human: Floats
+    #: Ratings, shape (raters, samples), on the benchmark's own scale.
+    ratings: Floats
+    #: The judge's scores, in [0, 1].
     judge: Floats
 
-
-@dataclass(frozen=True)
-class RatingColumns:
-    """Rated samples of one image model, in uid order: what each is drawn together with, ratings (raters, samples)."""
-
-    groups: tuple[str, ...]
-    ratings: Floats
-
-
-class Agreement(NamedTuple):
-    """Agreement on one aspect, averaged over image models: the corrected average, and the published one.
-
-    Both are in [-1, 1], NaN where undefined; their reasons name image models without a value and why.
-    """
-
-    corrected: Estimate
-    paper: Estimate
+    def human(self, added_last: int | None = None) -> Floats:
+        """Return human means; `added_last` as for `stats.agreement.annotator_mean`."""
+        return annotator_mean(self.ratings, added_last) if self.groups else np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,31 +83,6 @@ class ImageModelRows:
         """The columns to correlate, by aspect and image model."""
         return {aspect: columns(self.imputed, self.aspects, aspect) for aspect in self.aspects}
 
-    def columns_as_published(self, aspect: str) -> Mapping[str, Columns]:
-        """The same of an aspect with means as the published code adds them."""
-        return columns(self.imputed, self.aspects, aspect, self.added_last)
-
-
-def image_model_rows(
-    observations: Sequence[Observation],
-    rating: Rating,
-    name: str,
-    added_last: int | None,
-    rated: tuple[str, ...],
-    options: StatisticsOptions,
-) -> ImageModelRows:
-    """The rows of a part.
-
-    Args:
-        observations: the part's samples, in any order.
-        rating: what is to be known of the judge.
-        name, added_last: as in `ImageModelRows`.
-        rated: what people rated, for judges whose one score is compared with all of it.
-        options: what failed verdicts are, how many resamples, the seed.
-    """
-    imputed, aspects = filled_observations(observations, rating.aspects, rated if rating.against_all else (), options)
-    return ImageModelRows(observations, imputed, aspects, name, added_last, options)
-
 
 def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
     """Agreement on an aspect, averaged over image models both ways, and the number of samples behind it.
@@ -127,6 +95,10 @@ def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
     >>> [round(statistic.compute(of).value, 4) for statistic in agreement_statistics("SC")]
     [0.9999, 0.7616, 12.0]
     """
+
+    def count(rows: ImageModelRows) -> Estimate:
+        return Estimate(float(_sample_count(aspect, rows)))
+
     return (
         Statistic(
             *(aspect, partial(_corrected, aspect), "fisher"),
@@ -137,25 +109,25 @@ def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
             constant=0.0,
             least_samples=LEAST_SAMPLES,
         ),
-        Statistic(aspect, partial(_paper, aspect), "paper", interval=False, over_parts=paper_over_parts),
-        Statistic(
-            aspect,
-            lambda rows: Estimate(float(_sample_count(aspect, rows))),
-            "count",
-            interval=False,
-            over_parts=sum_over_parts,
-        ),
+        Statistic(aspect, partial(_paper, aspect), "paper", interval=False, over_parts=paper_over_parts, aspect=aspect),
+        Statistic(aspect, count, "count", interval=False, over_parts=sum_over_parts),
     )
+
+
+def agreement(rows: ImageModelRows, aspect: str) -> Agreement:
+    """A judge's agreement on an aspect, averaged both ways."""
+    return _corrected(aspect, rows), _paper(aspect, rows)
+
+
+def agreement_over_parts(parts: Sequence[Agreement]) -> Agreement:
+    """Both averages over a benchmark's parts."""
+    corrected, paper = zip(*parts, strict=True)
+    return fisher_over_parts(corrected), paper_over_parts(paper)
 
 
 def consistency(aspect: str) -> Statistic:
     """Krippendorff's alpha of repeated verdicts on an aspect, each time of judging a rater."""
     return Statistic(aspect, partial(_consistency, aspect), "consistency", interval=False)
-
-
-def agreement_of(rows: ImageModelRows, aspect: str) -> Agreement:
-    """A judge's agreement on an aspect, averaged both ways."""
-    return Agreement(_corrected(aspect, rows), _paper(aspect, rows))
 
 
 def filled_observations(
@@ -174,23 +146,22 @@ def filled_observations(
 
 
 def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
-    by_model = rows.columns[aspect]
-    counts = _counts(rows.judged, rows.name, rows.options)
+    counts = resampled_counts(rows.judged, rows.name, rows.options)
     values, resampled, reasons, constant = [], [], [], []
-    for model, c in by_model.items():
-        if reason := why_no_value(c.human):
+    for model, of_model in rows.columns[aspect].items():
+        human = of_model.human()
+        if reason := why_no_value(human):
             reasons.append(f"{model}: {reason}")
             continue
-        value = correlation(c.human, c.judge)
+        value = correlation(human, of_model.judge)
         if math.isnan(value):
             constant.append(f"{model}: the judge is constant")
         values.append(0.0 if math.isnan(value) else value)
-        resampled.append(resampled_correlations(c.human, c.judge, counts(c.groups), constant_y_correlation=0.0))
-    coverage = ImageModelCoverage(len(values), len(by_model), int(bool(values)), 1)
-    n = _sample_count(aspect, rows)
-    return replace(
-        _fisher_average(values, resampled, n, reasons, rows.options), zeros=tuple(constant), coverage=coverage
-    )
+        of_groups = counts(of_model.groups)
+        resampled.append(resampled_correlations(human, of_model.judge, of_groups, constant_y_correlation=0.0))
+    coverage = ImageModelCoverage(len(values), len(rows.columns[aspect]), int(bool(values)), 1)
+    average = _fisher_average(values, resampled, _sample_count(aspect, rows), reasons, rows.options)
+    return replace(average, zeros=tuple(constant), coverage=coverage)
 
 
 def _fisher_average(
@@ -202,9 +173,9 @@ def _fisher_average(
 
 
 def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
-    published = rows.columns_as_published(aspect)
-    reasons = [f"{model}: {why}" for model, c in rows.columns[aspect].items() if (why := why_undefined(c))]
-    value = paper_mean(correlation(c.human, c.judge) for c in published.values())
+    of_models = rows.columns[aspect]
+    reasons = [f"{model}: {why}" for model, c in of_models.items() if (why := why_undefined(c.human(), c.judge))]
+    value = paper_mean(correlation(c.human(rows.added_last), c.judge) for c in of_models.values())
     return Estimate(value, n=_sample_count(aspect, rows), reasons=tuple(reasons))
 
 
@@ -234,7 +205,7 @@ def human_agreement(
         options: how many draws, and the seed.
 
     Returns:
-        An `Agreement` an aspect, in [-1, 1]; NaN where every rater is constant.
+        By aspect the corrected average and the published one, in [-1, 1]; NaN where every rater is constant.
 
     Raises:
         ValueError: for fewer than two raters.
@@ -245,11 +216,11 @@ def human_agreement(
     >>> rated = [(0.0, 0.0), (0.5, 1.0), (1.0, 0.5)]
     >>> rows = [Observation("model", str(n), {"SC": both}, {}, Status.OK) for n, both in enumerate(rated)]
     >>> found = human_agreement(rows, ("SC",), "mine/all", StatisticsOptions(draws=10))["SC"]
-    >>> round(found.corrected.value, 4), found.corrected.n
+    >>> round(found[0].value, 4), found[0].n
     (0.5, 3)
     """
     result = {}
-    counts = _counts(observations, name, options)
+    counts = resampled_counts(observations, name, options)
     for aspect in aspects:
         values: list[float] = []
         papers: list[float] = []
@@ -262,8 +233,7 @@ def human_agreement(
             resampled.extend(leave_one_out_resampled(rated.ratings, counts(rated.groups)))
             reasons.extend(f"{model}: rater {r + 1} is constant" for r in np.flatnonzero(np.isnan(per_annotator)))
         average = bias_corrected(_fisher_average(values, resampled, len(observations), reasons, options))
-        paper = Estimate(paper_mean(papers), n=len(observations), reasons=tuple(reasons))
-        result[aspect] = Agreement(average, paper)
+        result[aspect] = average, Estimate(paper_mean(papers), n=len(observations), reasons=tuple(reasons))
     return result
 
 
@@ -303,13 +273,6 @@ def paper_over_parts(parts: Sequence[Estimate]) -> Estimate:
     return Estimate(value, n=n, reasons=_joined(part.reasons for part in parts))
 
 
-def agreement_over_parts(parts: Sequence[Agreement]) -> Agreement:
-    """Both averages over a benchmark's parts."""
-    return Agreement(
-        fisher_over_parts([part.corrected for part in parts]), paper_over_parts([part.paper for part in parts])
-    )
-
-
 def _joined(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(sequences)))
 
@@ -327,59 +290,43 @@ def why_no_value(human: Floats) -> str:
     return "the human mean is constant" if (human == human[0]).all() else ""
 
 
-def why_undefined(scored: Columns) -> str:
+def why_undefined(human: Floats, judge: Floats) -> str:
     """Reason why a judge's correlation with human means is undefined; empty where it is defined."""
-    why = undefined(scored.human, scored.judge)
+    why = undefined(human, judge)
     return why.replace("first variable", "human mean").replace("second variable", "judge")
 
 
-def columns(
-    observations: Sequence[Observation], aspects: Sequence[str], aspect: str, added_last: int | None = None
-) -> dict[str, Columns]:
+def columns(observations: Sequence[Observation], aspects: Sequence[str], aspect: str) -> dict[str, Columns]:
     """Columns to correlate on an aspect, by image model.
 
     Args:
         observations: samples in any order, failures already imputed.
         aspects: those that the judge rates; a sample counts only if all were scored, and people rated this one.
         aspect: the one in question.
-        added_last: as for `stats.agreement.annotator_mean`.
 
     Returns:
-        Columns by image model in alphabetical order, empty ones for a model without such a sample. Human means are on
-        the benchmark's own scale, the judge's scores in [0, 1].
+        Columns by image model in alphabetical order, empty ones for a model without such a sample.
     """
     columns_by_model = {}
     for model, rows in _by_model(observations).items():
         complete = [o for o in rows if set(aspects) <= o.scores.keys() and aspect in o.ratings]
-        ratings = np.array([o.ratings[aspect] for o in complete], dtype=float).T
         columns_by_model[model] = Columns(
             tuple(o.group for o in complete),
-            annotator_mean(ratings, added_last) if complete else np.zeros(0),
-            np.array([o.scores[aspect] for o in complete], dtype=float),
+            np.array([o.ratings[aspect] for o in complete], dtype=float).T,
+            np.array([o.scores.get(aspect, np.nan) for o in complete], dtype=float),
         )
     return columns_by_model
 
 
-def rating_columns(observations: Sequence[Observation], aspect: str) -> dict[str, RatingColumns]:
-    """Ratings on an aspect, by image model in alphabetical order.
-
-    Args:
-        observations: samples in any order; those that people did not rate on the aspect are left out.
-        aspect: the one in question.
-
-    Returns:
-        Ratings of shape (raters, samples), on the benchmark's own scale; no entry for a model without any.
+def rating_columns(observations: Sequence[Observation], aspect: str) -> dict[str, Columns]:
+    """The columns of all samples that people rated on an aspect; no entry for a model without any.
 
     >>> from vieval_plugin.judges.protocol import Status
     >>> row = Observation("model", "1", {"SC": (0.0, 0.5)}, {}, Status.REFUSAL)
     >>> rating_columns([row], "SC")["model"].ratings.tolist()
     [[0.0], [0.5]]
     """
-    rated = [o for o in observations if aspect in o.ratings]
-    return {
-        model: RatingColumns(tuple(o.group for o in rows), np.array([o.ratings[aspect] for o in rows], dtype=float).T)
-        for model, rows in _by_model(rated).items()
-    }
+    return {model: of_model for model, of_model in columns(observations, (), aspect).items() if of_model.groups}
 
 
 def generator_pairs(observations: Sequence[Observation], aspect: str) -> tuple[int, list[PairAgreement]]:
@@ -421,10 +368,16 @@ def _bootstrap_group_counts(groups: tuple[str, ...], resamples: int, seed: tuple
     return cluster_counts(groups, resamples, seed)
 
 
-def _counts(
+def resampled_counts(
     observations: Sequence[Observation], name: str, options: StatisticsOptions
 ) -> Callable[[Sequence[str]], Counts]:
-    """Bootstrap counts of the groups of a part: one set of resamples, shared by its image models."""
+    """Bootstrap counts of the groups of a part: one set of resamples, shared by its image models.
+
+    Args:
+        observations: all of the part.
+        name: that of the part (`benchmark/part`); it joins the seed.
+        options: how many resamples, the seed.
+    """
     groups = tuple(sorted({o.group for o in observations}))
     group_counts = _bootstrap_group_counts(groups, options.draws, (options.seed, zlib.crc32(name.encode())))
     index_of = {group: index for index, group in enumerate(groups)}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import get_args
+from typing import TypeAlias, get_args
 
 import numpy as np
 
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_correlations
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import bias_corrected
 from vieval_plugin.meta_evaluation.findings import (
@@ -27,22 +29,22 @@ from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
 from vieval_plugin.meta_evaluation.image_model_agreement import (
     Agreement,
     ImageModelRows,
-    agreement_of,
+    agreement,
     agreement_over_parts,
     agreement_statistics,
     consistency,
+    filled_observations,
     generator_pairs,
     human_agreement,
-    image_model_rows,
     rating_columns,
+    why_no_value,
     why_undefined,
 )
-from vieval_plugin.meta_evaluation.image_model_comparison import ScoredSamples, compared_on, scored_samples
 from vieval_plugin.meta_evaluation.observations import Observation, observe
-from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, parts_of
+from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic, parts_of
 from vieval_plugin.meta_evaluation.tables import Key, Table
 from vieval_plugin.records import Run
-from vieval_plugin.stats.agreement import annotator_mean, krippendorff_alpha, leave_one_out
+from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out
 from vieval_plugin.stats.correlation import Coefficient, correlation, paper_mean, undefined
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.generator_pairs import PairAgreement, accuracy_over_pairs
@@ -61,6 +63,9 @@ _BY_MODEL, _IMAGE_MODEL = "spearman_by_image_model", "image_model"
 SC = "SC"
 _CEILING_LABEL = "human ceiling: each rater with the others"
 
+Items: TypeAlias = Mapping[str, JudgedItem]
+"""Rated samples of a judge by name."""
+
 PAPER = (
     "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: Towards Explainable Metrics for "
     "Conditional Image Synthesis Evaluation (ACL 2024), or of its like for image metrics, so that both can be laid side by "
@@ -73,7 +78,7 @@ _WHY = (
 
 
 @dataclass(frozen=True)
-class ByImageModel:
+class ByImageModel(Report):
     """Agreement with human ratings, averaged over image models, by aspect.
 
     `added_last` gives, by part, the index of the annotator whose O a published computation adds last, from 0 (see
@@ -100,9 +105,10 @@ class ByImageModel:
         self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
     ) -> ImageModelRows:
         """The samples on the aspects that the judge is compared on."""
-        return image_model_rows(
-            observations, rating, f"{benchmark}/{part}", self.added_last.get(part), self.rated, options
-        )
+        rated = self.rated if rating.against_all else ()
+        imputed, aspects = filled_observations(observations, rating.aspects, rated, options)
+        name, added_last = f"{benchmark}/{part}", self.added_last.get(part)
+        return ImageModelRows(observations, imputed, aspects, name, added_last, options)
 
     def findings(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
@@ -126,27 +132,22 @@ class ByImageModel:
             observations = [observe(judged) for judged in run.records[part]]
             rows = self.rows(observations, Rating.from_run(run), benchmark, part, options)
             for aspect in rows.aspects:
-                agreed = agreement_of(rows, aspect)
+                agreed = agreement(rows, aspect)
                 by_aspect.setdefault(aspect, []).append(agreed)
                 of_generators.setdefault(aspect, {})[part] = generator_pairs(rows.imputed, aspect)
-                yield Number(run.label, agreed.corrected, part, aspect, FISHER)
-                key = Key("T2/3", part, "", run.label, "spearman", aspect)
-                yield Number(run.label, agreed.paper, part, aspect, PUBLISHED, key=key)
+                yield from _agreement(run.label, part, aspect, agreed)
                 table = run.table or BY_MODEL
-                for model, columns in rows.columns_as_published(aspect).items():
-                    value = correlation(columns.human, columns.judge)
-                    estimate = Estimate(value, n=len(columns.judge), reasons=(why_undefined(columns),))
+                for model, columns in rows.columns[aspect].items():
+                    human = columns.human(rows.added_last)
+                    reasons = (why_undefined(human, columns.judge),)
+                    estimate = Estimate(correlation(human, columns.judge), n=len(columns.judge), reasons=reasons)
                     key = Key(table, part, model, run.label, "spearman", aspect)
-                    yield Number(
-                        *(run.label, estimate, part, aspect, f"{_BY_MODEL}_{table}"),
-                        breakdown=_IMAGE_MODEL,
-                        value=model,
-                        key=key,
-                    )
+                    place = (part, aspect, f"{_BY_MODEL}_{table}")
+                    yield Number(run.label, estimate, *place, breakdown=_IMAGE_MODEL, value=model, key=key)
             if "O" in rows.aspects:
                 yield from _rankings(run.label, part, rows)
         for aspect, of_parts in by_aspect.items():
-            yield from _over_parts(run.label, aspect, *agreement_over_parts(of_parts))
+            yield from _agreement(run.label, ALL, aspect, agreement_over_parts(of_parts))
             pairs_by_part = of_generators[aspect]
             for part, parts_of_value in ((ALL, list(pairs_by_part)), *((part, [part]) for part in pairs_by_part)):
                 pairs = [pairs_by_part[p] for p in parts_of_value]
@@ -163,19 +164,17 @@ class ByImageModel:
         with_samples = {number.aspect for number in overall if number.estimate.n}
 
         @cache
-        def scored(options: StatisticsOptions) -> Mapping[str, Mapping[str, ScoredSamples]]:
-            return {run.label: scored_samples(run, parts, self.rated, options) for run in runs}
+        def rated(options: StatisticsOptions) -> Mapping[str, Mapping[str, Items]]:
+            return {run.label: rated_items(run, parts, self.rated, options) for run in runs}
 
         @cache
         def compared(aspect: str, part: str, options: StatisticsOptions) -> ComparedStatistic:
-            of_aspect = {label: samples[aspect] for label, samples in scored(options).items() if aspect in samples}
-            if part == ALL:
-                return compared_on(aspect, of_aspect)
-            restricted = {
-                label: {cell: sample for cell, sample in samples.items() if cell.part == part}
-                for label, samples in of_aspect.items()
+            items = {
+                label: {name: item for name, item in of_judge[aspect].items() if part in (ALL, item.part)}
+                for label, of_judge in rated(options).items()
+                if aspect in of_judge
             }
-            return compared_on(aspect, {label: samples for label, samples in restricted.items() if samples})
+            return compared_on(aspect, {label: of_label for label, of_label in items.items() if of_label})
 
         @cache
         def ceiling(aspect: str, label: str) -> CeilingComparison | None:
@@ -224,11 +223,47 @@ class ByImageModel:
         return layout.table([*_of_humans(benchmark, parts, restricted[:1], options), *numbers])
 
 
+def rated_items(
+    run: Run, parts: Sequence[str], rated: tuple[str, ...], options: StatisticsOptions
+) -> dict[str, dict[str, JudgedItem]]:
+    """Samples that people rated, by aspect that a judge rates; without the judge's score where it lacks any aspect.
+
+    Args:
+        run: the judge's.
+        parts: all parts of the benchmark, in order.
+        rated: the aspects that people rated.
+        options: what failed verdicts are.
+    """
+    by_aspect: dict[str, dict[str, JudgedItem]] = {}
+    for part in parts_of(parts, [run]):
+        samples = [observe(judged) for judged in run.records[part]]
+        filled, aspects = filled_observations(samples, run.aspects, rated if run.against_all else (), options)
+        for o in filled:
+            complete = set(aspects) <= o.scores.keys()
+            for aspect in aspects:
+                if o.ratings.get(aspect) and not any(map(math.isnan, o.ratings[aspect])):
+                    # as `annotator_mean` rounds, so that equal means are equal
+                    human = round(math.fsum(o.ratings[aspect]) / len(o.ratings[aspect]), 9)
+                    score = o.scores[aspect] if complete else math.nan
+                    item = JudgedItem(o.group, score, human, part, cell=(o.uid, o.image_model))
+                    by_aspect.setdefault(aspect, {})[f"{part}/{o.image_model}/{o.uid}"] = item
+    return by_aspect
+
+
+def compared_on(aspect: str, items: Mapping[str, Items]) -> ComparedStatistic:
+    """Judges compared on one aspect, on the image models of which both scored enough samples on which annotators vary."""
+    parts = sorted({item.part for of_label in items.values() for item in of_label.values()})
+    over_parts = f" and parts ({', '.join(parts)})" if len(parts) > 1 else ""
+    title = f"Spearman's correlation with the ratings, Fisher's average over image models{over_parts}"
+    part = parts[0] if len(parts) == 1 else ALL
+    return compared_correlations(part, aspect, title, items, why_no_value=why_no_value)
+
+
 def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     """Ranks of image models by mean O, of the judge over what it judged and of humans over all rated; their distance."""
-    judged = {m: float(c.judge.mean()) for m, c in rows.columns_as_published("O").items() if len(c.judge)}
+    judged = {model: float(c.judge.mean()) for model, c in rows.columns["O"].items() if len(c.judge)}
     rated = rating_columns(rows.imputed, "O")
-    human = {model: float(annotator_mean(rated[model].ratings, rows.added_last).mean()) for model in judged}
+    human = {model: float(rated[model].human(rows.added_last).mean()) for model in judged}
     by_judge, by_humans = ranks(list(judged.values())), ranks(list(human.values()))
     for statistic, of_models in (("rank_by_humans", by_humans), ("rank_by_judge", by_judge)):
         for model, rank in zip(judged, of_models, strict=True):
@@ -241,11 +276,12 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
         yield Number(label, Estimate(distance, reasons=(why,)), part, "O", name, key=key)
 
 
-def _over_parts(
-    label: str, aspect: str, corrected: Estimate, paper: Estimate, role: Role = "judge"
-) -> Iterator[Number]:
-    yield Number(label, corrected, ALL, aspect, FISHER, role)
-    yield Number(label, paper, ALL, aspect, PUBLISHED, role, key=Key("T1", ALL, "", label, "spearman", aspect))
+def _agreement(label: str, part: str, aspect: str, agreed: Agreement, role: Role = "judge") -> Iterator[Number]:
+    """Numbers of both averages, the published one with its cell in the paper."""
+    corrected, paper = agreed
+    yield Number(label, corrected, part, aspect, FISHER, role)
+    key = Key("T1" if part == ALL else "T2/3", part, "", label, "spearman", aspect)
+    yield Number(label, paper, part, aspect, PUBLISHED, role, key=key)
 
 
 def _of_humans(
@@ -261,9 +297,7 @@ def _of_humans(
             continue
         for aspect, agreed in human_agreement(observed, tuple(ratings), f"{benchmark}/{part}", options).items():
             by_aspect.setdefault(aspect, []).append(agreed)
-            yield Number(HUMAN, agreed.corrected, part, aspect, FISHER, "ceiling")
-            key = Key("T2/3", part, "", HUMAN, "spearman", aspect)
-            yield Number(HUMAN, agreed.paper, part, aspect, PUBLISHED, "ceiling", key=key)
+            yield from _agreement(HUMAN, part, aspect, agreed, "ceiling")
             by_model = {model: columns.ratings for model, columns in rating_columns(observed, aspect).items()}
             alpha = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
             alike = Estimate(alpha, reasons=("all ratings are alike",))
@@ -271,22 +305,13 @@ def _of_humans(
             for model, values in by_model.items():
                 for coefficient in get_args(Coefficient):
                     mean = paper_mean(leave_one_out(values, coefficient), rounded=False)
-                    yield Number(
-                        *(
-                            HUMAN,
-                            Estimate(mean, reasons=(_NO_RATER,)),
-                            part,
-                            aspect,
-                            f"{coefficient}_of_raters",
-                            "ceiling",
-                        ),
-                        breakdown=_IMAGE_MODEL,
-                        value=model,
-                        key=Key("T7", part, model, HUMAN, coefficient, aspect),
-                    )
+                    place = (part, aspect, f"{coefficient}_of_raters", "ceiling")
+                    key = Key("T7", part, model, HUMAN, coefficient, aspect)
+                    estimate = Estimate(mean, reasons=(_NO_RATER,))
+                    yield Number(HUMAN, estimate, *place, breakdown=_IMAGE_MODEL, value=model, key=key)
     for aspect, of_parts in by_aspect.items():
         corrected, paper = agreement_over_parts(of_parts)
-        yield from _over_parts(HUMAN, aspect, bias_corrected(corrected), paper, "ceiling")
+        yield from _agreement(HUMAN, ALL, aspect, (bias_corrected(corrected), paper), "ceiling")
 
 
 _NO_RATER = "no rater's correlation with the others is defined"

@@ -14,9 +14,9 @@ from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import (
     SCORED,
     Rating,
+    Report,
     Statistic,
-    asked_sample_count,
-    compared_judge_statistic,
+    compared_runs,
     estimate_of,
     observed,
     parts_of,
@@ -42,7 +42,7 @@ class RowsByAspect:
 
 
 @dataclass(frozen=True)
-class WithLabels:
+class WithLabels(Report):
     """Some statistics, by their names in `label_statistics.STATISTICS` or your own, on each aspect that people rated.
 
     >>> WithLabels(("auc",))  # doctest: +ELLIPSIS
@@ -164,13 +164,10 @@ class WithLabels:
     def _compared(
         self, column: Statistic, aspect: str, part: str, runs: Sequence[Run], options: StatisticsOptions
     ) -> ComparedStatistic:
-        rows = {
-            run.label: _rows(observations, Rating.from_run(run), aspect, options)
-            for run, observations in observed(runs, part)
-        }
-        return compared_judge_statistic(
-            replace(column, aspect=aspect), part, rows, asked_sample_count(runs, part, column)
-        )
+        def rows_of(run: Run, observations: Sequence[Observation]) -> LabelRows:
+            return _rows(observations, Rating.from_run(run), aspect, options)
+
+        return compared_runs(replace(column, aspect=aspect), part, runs, rows_of)
 
 
 def _rows(observations: Sequence[Observation], rating: Rating, aspect: str, options: StatisticsOptions) -> LabelRows:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.comparison import (
-    ComparedStatistic,
-    Comparison,
-    among,
-    compare_systems,
-    not_above_constant,
-    own_standings,
-)
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, among, compare_systems, own_order
 from vieval_plugin.meta_evaluation.costs import cost_of
 from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, Number, RankedStatistic
 from vieval_plugin.meta_evaluation.one_answer import one_answer
@@ -25,7 +18,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 
 MOST_WITH_INTERVALS = 6
-"""With more systems than these, differences have no intervals and only a benchmark's first headline is tested."""
+"""With more systems than these, differences have no intervals."""
 
 
 def headlines(
@@ -40,11 +33,10 @@ def headlines(
         options: number of resamples, the seed.
         against: whose ratings they compare with.
     """
-    statistics = [statistic for statistic in findings.ranked if statistic.is_headline]
     boards = []
-    for index, statistic in enumerate(statistics):
+    for statistic in (statistic for statistic in findings.ranked if statistic.is_headline):
         few = sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
-        boards.append(leaderboard(statistic, findings, benchmark, runs, options, index == 0 or few, few, against))
+        boards.append(leaderboard(statistic, findings, benchmark, runs, options, few, against))
     return boards
 
 
@@ -54,7 +46,6 @@ def leaderboard(
     benchmark: str,
     runs: Sequence[Run],
     options: StatisticsOptions,
-    tested: bool = True,
     intervals: bool = True,
     against: str = "annotators",
     systems: Collection[str] | None = None,
@@ -65,7 +56,6 @@ def leaderboard(
     Args:
         statistic: of the findings.
         findings, benchmark, runs, options, against: as for `headlines`.
-        tested: whether each two systems are tested.
         intervals: whether differences have intervals.
         systems: labels of those that it has; None for all.
         family_of: the label of a system whose pairs are a family of their own.
@@ -73,68 +63,50 @@ def leaderboard(
     numbers = [n for n in findings.numbers if statistic.has(n) and (systems is None or n.system in systems)]
     compared = statistic.compared(options)
     compared = compared if systems is None else among(compared, systems)
-    if tested and len(numbers) > 1:
-        comparison = compare_systems(compared, benchmark, options, intervals, family_of)
-    else:
-        alone = "" if numbers[1:] else _alone(compared, numbers)
-        not_above = not_above_constant(compared, benchmark, options)
-        comparison = Comparison(compared, own_standings(compared), reason=alone, not_above_constant=not_above)
-    standings = {standing.system.label: standing for standing in comparison.standings}
-    position = {label: index for index, label in enumerate(standings)}
+    comparison = compare_systems(compared, benchmark, options, intervals, family_of)
+    compared_systems = {system.label: system for system in comparison.systems}
+    position = {label: index for index, label in enumerate(compared_systems)}
     records = _records_by_system(statistic, runs, [number.system for number in numbers])
     completed = []
     for number in numbers:
-        standing = standings.get(number.system)
-        judged = [r for r in records[number.system] if number.part in (ALL, r.id.part)]
-        statuses = number.statuses or Counter(record.verdict.status for record in judged)
+        system = compared_systems.get(number.system)
+        statuses = number.statuses or Counter(record.verdict.status for record in records[number.system])
         total = number.total or sum(statuses.values()) - statuses.get(Status.NOT_APPLICABLE, 0)
-        unranked = standing.system.undefined or standing.system.unranked if standing else ""
-        ranks = standing.ranks if standing else None
+        unranked, ranks = (system.undefined or system.unranked, system.ranks) if system else ("", None)
         completed.append(replace(number, ranks=ranks, unranked=unranked, statuses=statuses, total=total))
-    completed.sort(key=lambda n: (math.isnan(n.estimate.value), position.get(n.system, 0), -n.estimate.value))
+    completed.sort(key=lambda n: (position.get(n.system, len(position)), -n.estimate.value))
     costs = {label: cost_of(judged) for label, judged in records.items()}
     comparable = statistic.is_headline and len(numbers) > 1 and any(number.estimate.defined for number in numbers)
     failed = comparable and any(cost.failed for cost in costs.values())
     constants = [r.estimate for r in statistic.references if r.role == "baseline"]
     below = {n.system for n in numbers if n.estimate.defined and any(not n.estimate.low > c.value for c in constants)}
     return Leaderboard(
-        *(benchmark, statistic.part, statistic.aspect, statistic.statistic, statistic.measured, statistic.title),
+        **vars(statistic),
+        benchmark=benchmark,
         numbers=tuple(completed),
         comparison=comparison,
-        references=statistic.references,
         breakdowns=_breakdowns(statistic, findings.numbers),
-        judge=statistic.judge,
-        breakdown=statistic.breakdown,
-        value=statistic.value,
-        ends=statistic.ends,
-        why=statistic.why,
         against=against,
         costs=costs,
         same_answers={} if statistic.judge else _same_answers(records, statistic.aspect),
         positions=_positions(statistic, compared, options) if failed else {},
         not_above_constant=comparison.not_above_constant if compared.above_constant else frozenset(below),
-        ceiling=statistic.ceiling,
     )
-
-
-def _alone(compared: ComparedStatistic, numbers: Sequence[Number]) -> str:
-    available = f"the only one is {numbers[0].system}" if numbers else "there is none"
-    return compared.untestable_reason or f"two {compared.entrants} are needed, and {available}"
 
 
 def _records_by_system(
     statistic: RankedStatistic, runs: Sequence[Run], systems: Sequence[str]
 ) -> dict[str, list[Record]]:
-    if statistic.judge is None:
-        by_run = {run.label: list(chain.from_iterable(chain(*run.records.values()))) for run in runs}
-        return {system: by_run.get(system, []) for system in systems}
-    by_generator: dict[str, list[Record]] = defaultdict(list)
-    for run in (run for run in runs if run.name == statistic.judge):
-        for record in chain.from_iterable(chain(*run.records.values())):
+    """The records of each system on the statistic's part."""
+    part = statistic.value if statistic.breakdown == "part" else statistic.part
+    by_system: dict[str, list[Record]] = {system: [] for system in systems}
+    for run in (run for run in runs if statistic.judge in (None, run.name)):
+        of_part = (rows for name, rows in run.records.items() if part in (ALL, name))
+        for record in chain.from_iterable(chain.from_iterable(of_part)):
             models = [candidate.image_model for candidate in record.candidates] or [record.id.image_model]
-            for model in dict.fromkeys(models):
-                by_generator[model or YOUR_IMAGES].append(record)
-    return {system: by_generator.get(system, []) for system in systems}
+            for system in dict.fromkeys(models) if statistic.judge else [run.label]:
+                by_system.get(system or YOUR_IMAGES, []).append(record)
+    return by_system
 
 
 def _breakdowns(
@@ -164,8 +136,8 @@ def _positions(
 
     def of_policy(policy: Policy) -> dict[str, str]:
         of_systems = compared if policy == options.policy else statistic.compared(replace(options, policy=policy))
-        standings = own_standings(of_systems)
-        labels = [s.system.label for s in standings if not (math.isnan(s.value) or s.system.unranked)]
+        systems = own_order(of_systems)
+        labels = [system.label for system in systems if not (math.isnan(system.value) or system.unranked)]
         return {label: str(position) for position, label in enumerate(labels, start=1)}
 
     dropped, worst = of_policy("drop"), of_policy("worst")

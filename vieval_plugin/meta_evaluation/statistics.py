@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import PairedTestSpec, compared_correlations, compared_means
@@ -102,6 +102,9 @@ SCORED = Statistic("scored", count_of, "count", interval=False, over_parts=sum_o
 
 class Report(Protocol):
     """Statistics of a benchmark, and what is found by them."""
+
+    #: True where people voted on contests.
+    of_contests: ClassVar[bool] = False
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
         """The statistics of a judge's task, none of whose metrics' names is part of another's."""
@@ -213,51 +216,45 @@ def combine(summaries: Sequence[Summary]) -> Summary:
     )
 
 
-def compared_judge_statistic(
-    statistic: Statistic, part: str, rows: Mapping[str, StatisticRows], total: int = 0
+def compared_runs(
+    statistic: Statistic, part: str, runs: Sequence[Run], rows_of: Callable[[Run, Sequence[Observation]], StatisticRows]
 ) -> ComparedStatistic:
     """A statistic on which judges are compared; without a paired test it says so.
+
+    A judge that has a score for fewer than half of the samples, or whatever the test's items are, that any was asked about
+    is not ranked.
 
     Args:
         statistic: of the benchmark.
         part: the benchmark's.
-        rows: by judge, what the statistic is computed from.
-        total: number of samples, or whatever the test's items are, that judges were asked about: one that has a score
-            for fewer than half of them is not ranked. 0 takes the most that any judge has.
+        runs: the judges'.
+        rows_of: what the statistic is computed from, of a judge's observations.
     """
-    aspect = statistic.aspect
-    if test := statistic.paired:
+    aspect, test = statistic.aspect, statistic.paired
+    judged = list(observed(runs, part))
+    rows = {run.label: rows_of(run, observations) for run, observations in judged}
+    applicable = [[o for o in observations if o.status is not Status.NOT_APPLICABLE] for _, observations in judged]
+    by_group = test is not None and test.unit != "samples"
+    total = max((len({o.group for o in asked} if by_group else asked) for asked in applicable), default=0)
+    if test:
         items = {label: test.items(judge_rows) for label, judge_rows in rows.items()}
         if test.coefficient:
-            return compared_correlations(part, aspect, test.coefficient, items, total)
+            title = f"{test.coefficient.capitalize()}'s correlation with the ratings"
+            return compared_correlations(part, aspect, title, items, test.coefficient, total)
         names = {name for judge_items in items.values() for name in judge_items}
         constants = [] if statistic.constant is None else [dict.fromkeys(names, statistic.constant)]
         return compared_means(part, aspect, statistic.title, items, test.unit, total=total, constants=constants)
-    available = max(total, *(len(judge_rows.scored) for judge_rows in rows.values()), 0)
-    systems = tuple(
-        System(
-            label,
-            n := len(judge_rows.scored),
-            unranked=unranked_reason(n, available),
-            value=statistic.compute(judge_rows).value,
-        )
-        for label, judge_rows in rows.items()
-    )
+    systems = []
+    for label, judge_rows in rows.items():
+        n = len(judge_rows.scored)
+        value = statistic.compute(judge_rows).value
+        systems.append(System(label, n, unranked=unranked_reason(n, max(total, n)), value=value))
     reason = f"judges cannot be compared yet by {statistic.name}, which has no paired test here"
-
-    def pair(first: int, second: int) -> CommonSamplesStatistic:
-        return CommonSamplesStatistic(0, reason=reason)
-
-    return ComparedStatistic(part, aspect, statistic.name, systems, pair, untestable_reason=reason)
-
-
-def asked_sample_count(runs: Sequence[Run], part: str, statistic: Statistic) -> int:
-    """Number of a statistic's items in the samples of a part that a judge was asked about, whether it answered or not."""
-    by_group = statistic.paired is not None and statistic.paired.unit != "samples"
-    applicable = [
-        [o for o in observations if o.status is not Status.NOT_APPLICABLE] for _, observations in observed(runs, part)
-    ]
-    return max((len({o.group for o in judged} if by_group else judged) for judged in applicable), default=0)
+    return ComparedStatistic(
+        *(part, aspect, statistic.name, tuple(systems)),
+        lambda first, second: CommonSamplesStatistic(0, reason=reason),
+        untestable_reason=reason,
+    )
 
 
 def parts_of(parts: Sequence[str], runs: Sequence[Run]) -> tuple[str, ...]:

@@ -13,8 +13,7 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
-from vieval_plugin.meta_evaluation.vote_answers import NEVER_JUDGED, paired, subjects_of
-from vieval_plugin.meta_evaluation.win_rates import judge_codes
+from vieval_plugin.meta_evaluation.vote_answers import NEVER_JUDGED, judge_codes, paired, subjects_of
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, TIE, TwoJudges, two_judges

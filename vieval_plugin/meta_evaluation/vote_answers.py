@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from vieval_plugin.judges import contests
-from vieval_plugin.judges.contests import FORWARD, REVERSE
+from vieval_plugin.judges.contests import FORWARD, PAPER, REVERSE
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation
 from vieval_plugin.stats import thresholds, votes
@@ -54,14 +54,14 @@ class Pairs:
     groups: tuple[str, ...]
 
     @property
-    def sizes(self) -> Ints:
-        """The number of candidates of each pair's contest."""
-        return np.array([len(_contest(o).image_models) for o in self.observations], dtype=np.int64)[self.contest]
+    def contest_sizes(self) -> Ints:
+        """The number of candidates of each contest."""
+        return np.array([len(contest_of(o).image_models) for o in self.observations], dtype=np.int64)
 
     @property
     def image_models(self) -> list[tuple[str, str]]:
         """The two image models of each pair, in order."""
-        models_of_pair = [_contest(self.observations[number]).image_models for number in self.contest]
+        models_of_pair = [contest_of(self.observations[number]).image_models for number in self.contest]
         return [(models[i], models[j]) for models, (i, j) in zip(models_of_pair, self.indices, strict=True)]
 
     def codes_of(self, answers: Sequence[str]) -> Ints:
@@ -70,18 +70,21 @@ class Pairs:
             [
                 code
                 for o, answer in zip(self.observations, answers, strict=True)
-                for code in _codes(answer, len(_contest(o).image_models))
+                for code in _codes(answer, len(contest_of(o).image_models))
             ],
             dtype=np.int64,
         )
 
-    def vote_codes_of_order(self, order: str) -> Ints:
-        """The judge's code for each pair in an order of showing."""
-        return self.codes_of([_contest(o).judge_votes.get(order, "") for o in self.observations])
+    @property
+    def by_order(self) -> dict[str, Ints]:
+        """The judge's code for each pair, by each order of showing in which it voted on any."""
+        votes = [contest_of(o).judge_votes for o in self.observations]
+        orders = [order for order in (FORWARD, REVERSE, PAPER) if any(order in of_contest for of_contest in votes)]
+        return {order: self.codes_of([of_contest.get(order, "") for of_contest in votes]) for order in orders}
 
     def annotations(self) -> Ints:
         """The code of each annotator for each pair, shape (annotators, pairs); `NONE` where one gave no vote."""
-        rows = [_contest(o).votes.annotators for o in self.observations]
+        rows = [contest_of(o).votes.annotators for o in self.observations]
         count = max(map(len, rows), default=0)
         table = [self.codes_of([row[n] if n < len(row) else "" for row in rows]) for n in range(count)]
         return np.array(table, dtype=np.int64).reshape(count, len(self.contest))
@@ -89,7 +92,8 @@ class Pairs:
     def scores(self, aspect: str) -> tuple[Floats, Floats]:
         """The judge's scores of both candidates of each pair; NaN where it gave none."""
         scored = [
-            [candidate_scores.get(aspect, np.nan) for candidate_scores in _contest(o).scores] for o in self.observations
+            [candidate_scores.get(aspect, np.nan) for candidate_scores in contest_of(o).scores]
+            for o in self.observations
         ]
         table = [
             [scored[number][index] if index < len(scored[number]) else np.nan for index in candidate_indices]
@@ -100,13 +104,13 @@ class Pairs:
 
     def preferences(self, orders: Sequence[str]) -> Floats:
         """The judge's preference for the first of each pair, the mean over orders; NaN where it lacks one of them."""
-        preferences = [_contest(o).preferences for o in self.observations]
+        preferences = [contest_of(o).preferences for o in self.observations]
         means = [
             float(np.mean([by_order.get(order, np.nan) for order in orders])) if orders else np.nan
             for by_order in preferences
         ]
         # of more than two candidates one number says nothing
-        return np.where(self.sizes == 2, np.array(means, dtype=float)[self.contest], np.nan)
+        return np.where(self.contest_sizes == 2, np.array(means, dtype=float), np.nan)[self.contest]
 
 
 def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
@@ -128,8 +132,8 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
     [1, 4, 0]
     """
     voted = sorted((o for o in observations if left_out(o) == ""), key=lambda o: o.uid)
-    if mismatched := [o for o in voted if _contest(o).votes.scheme != scheme]:
-        other_scheme = _contest(mismatched[0]).votes.scheme
+    if mismatched := [o for o in voted if contest_of(o).votes.scheme != scheme]:
+        other_scheme = contest_of(mismatched[0]).votes.scheme
         raise ValueError(
             f"contest {mismatched[0].uid} has {other_scheme} votes, and this benchmark reports on {scheme} votes"
         )
@@ -145,7 +149,7 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
 
     >>> from vieval_plugin.judges.contests import Votes
     >>> unvoted = ContestObservation(("x", "y"), Votes(), {"forward": "first"})
-    >>> judged_pairs([Observation("", "1", {}, {}, Status.OK, contest=unvoted)]).vote_codes_of_order("forward").tolist()
+    >>> judged_pairs([Observation("", "1", {}, {}, Status.OK, contest=unvoted)]).by_order["forward"].tolist()
     [0]
     """
     judged = [
@@ -161,12 +165,12 @@ def paired(contested: Sequence[Observation]) -> Pairs:
     contest_pairs = [
         (number, candidate_indices)
         for number, o in enumerate(contested)
-        for candidate_indices in combinations(range(len(_contest(o).image_models)), 2)
+        for candidate_indices in combinations(range(len(contest_of(o).image_models)), 2)
     ]
     contest = np.array([number for number, _ in contest_pairs], dtype=np.int64)
     index_pairs = np.array([candidate_indices for _, candidate_indices in contest_pairs], dtype=np.int64).reshape(-1, 2)
     bare = Pairs(tuple(contested), contest, index_pairs, contest, tuple(contested[number].group for number in contest))
-    human = bare.codes_of([_contest(o).votes.vote for o in contested])
+    human = bare.codes_of([contest_of(o).votes.vote for o in contested])
     return Pairs(bare.observations, contest, index_pairs, human, bare.groups)
 
 
@@ -183,7 +187,8 @@ def left_out(observation: Observation) -> str:
     return "" if observation.contest.votes.vote else "no vote of people"
 
 
-def _contest(observation: Observation) -> ContestObservation:
+def contest_of(observation: Observation) -> ContestObservation:
+    """The contest of an observation of one."""
     assert observation.contest is not None
     return observation.contest
 
@@ -226,6 +231,8 @@ class Answers:
     why: Mapping[VoteScheme, str] = field(default_factory=dict)
     #: Codes with thresholds that are best on these very pairs, for answers that need thresholds.
     bounds: Mapping[VoteScheme, Ints] = field(default_factory=dict)
+    #: Codes by order of showing, for answers that are votes.
+    by_order: Mapping[str, Ints] = field(default_factory=dict)
 
     @property
     def complete(self) -> frozenset[str]:
@@ -238,6 +245,20 @@ class Answers:
         if tie_handling in self.why:
             return np.full(len(self.pairs.human), np.nan)
         return points(self.codes[tie_handling], self.pairs.human, tie_handling)
+
+    def of_order(self, order: str) -> Ints:
+        """Return the codes of an order; `NONE` in all where it was not asked."""
+        return self.by_order.get(order, np.full(len(self.pairs.human), NONE))
+
+
+def judge_codes(pairs: Pairs, subject: str) -> Ints:
+    """The judge's code for each pair, `NONE` where it gave no answer; it votes for the higher score, equal ones tie.
+
+    Args:
+        pairs: of candidates, with the judge's votes, preferences or scores.
+        subject: `votes`, or the aspect whose scores are compared.
+    """
+    return answers_of(pairs, subject, "two_way", ()).codes["decisive"]
 
 
 def subjects_of(observations: Sequence[Observation], aspects: Sequence[str]) -> tuple[str, ...]:
@@ -279,22 +300,17 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     tie_handlings = TIE_HANDLINGS[scheme]
     if subject != VOTES:
         return _from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
-    orders = orders_of(pairs)
-    if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
-        preferred = pairs.preferences(orders)
+    contested = [o.contest for o in pairs.observations if o.contest is not None]
+    if any(contest.preferences for contest in contested):
+        preferred = pairs.preferences([o for o in (FORWARD, REVERSE) if any(o in c.preferences for c in contested)])
         of_three = tuple(ties for ties in tie_handlings if ties != "four_way")
         preference_answers = _from_scores(pairs, preferred, np.zeros(preferred.shape), of_three, seed)
         why: dict[VoteScheme, str] = {"four_way": "a preference does not tell both good from both bad"}
         return Answers(pairs, preference_answers.codes, {**preference_answers.why, **why}, preference_answers.bounds)
-    vote_codes_by_order = [pairs.vote_codes_of_order(order) for order in orders] or [pairs.vote_codes_of_order(FORWARD)]
-    return Answers(pairs, dict.fromkeys(tie_handlings, overall_votes(vote_codes_by_order[0], vote_codes_by_order[-1])))
-
-
-def orders_of(pairs: Pairs) -> tuple[str, ...]:
-    """The orders in which any contest has an answer: the others count as not asked for."""
-    contested = [o.contest for o in pairs.observations if o.contest is not None]
-    orders = {order for contest in contested for order in (*contest.judge_votes, *contest.preferences)}
-    return tuple(order for order in (FORWARD, REVERSE) if order in orders)
+    by_order = pairs.by_order
+    # an order in which no contest has an answer counts as not asked for
+    asked = [codes for order, codes in by_order.items() if order != PAPER] or [np.full(len(pairs.human), NONE)]
+    return Answers(pairs, dict.fromkeys(tie_handlings, overall_votes(asked[0], asked[-1])), by_order=by_order)
 
 
 def _from_scores(
@@ -307,7 +323,7 @@ def _from_scores(
     for ties in tie_handlings:
         if ties == "decisive":
             continue
-        best = thresholds.upper_bound(first, second, pairs.human, ties).thresholds
+        best = thresholds.best_thresholds(first, second, pairs.human, ties)
         bounds[ties] = thresholds.vote_of_scores(first, second, *best)
         if len(set(pairs.groups)) < 2:
             why[ties] = "thresholds need contests of two groups"

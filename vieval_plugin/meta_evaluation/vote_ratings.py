@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.contest_ranking import by_strength
+from vieval_plugin.meta_evaluation.contest_ranking import ContestStrengths, contest_strengths
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, Role, preferred
+from vieval_plugin.meta_evaluation.findings import Number, Role, preferred
 from vieval_plugin.meta_evaluation.observations import ContestObservation
 from vieval_plugin.meta_evaluation.tables import Key, Table, number, with_interval
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs
-from vieval_plugin.meta_evaluation.vote_statistics import Entrant, JudgedPart
+from vieval_plugin.meta_evaluation.vote_statistics import JudgedPart, default_subjects
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import Bools
@@ -52,17 +52,13 @@ def beside_ratings(
 
 
 def _numbers(judged: JudgedPart) -> Iterator[Number]:
-    judges = [entrant for entrant in judged.entrants if not entrant.constant]
     pairs = _all_pairs(judged)
     rated = _rated(pairs)
     for aspect in rated:
         yield from _right(judged, PEOPLE, aspect, _ALL_PAIRS, pairs, _by_ratings(pairs, aspect))
-    for judge in judges if rated else ():
-        answered, aspect, votes = (
-            judge.answers.pairs,
-            _compared_aspect(judge.subject, rated),
-            judge.answers.codes["decisive"],
-        )
+    for judge in judged.judges if rated else ():
+        answered, votes = judge.answers.pairs, judge.answers.codes["decisive"]
+        aspect = _compared_aspect(judge.subject, rated)
         yield from _right(judged, judge.label, judge.subject, _JUDGED_PAIRS_LABEL, answered, votes)
         on_the_same = np.where(votes == NONE, NONE, _by_ratings(answered, aspect))
         yield from _right(judged, PEOPLE, aspect, f"pairs of {judge.label} ({judge.subject})", answered, on_the_same)
@@ -89,7 +85,6 @@ def _share(bootstrap: Bootstrap, right: Floats, counts: Bools, pairs: Pairs) -> 
 
 def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -> Table:
     """Image models by strength: by votes, by ratings, and by what each judge says; and how alike the orders are."""
-    judges = [entrant for entrant in judged.entrants if not entrant.constant]
     pairs = _all_pairs(judged)
     title = (
         "Image models ranked by contests: by people's votes, and by which candidate has the higher score; place and log strength "
@@ -97,43 +92,41 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     )
     if not (rated := _rated(pairs)):
         return Table("strengths", title, (), ())
-    overall = _compared_aspect(VOTES, rated)
-    rankings = {"people's votes": by_strength(benchmark, judged.part, "", VOTES, pairs, pairs.human, options).board}
-    by_ratings = _by_ratings(pairs, overall)
-    rankings[f"{PEOPLE} ({overall})"] = by_strength(
-        benchmark, judged.part, "", overall, pairs, by_ratings, options
-    ).board
-    for judge in _by_one_aspect(judges):
+    overall, chosen = _compared_aspect(VOTES, rated), default_subjects(judged.judges)
+    voters = {
+        "people's votes": (VOTES, pairs, pairs.human),
+        f"{PEOPLE} ({overall})": (overall, pairs, _by_ratings(pairs, overall)),
+    }
+    for judge in (judge for judge in judged.judges if chosen[judge.label] == judge.subject):
         name = judge.label if judge.subject == VOTES else f"{judge.label} ({judge.subject})"
-        answers = judge.answers
-        place = (benchmark, judged.part, "", judge.subject, answers.pairs, answers.codes["decisive"])
-        rankings[name] = by_strength(*place, options).board
+        voters[name] = (judge.subject, judge.answers.pairs, judge.answers.codes["decisive"])
+    rankings = {name: contest_strengths(benchmark, judged.part, "", *votes, options) for name, votes in voters.items()}
     first, *following = rankings.values()
     rows = [
-        (judged.part, n.system, *(cell for board in rankings.values() for cell in _strength(board, n.system)))
+        (judged.part, n.system, *(cell for ranking in rankings.values() for cell in _strength(ranking, n.system)))
         for n in _ordered(first)
     ]
-    alike = [cell for board in following for cell in ("", number(_tau(first, board), 3, "no strengths"))]
+    alike = [cell for ranking in following for cell in ("", number(_tau(first, ranking), 3, "no strengths"))]
     header = ("task", "image model", *(cell for voter in rankings for cell in ("n", voter)))
     return Table("strengths", title, header, (*rows, (judged.part, "tau-b with the votes", "", "", *alike)))
 
 
-def _strength(board: Leaderboard, image_model: str) -> tuple[str, str]:
+def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:
     """The number of pairs that a model was in, and its place and strength."""
-    for rank, strength in enumerate(_ordered(board), start=1):
+    for rank, strength in enumerate(_ordered(ranking), start=1):
         if strength.system == image_model:
-            estimate = replace(strength.estimate, reasons=(board.comparison.reason,))
+            estimate = replace(strength.estimate, reasons=(ranking.reason,))
             text = with_interval(estimate, digits=2)
             return str(strength.total), f"{rank}: {text}" if estimate.defined else text
     return "0", "undefined (in no pair)"
 
 
-def _ordered(board: Leaderboard) -> list[Number]:
-    return sorted(board.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
+def _ordered(ranking: ContestStrengths) -> list[Number]:
+    return sorted(ranking.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
 
 
-def _tau(votes: Leaderboard, by_scores: Leaderboard) -> float:
-    strengths = [{n.system: n.estimate.value for n in board.numbers} for board in (votes, by_scores)]
+def _tau(votes: ContestStrengths, by_scores: ContestStrengths) -> float:
+    strengths = [{n.system: n.estimate.value for n in ranking.numbers} for ranking in (votes, by_scores)]
     common = [model for model in strengths[0] if model in strengths[1]]
     return rank_tau(*([strength_of[model] for model in common] for strength_of in strengths))
 
@@ -141,14 +134,6 @@ def _tau(votes: Leaderboard, by_scores: Leaderboard) -> float:
 def _all_pairs(judged: JudgedPart) -> Pairs:
     """Pairs that any judge was asked about, answered or not: a constant baseline answers each of them."""
     return next(entrant.answers.pairs for entrant in judged.entrants if entrant.constant)
-
-
-def _by_one_aspect(judges: Sequence[Entrant]) -> list[Entrant]:
-    """Each judge once: by its own votes, or by O, or by what it has in its place."""
-    subjects: dict[str, list[str]] = {}
-    for judge in judges:
-        subjects.setdefault(judge.label, []).append(judge.subject)
-    return [judge for judge in judges if judge.subject == _compared_aspect(VOTES, subjects[judge.label])]
 
 
 def _compared_aspect(subject: str, aspects: Sequence[str]) -> str:

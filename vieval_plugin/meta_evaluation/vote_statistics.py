@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
+from itertools import compress
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from vieval_plugin.judges.contests import (
 )
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.findings import Number, Role
+from vieval_plugin.meta_evaluation.findings import Number, Role, preferred
 from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation, apply_contest_policy, observe
 from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.meta_evaluation.vote_answers import (
@@ -38,21 +39,39 @@ from vieval_plugin.meta_evaluation.vote_answers import (
     Answers,
     Pairs,
     answers_of,
+    contest_of,
     left_out,
     pairs_of,
     subjects_of,
 )
 from vieval_plugin.records import Run
 from vieval_plugin.stats.bootstrap import Ints
+from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points
-from vieval_plugin.stats.votes import NONE, VoteScheme, above_constant, group_points, points
+from vieval_plugin.stats.votes import NONE, VoteScheme, best_constant, group_points, points
 from vieval_plugin.text.errors import VievalError
 
-Share: TypeAlias = Callable[[Answers, Bootstrap], Estimate]
-"""A share of pairs, or of contests, from a judge's answers."""
+
+class Points(NamedTuple):
+    """Points of items: 1 where the judge is right, 0 where it is not, NaN for what does not count; their mean is a share."""
+
+    #: Shape (..., items).
+    values: Floats
+    #: Cluster of each item.
+    groups: Sequence[str]
+    #: Reason why there are none.
+    reason: str = ""
+
+    def where(self, mask: Bools) -> Points:
+        """Return those of a mask of shape (items,)."""
+        return Points(self.values[..., mask], list(compress(self.groups, mask)), self.reason)
+
+
+Scored: TypeAlias = Callable[[Answers], Points]
+"""A share of pairs, or of contests, by a judge's answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +102,8 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
     tie_handlings = TIE_HANDLINGS[scheme]
     of_subject = order_shares(scheme) if subject == VOTES else bounds([t for t in tie_handlings if t != "decisive"])
 
-    def compute(share: Share, rows: VoteRows) -> Estimate:
-        return share(rows.answers[subject], rows.bootstrap)
+    def compute(share: Scored, rows: VoteRows) -> Estimate:
+        return rows.bootstrap.share(*share(rows.answers[subject]))
 
     return tuple(
         Statistic(
@@ -94,56 +113,56 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
     )
 
 
-def accuracies(scheme: str) -> dict[str, Share]:
+def accuracy(ties: VoteScheme, answers: Answers) -> Points:
+    """Points of the pairs whose answer is people's."""
+    return Points(answers.points(ties), answers.pairs.groups, answers.why.get(ties, ""))
+
+
+def accuracies(scheme: str) -> dict[str, Scored]:
     """Accuracy by tie handling, and how far it is above the best constant answer."""
 
-    def accuracy(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
-        return bootstrap.share(answers.points(ties), answers.pairs.groups, answers.why.get(ties, ""))
-
-    def above_best_constant(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
-        if ties in answers.why:
-            return accuracy(ties, answers, bootstrap)
-        return _above_constant(answers.pairs, answers.points(ties), ties, bootstrap)
+    def above_best_constant(ties: VoteScheme, answers: Answers) -> Points:
+        right = accuracy(ties, answers)
+        return right if right.reason else _above_constant(right, answers, ties)
 
     shares = (("accuracy", accuracy), ("above_constant", above_best_constant))
     return {f"{what}_{ties}": partial(share, ties) for what, share in shares for ties in TIE_HANDLINGS[scheme]}
 
 
-def bounds(tie_handlings: Iterable[VoteScheme]) -> dict[str, Share]:
+def bounds(tie_handlings: Iterable[VoteScheme]) -> dict[str, Scored]:
     """Accuracy with thresholds that are best on the test set itself, by tie handling."""
 
-    def upper_bound(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
-        return bootstrap.share(points(answers.bounds[ties], answers.pairs.human, ties), answers.pairs.groups)
+    def upper_bound(ties: VoteScheme, answers: Answers) -> Points:
+        return Points(points(answers.bounds[ties], answers.pairs.human, ties), answers.pairs.groups)
 
     return {f"upper_bound_{ties}": partial(upper_bound, ties) for ties in tie_handlings}
 
 
-def all_pairs_right_shares(scheme: str) -> dict[str, Share]:
+def all_pairs_right_shares(scheme: str) -> dict[str, Scored]:
     """The share of contests all of whose pairs are right, by tie handling; of rankings alone."""
 
-    def all_pairs_accuracy(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
+    def all_pairs_accuracy(ties: VoteScheme, answers: Answers) -> Points:
         contest_points = group_points(answers.points(ties), answers.pairs.contest.tolist())[1]
-        return bootstrap.share(contest_points, [o.group for o in answers.pairs.observations], answers.why.get(ties, ""))
+        return Points(contest_points, [o.group for o in answers.pairs.observations], answers.why.get(ties, ""))
 
     tie_handlings = TIE_HANDLINGS[scheme] if scheme == RANKING else ()
     return {f"all_pairs_accuracy_{ties}": partial(all_pairs_accuracy, ties) for ties in tie_handlings}
 
 
-def order_shares(scheme: str) -> dict[str, Share]:
+def order_shares(scheme: str) -> dict[str, Scored]:
     """Shares of a judge that votes itself: accuracy of the forward order, and what the two orders are together.
 
     What two orders are together is counted in the benchmark's most detailed way.
     """
     widest = TIE_HANDLINGS[scheme][0]
 
-    def forward(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
-        pairs = answers.pairs
-        return _order_share(points(pairs.vote_codes_of_order(FORWARD), pairs.human, ties), False, pairs, bootstrap)
+    def forward(ties: VoteScheme, answers: Answers) -> Points:
+        right = points(answers.of_order(FORWARD), answers.pairs.human, ties)
+        return _where_asked(right, False, answers)
 
-    def paired(of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers, bootstrap: Bootstrap) -> Estimate:
-        pairs = answers.pairs
-        right = of_orders(pairs.vote_codes_of_order(FORWARD), pairs.vote_codes_of_order(REVERSE), pairs.human)
-        return _order_share(right, True, pairs, bootstrap)
+    def paired(of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers) -> Points:
+        right = of_orders(answers.of_order(FORWARD), answers.of_order(REVERSE), answers.pairs.human)
+        return _where_asked(right, True, answers)
 
     def inconsistent(forward: Ints, reverse: Ints, human: Ints) -> Floats:
         differ = consistent_points(forward, reverse, widest) == 0
@@ -161,45 +180,34 @@ def order_shares(scheme: str) -> dict[str, Share]:
     }
 
 
-def _order_share(right: Floats, of_both: bool, pairs: Pairs, bootstrap: Bootstrap) -> Estimate:
-    reason = _undefined(of_both, pairs)
-    return bootstrap.share(np.where(reason != "", np.nan, right), pairs.groups, reason)
+def _where_asked(right: Floats, of_both: bool, answers: Answers) -> Points:
+    """Points of orders, none of orders that were not asked; a judge without any answer was asked and failed, which is wrong."""
+    voted, contests = answers.by_order.keys() & {FORWARD, REVERSE}, map(contest_of, answers.pairs.observations)
+    reason = ""
+    if not voted and any(contest.preferences for contest in contests):
+        reason = "the judge gives preferences and no votes"
+    elif of_both and len(voted) == 1:
+        reason = "one order was asked"
+    elif not of_both and voted == {REVERSE}:
+        reason = "the forward order was not asked"
+    return Points(np.full(right.shape, np.nan) if reason else right, answers.pairs.groups, reason)
 
 
-def has_paper(pairs: Pairs) -> bool:
-    """Return True where answers were read as the authors of a log read them, whether they found a vote or none."""
-    return any(PAPER in o.contest.judge_votes for o in pairs.observations if o.contest is not None)
-
-
-def paper_scheme_shares() -> dict[str, Share]:
+def paper_scheme_shares() -> dict[str, Scored]:
     """Accuracy as the authors of a log read its answers, and how far it is above the best constant answer of that kind."""
 
-    def right(answers: Answers) -> Floats:
-        return points(answers.pairs.vote_codes_of_order(PAPER), answers.pairs.human, "paper")
+    def right(answers: Answers) -> Points:
+        return Points(points(answers.of_order(PAPER), answers.pairs.human, "paper"), answers.pairs.groups)
 
     return {
-        "accuracy_paper": lambda answers, bootstrap: bootstrap.share(right(answers), answers.pairs.groups),
-        "above_constant_paper": lambda answers, bootstrap: _above_constant(
-            answers.pairs, right(answers), "paper", bootstrap
-        ),
+        "accuracy_paper": right,
+        "above_constant_paper": lambda answers: _above_constant(right(answers), answers, "paper"),
     }
 
 
-def _undefined(of_both: bool, pairs: Pairs) -> str:
-    """Reason why a statistic of orders is undefined; a judge without any answer was asked and failed, which is wrong."""
-    contests = [o.contest for o in pairs.observations if o.contest is not None]
-    voted = {order for contest in contests for order in contest.judge_votes} & {FORWARD, REVERSE}
-    if not voted and any(contest.preferences for contest in contests):
-        return "the judge gives preferences and no votes"
-    if of_both:
-        return "one order was asked" if len(voted) == 1 else ""
-    return "the forward order was not asked" if voted == {REVERSE} else ""
-
-
-def _above_constant(pairs: Pairs, right: Floats, ties: VoteScheme, bootstrap: Bootstrap) -> Estimate:
-    """Difference between points and those of the best constant baseline."""
-    against = above_constant(right, pairs.human, pairs.groups, ties, resamples=bootstrap.resamples, seed=bootstrap.seed)
-    return against.difference
+def _above_constant(right: Points, answers: Answers, ties: VoteScheme) -> Points:
+    """Points less those of the best constant baseline."""
+    return right._replace(values=right.values - best_constant(answers.pairs.human, ties))
 
 
 CONSTANT = "constant"
@@ -208,16 +216,19 @@ CONSTANT = "constant"
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """A judge with what its votes come from (`votes` or an aspect), or a constant baseline.
+    """A judge with what its votes come from, or a constant baseline."""
 
-    `left_out` says which contests were; `accepted` whether the benchmark's own scheme accepts its answers: of four-way
-    votes a bare tie is one in the authors' reading only.
-    """
-
+    #: The benchmark's part.
+    part: str
+    #: Its name in tables.
     label: str
+    #: `votes`, an aspect, or `constant`.
     subject: str
+    #: What it said of each pair.
     answers: Answers
-    left_out: str = ""
+    #: Number of contests that were left out, by reason.
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    #: False where the benchmark's own scheme has no such answers: of four-way votes a bare tie is the authors' reading only.
     accepted: bool = True
 
     @property
@@ -230,22 +241,6 @@ class Entrant:
         """The aspect of its cells: none but for the scores of one."""
         return "" if self.subject in (VOTES, CONSTANT) else self.subject
 
-    @property
-    def voting(self) -> bool:
-        """True where it votes itself."""
-        return self.subject in (VOTES, CONSTANT)
-
-    @property
-    def left_out_count(self) -> int:
-        """The number of contests that were left out."""
-        return sum(int(reason.split()[0]) for reason in filter(None, self.left_out.split(", ")))
-
-    def number(self, part: str, statistic: str, estimate: Estimate, breakdown: str = "", value: str = "") -> Number:
-        """A number of it on a part."""
-        role: Role = "baseline" if self.constant else "judge"
-        aspect = self.aspect or VOTES
-        return Number(self.label, estimate, part, aspect, statistic, role, breakdown=breakdown, value=value)
-
 
 @dataclass(frozen=True)
 class JudgedPart:
@@ -254,6 +249,33 @@ class JudgedPart:
     part: str
     entrants: Sequence[Entrant]
     bootstrap: Bootstrap
+
+    @property
+    def constants(self) -> list[Entrant]:
+        """The constant baselines whose answers the benchmark's own scheme has."""
+        return [entrant for entrant in self.entrants if entrant.constant and entrant.accepted]
+
+    @property
+    def judges(self) -> list[Entrant]:
+        """The entrants that are no constant baselines."""
+        return [entrant for entrant in self.entrants if not entrant.constant]
+
+    def number(
+        self, entrant: Entrant, statistic: str, share: Points | Estimate, breakdown: str = "", value: str = ""
+    ) -> Number:
+        """Return a number of an entrant: the share of its points, or what it is."""
+        role: Role = "baseline" if entrant.constant else "judge"
+        place = (self.part, entrant.aspect or VOTES, statistic, role)
+        estimate = share if isinstance(share, Estimate) else self.bootstrap.share(*share)
+        return Number(entrant.label, estimate, *place, breakdown=breakdown, value=value)
+
+
+def default_subjects(judges: Iterable[Entrant]) -> dict[str, str]:
+    """The subject that each judge stands for: its own votes, or its score of one aspect."""
+    subjects_by_judge: dict[str, list[str]] = {}
+    for judge in judges:
+        subjects_by_judge.setdefault(judge.label, []).append(judge.subject)
+    return {label: preferred(subjects)[0] for label, subjects in subjects_by_judge.items()}
 
 
 def entrants_of(
@@ -284,15 +306,12 @@ def entrants_of(
             continue
         rows = observed[run.label]
         _require_sound(f"{run.benchmark}/{part}", run.label, rows, scheme)
-        left_out_text = ", ".join(
-            f"{count} {why}" for why, count in sorted(Counter(map(left_out, rows)).items()) if why
-        )
+        left_out_by_reason = {why: count for why, count in sorted(Counter(map(left_out, rows)).items()) if why}
         pairs = pairs_of(rows, scheme)
         judges += [
-            Entrant(run.label, subject, answers_of(pairs, subject, scheme, bootstrap.seed), left_out_text)
+            Entrant(part, run.label, subject, answers_of(pairs, subject, scheme, bootstrap.seed), left_out_by_reason)
             for subject in subjects_of(rows, run.aspects)
         ]
-    _require_one_vote(part, observed)
     # contests that no judge applies to, because something is wrong with their votes, are in no constant either
     voted_on = {
         o.uid: replace(o, status=Status.OK)
@@ -300,7 +319,7 @@ def entrants_of(
         for o in rows
         if o.contest is None or not _fault_of_votes(o.contest, scheme)
     }
-    return [*_constants(list(voted_on.values()), scheme, bootstrap), *judges]
+    return [*_constants(part, list(voted_on.values()), scheme), *judges]
 
 
 def _require_sound(part: str, judge: str, observations: Sequence[Observation], scheme: str) -> None:
@@ -314,22 +333,6 @@ def _require_sound(part: str, judge: str, observations: Sequence[Observation], s
         fault = _fault_of_votes(o.contest, scheme) or _fault_of_answer(o.contest) or mixed * (len(ways) > 1)
         if fault:
             raise VievalError(f"{part}/{o.uid} of {judge}: {fault}; restore the results, or run the judge again")
-
-
-def _require_one_vote(part: str, observed: Mapping[str, Sequence[Observation]]) -> None:
-    """VievalError where results have different votes of people on one contest: no number would hold for all of them."""
-    first_vote_by_uid: dict[str, tuple[str, str]] = {}
-    for judge, rows in observed.items():
-        for o in rows:
-            if o.contest is None:
-                continue
-            vote = o.contest.votes.vote
-            first, first_vote = first_vote_by_uid.setdefault(o.uid, (judge, vote))
-            if vote != first_vote:
-                raise VievalError(
-                    f"{part}/{o.uid}: people's vote is {first_vote or 'none'!r} in the results of {first} and "
-                    f"{vote or 'none'!r} in those of {judge}; run both on the same data"
-                )
 
 
 def _fault_of_votes(contest: ContestObservation, scheme: str) -> str:
@@ -358,24 +361,15 @@ def _fault_of_answer(contest: ContestObservation) -> str:
     return ""
 
 
-def _constants(contests: Sequence[Observation], scheme: str, bootstrap: Bootstrap) -> list[Entrant]:
+def _constants(part: str, contests: Sequence[Observation], scheme: str) -> list[Entrant]:
+    """Constant baselines, in every order of showing; of a ranking, first or second is the better of each pair."""
+    pairs = pairs_of(contests, scheme)
     values = [FIRST, SECOND, TIE] if scheme == RANKING else [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
     constants = []
     for vote in values:
-        pairs = pairs_of([_always(o, vote) for o in contests], scheme)
-        answers = answers_of(pairs, VOTES, scheme, bootstrap.seed)
-        constants.append(Entrant(f"always {vote}", CONSTANT, answers, accepted=vote != TIE or scheme != "four_way"))
+        accepted = vote != TIE or scheme != "four_way"
+        codes = np.full(len(pairs.human), CODES[vote])
+        by_order = dict.fromkeys((FORWARD, REVERSE, PAPER), codes)
+        answers = Answers(pairs, dict.fromkeys(TIE_HANDLINGS[scheme], codes), by_order=by_order)
+        constants.append(Entrant(part, f"always {vote}", CONSTANT, answers, accepted=accepted))
     return constants
-
-
-def _always(observation: Observation, vote: str) -> Observation:
-    """A contest in which a judge gave this answer in every order; of a ranking, the candidates in that order."""
-    contest = observation.contest
-    if contest is None:
-        return observation
-    number = len(contest.image_models)
-    if contest.votes.scheme == RANKING:
-        candidates = map(str, range(number, 0, -1) if vote == SECOND else range(1, number + 1))
-        vote = ("=" if vote == TIE else ">").join(candidates)
-    votes = dict.fromkeys((FORWARD, REVERSE, PAPER), vote)
-    return replace(observation, contest=replace(contest, judge_votes=votes, preferences={}, scores=()))

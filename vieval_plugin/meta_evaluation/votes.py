@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from vieval_plugin.judges.contests import PAPER
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.findings import ALL, Findings, Number, RankedStatistic, layouts, preferred
+from vieval_plugin.meta_evaluation.findings import ALL, Findings, Number, RankedStatistic, Role, layouts
 from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy
-from vieval_plugin.meta_evaluation.statistics import SCORED, Rating, Statistic, parts_of
+from vieval_plugin.meta_evaluation.statistics import SCORED, Rating, Report, Statistic, parts_of
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES, answers_of, pairs_of
 from vieval_plugin.meta_evaluation.vote_breakdowns import breakdown_numbers
@@ -22,13 +25,14 @@ from vieval_plugin.meta_evaluation.vote_ratings import beside_ratings
 from vieval_plugin.meta_evaluation.vote_statistics import (
     Entrant,
     JudgedPart,
-    Share,
+    Points,
+    Scored,
     VoteRows,
     accuracies,
     all_pairs_right_shares,
     bounds,
+    default_subjects,
     entrants_of,
-    has_paper,
     order_shares,
     paper_scheme_shares,
     vote_statistics,
@@ -43,18 +47,12 @@ _UNIT = "pairs of candidates"
 _CEILING_LABEL = "human ceiling: annotators with one another"
 
 
-@dataclass(frozen=True)
-class _Point:
-    """A pair of candidates: 1 where an entrant is right, else 0, and what the pair is counted under."""
-
-    part: str
-    group: str
-    tags: tuple[str, ...]
-    value: float
+Items: TypeAlias = Mapping[str, Mapping[str, JudgedItem]]
+"""Points by the label of an entrant and the name of a pair of candidates."""
 
 
 @dataclass(frozen=True)
-class ByVotes:
+class ByVotes(Report):
     """Accuracy against people's votes, in every way of counting that the benchmark's scheme of votes allows.
 
     `scheme` is one of `judges.contests`: `four_way`, `three_way`, `two_way` or `ranking`. `rated` says that people
@@ -65,6 +63,8 @@ class ByVotes:
     Traceback (most recent call last):
     ValueError: no scheme of votes 'five_way'; known: four_way, three_way, two_way, ranking
     """
+
+    of_contests: ClassVar[bool] = True
 
     scheme: str = "four_way"
     rated: bool = False
@@ -103,58 +103,51 @@ class ByVotes:
         numbers = [n for of_part in judged for n in self._numbers(benchmark, of_part)]
         numbers += [n for of_part in judged for n in breakdown_numbers(of_part, self.scheme)]
         of_ratings, strengths = beside_ratings(benchmark, judged, options) if self.rated else ([], [])
-        pooled = Bootstrap.for_part(f"{benchmark}/{ALL}", options)
-        ranked: list[RankedStatistic] = []
+        pooled, ranked = Bootstrap.for_part(f"{benchmark}/{ALL}", options), list[RankedStatistic]()
         handlings = TIE_HANDLINGS[self.scheme]
-        for tie_handling in sorted(handlings, key=lambda handling: handling != (self.tie_handling or handlings[0])):
-            of_all_parts, statistic = _over_parts(judged, tie_handling, pooled)
-            numbers += of_all_parts
-            ranked += [statistic] if statistic else []
+        for ties in sorted(handlings, key=lambda handling: handling != (self.tie_handling or handlings[0])):
+            of_all_parts, statistics = _over_parts(judged, ties, pooled)
+            # the only part may be called `all`
+            there = {(n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value) for n in numbers}
+            numbers += [
+                n for n in of_all_parts if (n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value) not in there
+            ]
+            ranked += statistics
+        places = ["", *(of_part.part for of_part in judged)]
+        ranked.sort(key=lambda statistic: places.index(statistic.value))
+        chosen = default_subjects(judge for of_part in judged for judge in of_part.judges)
+        ranked += [statistic for of_part in judged for statistic in self._by_aspect(of_part, chosen)]
         ranked = [replace(statistic, is_headline=index == 0) for index, statistic in enumerate(ranked)]
-        if len(judged) > 1 or any(not entrant.voting for of_part in judged for entrant in of_part.entrants):
-            ranked += [statistic for of_part in judged for statistic in self._of_part(of_part)]
         return Findings((*numbers, *of_ratings), tuple(ranked), layouts("votes"), tuple(strengths))
 
     def _numbers(self, benchmark: str, judged: JudgedPart) -> Iterator[Number]:
-        judges = [entrant for entrant in judged.entrants if not entrant.constant]
-        voting = any(entrant.voting for entrant in judges)
-        as_authors = any(has_paper(entrant.answers.pairs) for entrant in judges)
+        voting = any(not entrant.aspect for entrant in judged.judges)
+        as_authors = any(PAPER in entrant.answers.by_order for entrant in judged.judges)
         for entrant in judged.entrants:
-            answers, shares = entrant.answers, dict[str, Share]()
+            answers, shares = entrant.answers, dict[str, Scored]()
             if entrant.accepted:
                 shares |= accuracies(self.scheme) | bounds(answers.bounds) | all_pairs_right_shares(self.scheme)
-                shares |= order_shares(self.scheme) if entrant.voting and voting else {}
-                complete, asked = len(answers.complete), len(answers.pairs.observations)
-                answered = entrant.number(judged.part, "answered", Estimate(complete, n=complete))
-                yield replace(answered, total=asked)
-                if entrant.left_out:
-                    left_out = Estimate(entrant.left_out_count, n=entrant.left_out_count)
-                    yield entrant.number(judged.part, "left_out", left_out)
-            if as_authors and has_paper(answers.pairs):
+                shares |= order_shares(self.scheme) if voting and not entrant.aspect else {}
+                complete, left_out = len(answers.complete), sum(entrant.left_out.values())
+                answered = judged.number(entrant, "answered", Estimate(complete, n=complete))
+                yield replace(answered, total=len(answers.pairs.observations))
+                if left_out:
+                    yield judged.number(entrant, "left_out", Estimate(left_out, n=left_out))
+            if as_authors and PAPER in answers.by_order:
                 shares |= paper_scheme_shares()
             for name, share in shares.items():
-                estimate = share(answers, judged.bootstrap)
                 key = Key(benchmark, judged.part, "", entrant.label, name, entrant.aspect)
-                yield replace(entrant.number(judged.part, name, estimate), key=key, scale=100)
+                yield replace(judged.number(entrant, name, share(answers)), key=key, scale=100)
 
-    def _of_part(self, judged: JudgedPart) -> Iterator[RankedStatistic]:
-        """Each aspect and tie handling on a part. A judge that votes itself stands beside those that score, on each."""
-        judges = [entrant for entrant in judged.entrants if not entrant.constant]
-        fixed_answers = [entrant for entrant in judged.entrants if entrant.constant and entrant.accepted]
-        scored = tuple(dict.fromkeys(entrant.subject for entrant in judges if not entrant.voting))
-        for aspect in scored or ((VOTES,) if judges else ()):
-            entrants = [entrant for entrant in judges if entrant.voting or entrant.subject == aspect]
-            for tie_handling in TIE_HANDLINGS[self.scheme]:
-                compared = partial(_compared_on_part, judged.part, aspect, tie_handling, entrants, fixed_answers)
-                yield _statistic(judged.part, aspect, tie_handling, cache(compared), (), is_headline=False)
-
-
-def _compared_on_part(
-    part: str, aspect: str, tie_handling: VoteScheme, entrants: Sequence[Entrant], fixed_answers: Sequence[Entrant]
-) -> ComparedStatistic:
-    points = {entrant.label: _points(part, entrant, tie_handling) for entrant in entrants}
-    constants = [_points(part, fixed, tie_handling) for fixed in fixed_answers]
-    return _compared(part, aspect, points, tie_handling, constants, _unanswered(entrants))
+    def _by_aspect(self, judged: JudgedPart, chosen: Mapping[str, str]) -> Iterator[RankedStatistic]:
+        """Each aspect that several judges score on a part, but that which they stand for anyway."""
+        for aspect in dict.fromkeys(entrant.aspect for entrant in judged.judges if entrant.aspect):
+            judges = [entrant for entrant in judged.judges if entrant.aspect == aspect]
+            is_further = len(judges) > 1 and any(chosen[entrant.label] != aspect for entrant in judges)
+            for ties in TIE_HANDLINGS[self.scheme] if is_further else ():
+                place = (judged.part, aspect, ties)
+                items = (_items(judges, ties), _items(judged.constants, ties))
+                yield _statistic(*place, partial(_compared, *place, *items, judges))
 
 
 def _subjects(rating: Rating) -> tuple[str, ...]:
@@ -162,174 +155,132 @@ def _subjects(rating: Rating) -> tuple[str, ...]:
     return rating.aspects or (VOTES,)
 
 
-def _statistic(
-    part: str,
-    aspect: str,
-    tie_handling: VoteScheme,
-    compared: Callable[[], ComparedStatistic],
-    references: tuple[Number, ...],
-    is_headline: bool = True,
-) -> RankedStatistic:
-    counted = tie_handling.replace("_", "-")
+def _statistic(part: str, aspect: str, ties: VoteScheme, compared: Callable[[], ComparedStatistic]) -> RankedStatistic:
+    counted, once = ties.replace("_", "-"), cache(compared)
+    title = f"Share of pairs in which the judge says what people say (accuracy, {counted})"
     why = f"It is the question that people were asked, counted {counted}; a missing answer is wrong."
-    return RankedStatistic(
-        part,
-        aspect,
-        f"accuracy_{tie_handling}",
-        f"accuracy ({counted})",
-        f"Share of pairs in which the judge says what people say (accuracy, {counted})",
-        why,
-        (0.0, 1.0),
-        lambda _: compared(),
-        references,
-        is_headline,
-    )
+    words = (f"accuracy_{ties}", f"accuracy ({counted})", title, why)
+    return RankedStatistic(part, aspect, *words, (0.0, 1.0), lambda _: once())
 
 
 def _over_parts(
-    judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: Bootstrap
-) -> tuple[list[Number], RankedStatistic | None]:
-    """Accuracy pooled over parts, of the judges' votes or of their scores of O, or else SC, and its tests."""
-    pooled = {label: _pooled(judged, label, subject, tie_handling) for label, subject in _chosen(judged).items()}
-    judges = {label: points for label, points in pooled.items() if points}
-    if not judges:
-        return [], None
-    name = f"accuracy_{tie_handling}"
-    numbers = [Number(label, _accuracy(points, bootstrap), ALL, VOTES, name) for label, points in judges.items()]
-    breakdowns: dict[str, Callable[[_Point], Sequence[str]]] = {
-        "part": lambda point: (point.part,),
-        "category": lambda point: point.tags,
-    }
-    for breakdown, values_of in breakdowns.items():
-        values = dict.fromkeys(value for points in judges.values() for p in points.values() for value in values_of(p))
-        for value in values if len(values) > 1 else ():
-            for label, points in judges.items():
-                if of_value := {key: point for key, point in points.items() if value in values_of(point)}:
-                    estimate = _accuracy(of_value, bootstrap)
-                    numbers.append(Number(label, estimate, ALL, VOTES, name, breakdown=breakdown, value=value))
-    fixed_answers = _constants(judged, tie_handling)
-    constants = {label: _accuracy(points, bootstrap) for label, points in fixed_answers.items()}
-    best = max(constants, key=lambda label: constants[label].value, default=None)
-    references = [
-        *(
-            Number(_CEILING_LABEL, e, ALL, VOTES, name, "ceiling")
-            for e in _human_ceiling(judged, tie_handling, bootstrap)
-        ),
-        *([Number(best, constants[best], ALL, VOTES, name, "baseline")] if best else []),
-    ]
-    chosen = [e for of_part in judged for e in of_part.entrants if _chosen(judged).get(e.label) == e.subject]
-    constant_points, notes = list(fixed_answers.values()), _unanswered(chosen)
-    compared = partial(_compared, ALL, VOTES, judges, tie_handling, constant_points, notes)
-    statistic = _statistic(ALL, VOTES, tie_handling, cache(compared), tuple(references))
+    judged: Sequence[JudgedPart], ties: VoteScheme, bootstrap: Bootstrap
+) -> tuple[list[Number], list[RankedStatistic]]:
+    """Accuracy over all parts and on each, of the judges' votes or of their scores of O, or else SC, and its tests."""
+    judges = [judge for of_part in judged for judge in of_part.judges]
+    chosen = default_subjects(judges)
+    judges = [judge for judge in judges if chosen[judge.label] == judge.subject]
+    items = _items(judges, ties)
+    constants = _items([constant for of_part in judged for constant in of_part.constants], ties)
+    numbers, statistics = list[Number](), list[RankedStatistic]()
 
-    @cache
+    def number(label: str, points: Points, place: tuple[str, str], role: Role = "judge") -> Number:
+        share, (breakdown, value) = bootstrap.share(*points), place
+        return Number(label, share, ALL, VOTES, f"accuracy_{ties}", role, breakdown=breakdown, value=value)
+
+    for place in _places(items):
+        of_judges, of_constants = (_restricted(of_all, *place) for of_all in (items, constants))
+        numbers += [number(label, _points(of_label), place) for label, of_label in of_judges.items()]
+        breakdown, part = place
+        if breakdown == "category":
+            continue
+        ceiling = _human_ceiling([of_part for of_part in judged if part in ("", of_part.part)], ties)
+        references = [number(_CEILING_LABEL, ceiling, place, "ceiling")] if len(ceiling.values) else []
+        baselines = [number(label, _points(of_label), place, "baseline") for label, of_label in of_constants.items()]
+        references += sorted(baselines, key=lambda baseline: -baseline.estimate.value)[:1]
+        asked = [judge for judge in judges if part in ("", judge.part)]
+        compared = partial(_compared, part or ALL, VOTES, ties, of_judges, of_constants, asked)
+        statistic = replace(_statistic(ALL, VOTES, ties, compared), breakdown=breakdown, value=part)
+        statistics.append(replace(statistic, references=tuple(references), choice={"ties": ties}))
+    by_part = {statistic.value: statistic for statistic in statistics}
+
     def of_part(part: str, options: StatisticsOptions) -> ComparedStatistic:
-        restricted, *constants = (
-            {label: {key: p for key, p in of_label.items() if p.part == part} for label, of_label in points.items()}
-            for points in (judges, fixed_answers)
+        return by_part.get(part, by_part[""]).compared(options)
+
+    return numbers, [s if s.value else replace(s, of_part=of_part) for s in statistics]
+
+
+def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> Items:
+    """Points of entrants in pairs of candidates; an entrant whose answers are no such votes has none."""
+    items: dict[str, dict[str, JudgedItem]] = {}
+    for entrant in entrants:
+        part, pairs = entrant.part, entrant.answers.pairs
+        columns = (pairs.contest.tolist(), pairs.indices.tolist(), pairs.groups, entrant.answers.points(ties).tolist())
+        label = _best_constant_label(entrant.label, ties) if entrant.constant else entrant.label
+        for contest, (first, second), group, value in zip(*columns, strict=True):
+            if not math.isnan(value):
+                o = pairs.observations[contest]
+                item = JudgedItem(f"{part}/{group}", value, part=part, tags=o.tags)
+                items.setdefault(label, {})[f"{part}/{o.uid}/{first}/{second}"] = item
+    return items
+
+
+def _values(item: JudgedItem, breakdown: str) -> tuple[str, ...]:
+    return (item.part,) if breakdown == "part" else item.tags
+
+
+def _places(items: Items) -> list[tuple[str, str]]:
+    """All of the items, and each value of a breakdown that has several."""
+    places = [("", "")] if items else []
+    for breakdown in ("part", "category"):
+        values = dict.fromkeys(
+            v for of_label in items.values() for i in of_label.values() for v in _values(i, breakdown)
         )
-        answering = {label: points for label, points in restricted.items() if points}
-        return _compared(part, VOTES, answering, tie_handling, list(constants[0].values()), ())
-
-    return numbers, replace(statistic, of_part=of_part, choice={"ties": tie_handling})
+        places += [(breakdown, value) for value in values] if len(values) > 1 else []
+    return places
 
 
-def _chosen(judged: Sequence[JudgedPart]) -> dict[str, str]:
-    """The source of each judge's votes: its own, or its score of one aspect."""
-    subjects_by_judge: dict[str, list[str]] = {}
-    for entrant in (entrant for of_part in judged for entrant in of_part.entrants if not entrant.constant):
-        subjects_by_judge.setdefault(entrant.label, []).append(entrant.subject)
-    return {label: preferred(subjects)[0] for label, subjects in subjects_by_judge.items()}
-
-
-def _pooled(judged: Sequence[JudgedPart], label: str, subject: str, tie_handling: VoteScheme) -> dict[str, _Point]:
-    """The points of an entrant in the pairs of all parts, by their names; it has none where its answers are not such votes."""
-    return {
-        name: point
-        for of_part in judged
-        for entrant in of_part.entrants
-        if (entrant.label, entrant.subject) == (label, subject) and entrant.accepted
-        for name, point in _points(of_part.part, entrant, tie_handling).items()
+def _restricted(items: Items, breakdown: str, value: str) -> Items:
+    """Items with a value of a breakdown, of the labels that have any."""
+    if not breakdown:
+        return items
+    with_value = {
+        label: {name: item for name, item in of_label.items() if value in _values(item, breakdown)}
+        for label, of_label in items.items()
     }
+    return {label: of_label for label, of_label in with_value.items() if of_label}
 
 
-def _points(part: str, entrant: Entrant, tie_handling: VoteScheme) -> dict[str, _Point]:
-    pairs = entrant.answers.pairs
-    return {
-        f"{part}/{pairs.observations[contest].uid}/{first}/{second}": _Point(
-            part, f"{part}/{group}", pairs.observations[contest].tags, value
-        )
-        for contest, (first, second), group, value in zip(
-            pairs.contest.tolist(),
-            pairs.indices.tolist(),
-            pairs.groups,
-            entrant.answers.points(tie_handling).tolist(),
-            strict=True,
-        )
-        if not np.isnan(value)
-    }
+def _points(items: Mapping[str, JudgedItem]) -> Points:
+    return Points(np.array([item.value for item in items.values()]), [item.group for item in items.values()])
 
 
-def _constants(judged: Sequence[JudgedPart], tie_handling: VoteScheme) -> dict[str, dict[str, _Point]]:
-    names = dict.fromkeys((o.label, o.subject) for part in judged for o in part.entrants if o.constant and o.accepted)
-    tie = "a tie" if tie_handling == "three_way" else r"both \1"  # of three-way votes any tie is right
-    return {
-        f"best constant: {re.sub('both_(good|bad)', tie, label)}": _pooled(judged, label, subject, tie_handling)
-        for label, subject in names
-    }
+def _best_constant_label(label: str, ties: VoteScheme) -> str:
+    tie = "a tie" if ties == "three_way" else r"both \1"  # of three-way votes any tie is right
+    return f"best constant: {re.sub('both_(good|bad)', tie, label)}"
 
 
-def _human_ceiling(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: Bootstrap) -> Iterator[Estimate]:
+def _human_ceiling(judged: Sequence[JudgedPart], ties: VoteScheme) -> Points:
     """Agreement of annotators with one another, where there are several."""
     values: list[float] = []
     groups: list[str] = []
     for of_part in judged:
-        pairs = max(
-            (entrant.answers.pairs for entrant in of_part.entrants), key=lambda pairs: len(pairs.groups), default=None
-        )
-        if pairs is not None and len(annotations := pairs.annotations()) > 1:
-            points = ceiling_points(annotations, tie_handling)
-            points = points.reshape(-1, points.shape[-1])
+        pairs = max((entrant.answers.pairs for entrant in of_part.entrants), key=lambda pairs: len(pairs.groups))
+        if len(annotations := pairs.annotations()) > 1:
+            points = ceiling_points(annotations, ties)
             voted_twice = np.flatnonzero(~np.isnan(points).all(axis=0))
             values += np.nanmean(points[:, voted_twice], axis=0).tolist()
             groups += [f"{of_part.part}/{pairs.groups[index]}" for index in voted_twice]
-    if values:
-        yield bootstrap.share(np.array(values), groups)
-
-
-def _accuracy(points: Mapping[str, _Point], bootstrap: Bootstrap) -> Estimate:
-    values = np.array([point.value for point in points.values()], dtype=float)
-    return bootstrap.share(values, [point.group for point in points.values()])
+    return Points(np.array(values), groups)
 
 
 def _compared(
-    part: str,
-    aspect: str,
-    points: Mapping[str, Mapping[str, _Point]],
-    tie_handling: VoteScheme,
-    constants: Iterable[Mapping[str, _Point]],
-    notes: tuple[str, ...],
+    part: str, aspect: str, ties: VoteScheme, items: Items, constants: Items, judges: Sequence[Entrant]
 ) -> ComparedStatistic:
-    items = {
-        label: {name: JudgedItem(point.group, point.value) for name, point in of_judge.items()}
-        for label, of_judge in points.items()
-    }
-    parts = list(dict.fromkeys(point.part for of_judge in points.values() for point in of_judge.values()))
-    missing = {
-        label: [part for part in parts if part not in {point.part for point in of_judge.values()}]
-        for label, of_judge in points.items()
-    }
-    fixed = [{name: point.value for name, point in constant.items()} for constant in constants]
-    statistic = f"accuracy {tie_handling.replace('_', '-')}"
-    compared = compared_means(part, aspect, statistic, items, _UNIT, missing_parts=missing, constants=fixed)
-    return replace(compared, notes=(*compared.notes, *notes))
+    fixed = [{name: item.value for name, item in constant.items()} for constant in constants.values()]
+    statistic, notes = f"accuracy {ties.replace('_', '-')}", _unanswered(judges)
+    return compared_means(part, aspect, statistic, items, _UNIT, constants=fixed, notes=notes)
 
 
 def _unanswered(entrants: Sequence[Entrant]) -> tuple[str, ...]:
     """Notes on contests that were left out, and on how many each judge answered where some answered far fewer."""
-    left_out = [f"left out of {entrant.label}: {entrant.left_out}" for entrant in entrants if entrant.left_out]
+    notes = [
+        f"left out of {entrant.label}: {', '.join(f'{n} {why}' for why, n in entrant.left_out.items())}"
+        for entrant in entrants
+        if entrant.left_out
+    ]
     counts = [(e.label, len(e.answers.complete), len(e.answers.pairs.observations)) for e in entrants]
-    if all(answers >= _LEAST_ANSWERED * contests for _, answers, contests in counts):
-        return tuple(dict.fromkeys(left_out))
-    texts = ", ".join(f"{label} {answers} of {contests}" for label, answers, contests in counts)
-    return (*dict.fromkeys(left_out), f"a missing answer is wrong; answered: {texts}")
+    if any(answers < _LEAST_ANSWERED * contests for _, answers, contests in counts):
+        texts = ", ".join(f"{label} {answers} of {contests}" for label, answers, contests in counts)
+        notes.append(f"a missing answer is wrong; answered: {texts}")
+    return tuple(dict.fromkeys(notes))

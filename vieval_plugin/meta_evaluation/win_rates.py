@@ -11,26 +11,17 @@ import numpy as np
 
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.comparison import (
-    LEAST_COVERAGE,
-    CommonSamplesStatistic,
-    ComparedStatistic,
-    Comparison,
-    System,
-    compare_systems,
-)
+from vieval_plugin.meta_evaluation.comparison import LEAST_COVERAGE, CommonSamplesStatistic, ComparedStatistic, System
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
 from vieval_plugin.meta_evaluation.findings import ALL, Findings, Number, RankedStatistic, preferred
 from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
-from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, orders_of, subjects_of
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judge_codes, judged_pairs, subjects_of
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats import votes
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import MeanDifference
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.orders import overall_votes
-from vieval_plugin.stats.thresholds import vote_of_scores
 
 WIN_RATE = "win rate"
 _WHY = "It is the judge's opinion: nobody voted on these images."
@@ -106,40 +97,17 @@ def _ranked(
     return statistic, numbers
 
 
-def win_rate_comparison(
-    benchmark: str, subject: str, pairs: Pairs, options: StatisticsOptions, codes: Ints | None = None
-) -> Comparison:
+def win_rate_statistic(subject: str, pairs: Pairs, codes: Ints | None = None) -> ComparedStatistic:
     """Image models compared two by two by the contests between them, on one voter's answers.
 
     Args:
-        benchmark: it joins the seed.
         subject: what the judge's votes come from.
         pairs: of candidates.
-        options: the seed.
         codes: annotators' answers in place of the judge's, one a pair, shape (pairs,); `NONE` where there is none.
     """
     if codes is None:
-        all_outcomes, contest_counts = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
-    else:
-        all_outcomes, contest_counts = _outcomes(pairs, codes)
-    return compare_systems(_compared(subject, all_outcomes, contest_counts), benchmark, options)
-
-
-def judge_codes(pairs: Pairs, subject: str) -> Ints:
-    """The judge's code for each pair, `NONE` where it gave no answer; it votes for the higher score, equal ones tie.
-
-    Args:
-        pairs: of candidates, with the judge's votes, preferences or scores.
-        subject: `votes`, or the aspect whose scores are compared.
-    """
-    if subject != VOTES:
-        return vote_of_scores(*pairs.scores(subject))
-    orders = orders_of(pairs)
-    if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
-        preferred = pairs.preferences(orders)
-        return vote_of_scores(preferred, np.zeros(preferred.shape))
-    by_order = [pairs.vote_codes_of_order(order) for order in orders]
-    return overall_votes(by_order[0], by_order[-1]) if by_order else np.full(len(pairs.contest), votes.NONE)
+        return _compared(subject, *_outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject)))
+    return _compared(subject, *_outcomes(pairs, codes))
 
 
 def outcomes_between(

@@ -476,9 +476,10 @@ def _of_ratings(corrected: CorrectedRanking) -> list[str]:
     """Sentences beside corrected means: the ratings' own difference, the order turned over, what is wrong with ratings."""
     text, pairs = [], corrected.ranking.comparison.pairs
     if len(pairs) == 1:
-        [by_ratings], pair = corrected.by_ratings, pairs[0]
-        estimate, first = (by_ratings.negated, pair.second) if by_ratings.value < 0 else (by_ratings, pair.first)
-        text.append(f"By the ratings alone, {first} is ahead by {in_sentence(estimate)}.")
+        ahead = pairs[0].turned if corrected.by_ratings_alone(pairs[0]).value < 0 else pairs[0]
+        text.append(
+            f"By the ratings alone, {ahead.first} is ahead by {in_sentence(corrected.by_ratings_alone(ahead))}."
+        )
     order, judged = corrected.order, corrected.judge_order
     if order != judged and any(pair.significant for pair in pairs):
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
@@ -541,7 +542,7 @@ def together(boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()) -
 
 def _best(comparison: Comparison) -> str:
     """The generator that is significantly better than all others with a rank; empty where there is none."""
-    first, *others = [standing.system.label for standing in comparison.ranked] or [""]
+    first, *others = [system.label for system in comparison.ranked] or [""]
     return first if others and all(comparison.beats(first, other) for other in others) else ""
 
 

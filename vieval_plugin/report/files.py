@@ -66,7 +66,9 @@ def _numbers(section: Section) -> Iterator[Number]:
         for number in board.numbers
     }
     yield from (ranked.get(id(number.estimate), number) for number in section.findings.numbers)
-    yield from dict.fromkeys(number for board in section.boards for number in board.references)
+    there = {id(number.estimate) for number in section.findings.numbers}  # a ceiling may be, under another name
+    references = (number for board in section.boards for number in board.references)
+    yield from dict.fromkeys(number for number in references if id(number.estimate) not in there)
     for member in section.corrected:
         yield from _corrected_numbers(member)
     for ranking in section.contests:

@@ -7,8 +7,6 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
-
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.judges.contests import Judged
@@ -77,7 +75,8 @@ def benchmarks_with_runs(runs: Sequence[Run], required: bool = True) -> list[tup
             differ.
 
     Raises:
-        VievalError: no installed package brings one of the benchmarks, or two runs have other ratings of one sample.
+        VievalError: no installed package brings one of the benchmarks, or two runs have other
+            ratings of one sample or other votes on one contest.
     """
     known, by_benchmark = {**benchmark_registry.benchmarks(), OWN: OWN_SAMPLES}, dict[str, list[Run]]()
     for run in runs:
@@ -85,7 +84,7 @@ def benchmarks_with_runs(runs: Sequence[Run], required: bool = True) -> list[tup
     if not required:
         known = {name: replace(OWN_SAMPLES, name=name, note="") for name in by_benchmark} | known
     else:
-        _require_same_ratings(runs)
+        _require_same_people(runs)
     if unknown := next((name for name in by_benchmark if name not in known), None):
         raise VievalError(
             f"these results are of the benchmark {unknown!r}, which no installed package brings: pass --benchmark FOLDER with "
@@ -94,16 +93,21 @@ def benchmarks_with_runs(runs: Sequence[Run], required: bool = True) -> list[tup
     return [(known[name], of_benchmark) for name, of_benchmark in by_benchmark.items()]
 
 
-def _require_same_ratings(runs: Sequence[Run]) -> None:
+def _require_same_people(runs: Sequence[Run]) -> None:
     """VievalError where results of other data are mixed: a judge's number would depend on which of them came last."""
-    first_ratings: dict[tuple[SampleId, str], tuple[str, tuple[float, ...]]] = {}
+    first_values: dict[tuple[SampleId, str], tuple[str, tuple[float | str, ...]]] = {}
     for run in runs:
         for record in (judged[0] for rows in run.records.values() for judged in rows):
-            for aspect, ratings in record.ratings.items():
-                label, first = first_ratings.setdefault((record.id, aspect), (run.label, tuple(ratings)))
-                if first != tuple(ratings) and not np.array_equal(first, ratings, equal_nan=True):
-                    values, others = (", ".join(f"{r:g}" for r in of_run) or "none" for of_run in (first, ratings))
+            people = {f"ratings of {aspect}": tuple(values) for aspect, values in record.ratings.items()}
+            for name, values in (people | ({"votes": (record.votes.vote,)} if record.votes else {})).items():
+                label, first = first_values.setdefault((record.id, name), (run.label, values))
+                if list(map(str, first)) != list(map(str, values)):
+                    texts = (
+                        ", ".join(v or "none" if isinstance(v, str) else f"{v:g}" for v in of_run) or "none"
+                        for of_run in (first, values)
+                    )
+                    of_first, of_run = texts
                     raise VievalError(
-                        f"{record.id}: people's ratings of {aspect} are {values} in the results of {label} and {others} in "
-                        f"those of {run.label}; run both on the same data"
+                        f"{record.id}: people's {name} are {of_first} in the results of {label} and {of_run} in those of "
+                        f"{run.label}; run both on the same data"
                     )

@@ -250,14 +250,14 @@ def _section(
     bias = {run.name: position_bias(run, options) for run in runs}
     silent = {judge for judge, of_judge in bias.items() if of_judge is not None and of_judge.contradictory}
     boards = []
-    for index, statistic in enumerate(findings.ranked):
+    for statistic in findings.ranked:
         few = (
             which == "judges"
             or bool(statistic.judge)
             or sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
         )
         whose = against(benchmark)
-        board = leaderboard(statistic, findings, benchmark.name, runs, options, index == 0 or few, few, whose)
+        board = leaderboard(statistic, findings, benchmark.name, runs, options, few, whose)
         boards.append(_without_pairs(board) if board.judge in silent and board.statistic == WIN_RATE else board)
     if not any(board.is_of_generators for board in boards):
         return Section(benchmark, tuple(runs), findings, tuple(boards), bias=bias)
@@ -279,10 +279,10 @@ def _section(
 
 def _without_pairs(board: Leaderboard) -> Leaderboard:
     """A leaderboard without ranks and differences, of a judge that contradicts itself."""
-    standings = tuple(replace(standing, ranks=None) for standing in board.comparison.standings)
+    systems = tuple(replace(system, ranks=None) for system in board.comparison.systems)
     reason = f"{board.judge} contradicts itself in half of the contests or more"
     numbers = tuple(replace(number, ranks=None) for number in board.numbers)
-    return replace(board, numbers=numbers, comparison=Comparison(board.comparison.compared, standings, reason=reason))
+    return replace(board, numbers=numbers, comparison=Comparison(board.comparison.compared, systems, reason=reason))
 
 
 def _of_generators(section: Section, boards: Sequence[Leaderboard], where: str, alone: bool) -> list[Answer]:

@@ -206,28 +206,25 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
     if len(pairs) < fewest_pairs:
         return [means]
     table = pairs_table(board)
-    alone = (
-        by_ratings.negated if pair.result.difference.value < 0 else by_ratings
-        for pair, by_ratings in zip(pairs, corrected.by_ratings, strict=True)
-    )
+    alone = (corrected.by_ratings_alone(pair.better_first()) for pair in pairs)
     pair_rows = tuple((*row, with_interval(e, 3)) for row, e in zip(table.rows, alone, strict=True))
     return [means, Table(table.name, table.title, (*table.header, "people's labels alone [95%]"), pair_rows)]
 
 
 def contest_table(ranking: ContestRanking) -> Table:
     """Image models by the strength that people's, or a judge's, votes on contests give."""
-    board = ranking.board
+    board, votes = ranking.board, ranking.strengths
     numbers = sorted(board.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
     rows = []
     for n in numbers:
-        wins = decimals(ranking.shares.get(n.system, math.nan), ".1%")
+        wins = decimals(votes.shares.get(n.system, math.nan), ".1%")
         rows.append((rank_text(n.ranks), n.system, with_interval(n.estimate, digits=3), wins, str(n.total)))
-    votes = "" if board.aspect == "votes" else f" (votes from {board.aspect})"
-    tie = "" if math.isnan(ranking.tie) else f", ties {ranking.tie:.2f}"
+    source = "" if board.aspect == "votes" else f" (votes from {board.aspect})"
+    tie = "" if math.isnan(votes.tie) else f", ties {votes.tie:.2f}"
     why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
     title = (
-        f"{board.benchmark}/{board.part}, contests by {board.judge}{votes}: Bradley-Terry with ties (Davidson){tie}; "
-        f"{ranking.answered_pairs} of {ranking.pairs_asked} pairs answered{why}"
+        f"{board.benchmark}/{board.part}, contests by {board.judge}{source}: Bradley-Terry with ties (Davidson){tie}; "
+        f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered{why}"
     )
     return Table(
         "contests", title, ("rank", "image model", "log strength [95%]", "expected wins", "pairs"), tuple(rows)

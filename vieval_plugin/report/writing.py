@@ -264,10 +264,10 @@ def _over_benchmarks(sections: Sequence[Section], options: StatisticsOptions) ->
     statistic = over_benchmarks(tested)
     comparison = compare_systems(statistic, statistic.part, options, intervals=False)
     rows = []
-    for standing in comparison.standings:
-        system, value = standing.system, decimals(standing.value, ".3f")
+    for system in comparison.systems:
         why_not = reason_words(system.undefined or system.unranked)
-        rows.append((rank_text(standing.ranks), system.label, value, str(system.n), why_not))
+        value = decimals(system.value, ".3f")
+        rows.append((rank_text(system.ranks), system.label, value, str(system.n), why_not))
     title = f"Judges: {comparison.compared.statistic}; {comparison.family}"
     return Table("over_benchmarks", title, ("rank", "judge", "value", "n", "why not ranked"), tuple(rows))
 

@@ -2,7 +2,7 @@
 
 No paper states the rule. Ours: scores no more than `tie` apart are a tie, which is "both good" where their mean is at
 least `good`, else "both bad"; otherwise the higher score wins. Thresholds are chosen on other groups than those that
-they are used on (`nested`), or, as an upper bound that is no accuracy of a judge, on the same (`upper_bound`).
+they are used on (`nested`), or, as an upper bound that is no accuracy of a judge, on the same (`best_thresholds`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats, paired_vectors
-from vieval_plugin.stats.votes import BOTH_BAD, BOTH_GOOD, FIRST, NONE, SECOND, TIE, VoteScheme, accuracy
+from vieval_plugin.stats.votes import BOTH_BAD, BOTH_GOOD, FIRST, NONE, SECOND, TIE, VoteScheme
 
 
 class Thresholds(NamedTuple):
@@ -25,13 +25,6 @@ class Thresholds(NamedTuple):
 
     tie: float
     good: float
-
-
-class UpperBound(NamedTuple):
-    """The highest accuracy that any thresholds reach on the very contests they were chosen on, and these thresholds."""
-
-    accuracy: float
-    thresholds: Thresholds
 
 
 def vote_of_scores(first: ArrayLike, second: ArrayLike, tie: float = 0.0, good: float = -math.inf) -> Ints:
@@ -175,28 +168,6 @@ def fold_of(groups: Sequence[Hashable], folds: int = 5, seed: Seed = 0) -> Ints:
         raise ValueError(f"two folds and two groups or more are needed, not {folds} and {len(names)}")
     of_group = np.random.default_rng(seed).permutation(len(names)) % folds
     return np.asarray(of_group[index], dtype=np.int64)
-
-
-def upper_bound(first: ArrayLike, second: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way") -> UpperBound:
-    """Accuracy of the thresholds that are best on the test set itself: no accuracy of a judge, but a bound of it.
-
-    Args:
-        first: as for `vote_of_scores`.
-        second: as for `vote_of_scores`.
-        human: people's codes, shape (contests,).
-        scheme: as for `best_thresholds`.
-
-    Returns:
-        The accuracy, in [0, 1], NaN where no contest counts; and the thresholds.
-
-    Raises:
-        ValueError: as `best_thresholds` and `votes.points` do.
-
-    >>> upper_bound([0.9, 0.5, 0.2], [0.1, 0.6, 0.2], [FIRST, BOTH_GOOD, BOTH_BAD]).accuracy
-    1.0
-    """
-    thresholds = best_thresholds(first, second, human, scheme)
-    return UpperBound(accuracy(vote_of_scores(first, second, *thresholds), human, scheme), thresholds)
 
 
 def _distance_and_mean(first: Floats, second: Floats) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ any kind into a share with its interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from itertools import permutations
 from types import MappingProxyType
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import RESAMPLES, Ints, Seed, cluster_counts, factorize, group_sums, interval
-from vieval_plugin.stats.comparison import Bools, require_same_items
+from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
@@ -44,14 +44,6 @@ ANSWERS: Mapping[str, Mapping[str, frozenset[int]]] = MappingProxyType(
     }
 )
 """The answers that a scheme accepts, and which votes of people each is right for."""
-
-
-class AboveConstant(NamedTuple):
-    """The best constant baseline, its accuracy, and the judge's accuracy less that, in [-1, 1]."""
-
-    answer: str
-    accuracy: float
-    difference: Estimate
 
 
 class TwoJudges(NamedTuple):
@@ -202,48 +194,6 @@ def group_points(points: ArrayLike, groups: Sequence[Hashable]) -> tuple[list[Ha
     return factorize(groups)[0], np.where(counts > 0, (sums == counts).astype(float), np.nan)
 
 
-def accuracy_by_size(
-    points: ArrayLike,
-    groups: Sequence[Hashable],
-    sizes: ArrayLike,
-    clusters: Sequence[Hashable],
-    resamples: int = RESAMPLES,
-    seed: Seed = 0,
-    reason: str = "",
-) -> dict[int, Estimate]:
-    """Share of groups that are right as a whole (see `group_points`), by how many candidates a group has.
-
-    Args:
-        points: shape (contests,).
-        groups: the group of each contest, shape (contests,).
-        sizes: how many candidates each contest's group has, shape (contests,).
-        clusters: what each contest is drawn together with, shape (contests,), the same for all contests of a group.
-        resamples, seed, reason: as for `share`.
-
-    Returns:
-        A share by size, in ascending order; clusters are drawn within their size.
-
-    Raises:
-        ValueError: for a group of two sizes.
-
-    Source: EditReward-Bench of TIGER-Lab (a group counts only if all its pairs are right).
-
-    >>> accuracy_by_size([1.0, 1.0, 1.0, 0.0], ["a", "b", "b", "b"], [2, 3, 3, 3], "cccc")[3].value
-    0.0
-    """
-    names, right = group_points(points, groups)
-    size_of = dict(zip(groups, np.asarray(sizes).tolist(), strict=True))
-    if len(set(zip(groups, np.asarray(sizes).tolist(), strict=True))) > len(size_of):
-        raise ValueError("all contests of a group have the same number of candidates")
-    cluster_of = dict(zip(groups, clusters, strict=True))
-    of_group = np.array([size_of[name] for name in names])
-    shares = {}
-    for size in np.unique(of_group):
-        of_size = [cluster_of[name] for name in names if size_of[name] == size]
-        shares[int(size)] = share(right[of_group == size], of_size, resamples, seed, reason)
-    return shares
-
-
 def annotator_points(votes: ArrayLike, annotations: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
     """Points of a judge against each annotator.
 
@@ -285,73 +235,27 @@ def ceiling_points(annotations: ArrayLike, scheme: VoteScheme = "four_way") -> F
     return np.array(pairs).reshape(-1, table.shape[1])
 
 
-def constant_baselines(
-    human: ArrayLike, scheme: VoteScheme = "four_way", answers: Mapping[str, Collection[int]] | None = None
-) -> dict[str, float]:
-    """Accuracy of each constant baseline, the same answer for every contest: what a judge has to be above.
+def best_constant(human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
+    """Points of the best constant baseline, the same answer for every contest: what a judge has to be above.
+
+    A judge is significantly above it where the lower end of the 95% interval of the share of its points less these is
+    above 0. The best constant is that of these very contests, the first of several that are equal, and stays the same in
+    all resamples: so the bar is, if anything, a little high.
 
     Args:
         human: as for `points`.
-        scheme: which contests count.
-        answers: the codes that each answer is right for; by default those of the scheme (`ANSWERS`). A reading that
-            accepts more has them here.
+        scheme: which contests count, and which answers there are.
 
     Returns:
-        An accuracy in [0, 1] an answer, in their order; NaN where no contest counts.
+        Shape (contests,), as `points` has them.
 
-    >>> constant_baselines([FIRST, BOTH_GOOD, BOTH_BAD, BOTH_BAD], answers={"A=B": {BOTH_GOOD, BOTH_BAD}, "A>B": {FIRST}})
-    {'A=B': 0.75, 'A>B': 0.25}
+    >>> best_constant([FIRST, BOTH_GOOD, BOTH_BAD, BOTH_BAD], "three_way").tolist()
+    [0.0, 1.0, 1.0, 1.0]
     """
-    accepted = ANSWERS[scheme] if answers is None else answers
-    return {answer: mean(_constant(human, right_for, scheme)) for answer, right_for in accepted.items()}
-
-
-def above_constant(
-    right: ArrayLike,
-    human: ArrayLike,
-    groups: Sequence[Hashable],
-    scheme: VoteScheme = "four_way",
-    answers: Mapping[str, Collection[int]] | None = None,
-    resamples: int = RESAMPLES,
-    seed: Seed = 0,
-) -> AboveConstant:
-    """Difference of a judge's accuracy and that of the best constant baseline.
-
-    A judge is significantly above it where the lower end of the 95% interval of accuracy(judge) - accuracy(constant) is
-    above 0, by a bootstrap over groups that resamples the same groups for both. The best constant is that of these very
-    contests, the first of several that are equal, and stays the same in all resamples: so the bar is, if anything, a
-    little high.
-
-    Args:
-        right: the judge's points, shape (contests,), read in whichever way; NaN just where the scheme does not count.
-        human: as for `points`.
-        groups: what each contest is drawn together with, shape (contests,).
-        scheme: as for `constant_baselines`.
-        answers: as for `constant_baselines`.
-        resamples: number of bootstrap resamples.
-        seed: as for `share`.
-
-    Returns:
-        NaN where no contest counts.
-
-    Raises:
-        ValueError: for points of other contests than those that count.
-
-    >>> human = [FIRST, SECOND] * 20
-    >>> above_constant(points(human, human), human, range(40), resamples=100).difference.low > 0
-    True
-    """
-    accepted = ANSWERS[scheme] if answers is None else answers
-    reached = constant_baselines(human, scheme, accepted)
-    answer = max(reached, key=lambda candidate: reached[candidate])
-    judge, constant = np.asarray(right, dtype=float), _constant(human, accepted[answer], scheme)
-    require_same_items(judge, constant)
-    return AboveConstant(answer, reached[answer], share(judge - constant, groups, resamples, seed))
-
-
-def _constant(human: ArrayLike, right_for: Collection[int], scheme: VoteScheme) -> Floats:
     human_votes = codes(human, FIRST)
-    return np.where(is_vote_in_scheme(human_votes, scheme), np.isin(human_votes, list(right_for)).astype(float), np.nan)
+    counts = is_vote_in_scheme(human_votes, scheme)
+    constants = [np.isin(human_votes, list(right_for)).astype(float) for right_for in ANSWERS[scheme].values()]
+    return np.where(counts, max(constants, key=lambda right: mean(right[counts])), np.nan)
 
 
 def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:

@@ -99,7 +99,7 @@ def prompt_rows(
         challenger: the generator that a gate decides on, which comes first then.
         falls: names of the prompts on which that one fell most, which come first.
     """
-    generators = [standing.system.label for standing in board.comparison.standings]
+    generators = [system.label for system in board.comparison.systems]
     generators.sort(key=lambda label: label != challenger)
     prompts = _prompts(section, board, items)
     first, alone = generators[0], len(generators) == 1
