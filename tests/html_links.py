@@ -26,6 +26,6 @@ def _leads_somewhere(link, names, folder):
         if (ROOT / path).is_relative_to(DOCS) and path.removeprefix("docs/").startswith(GENERATED):
             return True
     elif re.match(r"[a-z]+:", path):
-        return path.startswith("data:")
+        return path.startswith(("data:", "https://arxiv.org/abs/"))
     target = folder / path
     return target.exists() and (not anchor or anchor in anchors(target.read_text(encoding="utf-8")))

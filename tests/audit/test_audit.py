@@ -48,7 +48,7 @@ def test_an_unbiased_judge_is_flagged_for_nothing(audit):
     assert lowered == {(change, aspect) for change in ("source blank", "source of another") for aspect in ("SC", "O")}
     assert {one["n"] for one in judge["effects"]} == {24}
     # counted before anything was asked, less the question whether schemas are enforced
-    assert f"24 unchanged and 216 changed (seed 0), {requests - 1} calls; 0 more are answered by the store" in said.err
+    assert f"audit of viescore, 24 unchanged and 216 changed (seed 0): {requests - 1} calls for 480 answers" in said.err
     *_, said, requests = audit(scripted.honest)
     assert "0 calls" in said.err
     assert requests == 0
@@ -58,7 +58,7 @@ def test_without_a_store_a_question_counts_as_often_as_it_is_asked(audit, store,
     (tmp_path / "vieval.yaml").write_text("store: {use: false}\n")
     *_, said, requests = audit(scripted.honest, limit=2)
     assert requests - 1 == 2 * 20
-    assert f"2 unchanged and 18 changed (seed 0), {requests - 1} calls\n" in said.err
+    assert f"2 unchanged and 18 changed (seed 0): {requests - 1} calls for 40 answers\n" in said.err
 
 
 def test_changes_that_apply_to_no_sample_are_named(audit):

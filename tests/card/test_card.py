@@ -53,11 +53,26 @@ def entries_of(out):
     return {entry.benchmark: entry for entry in read_card(out).entries}
 
 
+def numbers_of(entry, system, statistic="spearman", aspect="O"):
+    """Value, ends, n and ranks of a judge by part or value of a breakdown."""
+    names = ("value", "low", "high", "n", "rank_from", "rank_to")
+    return {
+        row["breakdown_value"] or row["part"]: [row[name] for name in names]
+        for row in entry.numbers
+        if (row["system"], row["statistic"], row["aspect"]) == (system, statistic, aspect)
+    }
+
+
+def pairs_with(entry, rival):
+    """Pairs with a published judge by part."""
+    return {row["part"]: row for row in entry.pairs if rival in (row["better"], row["worse"])}
+
+
 def less_cost(out):
     """A card as JSON values without what it took."""
     document = json.loads((out / "card.json").read_text())
     for entry in document["entries"]:
-        del entry["spent"]["seconds"], entry["files"]
+        del entry["seconds"], entry["files"]
     for repeats in document["repeats"]:
         del repeats["files"]
     return document
@@ -67,7 +82,7 @@ def less_cost(out):
 def test_known_answers_have_their_own_place_among_the_published(imagenhub, stand_ins, tmp_path, vieval):
     data = stand_ins[0] / "published_verdicts"
     [judge] = [judge for judge in present("imagenhub", data) if judge.name == "gpt4v_0shot"]
-    recording = verdicts_of(judge, data)
+    recording, known = verdicts_of(judge, data), registry.benchmark("imagenhub")
 
     def recorded(sample):
         return recording.verdict(sample.id)[0]
@@ -75,12 +90,12 @@ def test_known_answers_have_their_own_place_among_the_published(imagenhub, stand
     with FakeServer(reply=answering(imagenhub, published(recorded))) as server:
         make(vieval, server, tmp_path / "card", samples=600)
     entry = entries_of(tmp_path / "card")["imagenhub"]
-    places = {place.label: place for place in entry.published}
-    same = places[judge.title]
-    assert (entry.number, entry.ranks, entry.words) == (same.number, same.ranks, same.words)
-    assert (same.difference.number.value, same.difference.p) == (0, 1)
-    assert all(difference.number.value == 0 for difference in same.differences.values())
-    assert len(places) >= 6
+    assert numbers_of(entry, "fake") == numbers_of(entry, judge.title)
+    same = pairs_with(entry, judge.title)
+    assert same.keys() == {"all", *known.parts}
+    assert {pair["difference"] for pair in same.values()} == {0}
+    assert same["all"]["p_adjusted"] == 1
+    assert len({row["system"] for row in entry.numbers if row["role"] == "judge"}) >= 7
 
 
 @pytest.mark.slow
@@ -90,28 +105,24 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
         printed = make(vieval, server, out, "--audit", 10)
         assert server.base_url not in (out / "card.json").read_text()
     entry = entries_of(out)["imagenhub"]
-    assert entry.ranks == (1, 1)
+    of_parts = numbers_of(entry, "fake")
+    assert of_parts["all"][4:] == [1, 1]
     assert "\nfake is number 1 of " in printed.out
-    places = {place.label: place for place in entry.published}
-    assert places["GPT-4o zero-shot"].difference.outcome == "better"
+    ahead = pairs_with(entry, "GPT-4o zero-shot")["all"]
+    assert (ahead["better"], ahead["significant"]) == ("fake", True)
     assert {"card.html", "card.md", "card.json"} <= {path.name for path in out.iterdir()}
     [verdicts] = [out / file for file in entry.files if file.endswith(".jsonl")]
     vieval("report", verdicts, "--out", tmp_path / "report")
-    numbers = json.loads((tmp_path / "report" / "findings.json").read_text())["numbers"]
-    place = (entry.aspect, "spearman", "fake", None)
-    of_parts = {
-        row["part"]: [row[name] for name in ("value", "low", "high", "n")]
-        for row in numbers
-        if (row["aspect"], row["statistic"], row["system"], row["breakdown"]) == place
-    }
-    number = entry.number
-    assert [number.value, number.low, number.high, number.n] == pytest.approx(of_parts["all"], abs=1e-5)
-    for part, number in entry.words.items():
-        assert number.value == pytest.approx(of_parts[part][0], abs=1e-5)
+    reported = json.loads((tmp_path / "report" / "findings.json").read_text())["numbers"]
+    place = ("O", "spearman", "fake", None)
+    of_report = [row for row in reported if (row["aspect"], row["statistic"], row["system"], row["breakdown"]) == place]
+    assert len(of_report) == 8
+    for row in of_report:
+        assert of_parts[row["part"]][:4] == [row[name] for name in ("value", "low", "high", "n")]
     # from results, without asking
     vieval("card", verdicts, "--out", tmp_path / "again")
     again = entries_of(tmp_path / "again")["imagenhub"]
-    assert (again.number, again.ranks, again.published) == (entry.number, entry.ranks, entry.published)
+    assert (again.numbers, again.pairs) == (entry.numbers, entry.pairs)
     assert "which do not tell whether the model agrees with itself" in read_card(tmp_path / "again").left_out[0]
 
 
@@ -142,13 +153,12 @@ def test_a_demo_card_needs_no_data(options, tmp_path, vieval):
     entry = entries_of(tmp_path / "card")["vieval_demo_contests"]
     assert entry.unit == "contests"
     assert entry.samples == 70
-    assert entry.published == ()
-    assert entry.ranks is None
+    assert entry.pairs == ()
     text = (tmp_path / "card" / "card.md").read_text()
-    assert "no published judge stands beside it there" in text
+    assert "no published verdicts on vieval_demo_contests are known, so there is no place among them" in text
     # each contest in both orders, and 20 of them three times more
     assert "Failures and cost: 260 answers in all" in text
-    assert re.search(r"\| pairwise \| vieval_demo_contests \| repeats \| +\| +\| 120 \|", text)
+    assert re.search(r"\| pairwise \| vieval_demo_contests \| repeats \| +\| 120 \|", text)
     # so few samples could decide nothing, and are not asked about
     assert re.search(
         r"no audit of pairwise: \d instructions can show no effect of 9, and 9 can; give --audit 9 or more", text
@@ -161,7 +171,7 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(options, tmp_
     with FakeServer() as server:
         plan = make(vieval, server, tmp_path / "card", *more, "--plan", samples=210).out
         [calls, answers] = map(
-            int, re.search(r"in all ([\d,]+) calls for ([\d,]+) answers", plan.replace(",", "")).groups()
+            int, re.search(r"in all: ([\d,]+) calls for ([\d,]+) answers", plan.replace(",", "")).groups()
         )
         printed = make(vieval, server, tmp_path / "card", *more, "--budget", calls, samples=210)
         asked = server.stats()["requests"]
@@ -174,7 +184,7 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(options, tmp_
     made, same = map(int, re.search(r"calls: (\d+), .*was the same: (\d+)", printed.err).groups())
     assert made == asked
     assert answers <= made + same <= answers + 4
-    assert "with the known defects of vieval_demo (drawn images)" in printed.out
+    assert "fake agrees with the known defects of vieval_demo better than" in printed.out
 
 
 def test_a_card_by_batches_is_that_of_calls_and_nothing_is_paid_twice_but_repeats(
@@ -263,11 +273,11 @@ def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(shared_d
     out = tmp_path / "card"
     shown = vieval("card", tmp_path / "run", "--published", shared_data, "--out", out).out
     entry = entries_of(out)["genai_bench_tiger"]
-    places = {place.label: place for place in entry.published}
-    same = places[judge.title]
-    assert (entry.number, entry.ranks, entry.words) == (same.number, same.ranks, same.words)
+    own, same = (numbers_of(entry, system, "accuracy_four_way", "votes") for system in ("played", judge.title))
+    assert {"all", "edit", "generation"} <= own.keys()
+    assert own == same
     assert (entry.samples, entry.cells) == (400, 2)
-    assert entry.references
+    assert {row["role"] for row in entry.numbers} == {"judge", "baseline"}
     assert shown.startswith(f"played judges images about as well as {judge.title}.\nplayed is number ")
     vieval("compare", out, out, "--label", "a", "--label", "b")
 
@@ -280,9 +290,10 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
             make(vieval, server, out, "--fresh", *more, samples=70)
     shown = vieval("compare", outs[0], outs[1], "--label", "one", "--label", "other").out
     entries = [entries_of(out)["vieval_demo_contests"] for out in outs]
-    assert re.search(r"^vieval_demo_contests.* 0\.\d{3} .* 70 ", shown, re.M)
+    assert re.search(r"^Accuracy .* on the \d+ pairs of candidates that both have\.$", shown, re.M)
     assert entries[0].sample_digest == entries[1].sample_digest != entries[2].sample_digest
-    assert entries[0].answers.consistent.value > entries[1].answers.consistent.value
+    same = [numbers_of(entry, "fake", "consistent_share", "votes") for entry in entries]
+    assert same[0]["tig"][0] > same[1]["tig"][0]
     command = ["compare", outs[0] / "card.json", outs[2] / "card.json", "--label", "one", "--label", "other"]
     [line] = vieval(*command, code=1).err.splitlines()
     assert "make both with the same --samples and --seed" in line
@@ -346,10 +357,10 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
     for change, words in (
         ({"card": 2}, "a card of version 2, and this VIEval reads version 1"),
         ({"seed": "zero"}, "seed: Input should be a valid integer"),
-        ({"extra": 1}, "holds what no card does"),
-        ({"date": "../<b>"}, "holds what no card does"),
-        ({"entries": whole["entries"] * 2}, "holds what no card does"),
-        ({"entries": [{**entry, "number": {**entry["number"], "value": float("nan")}}]}, "holds what no card does"),
+        ({"extra": 1}, "extra: Unexpected keyword argument"),
+        ({"date": "../<b>"}, "date: Input should be a valid date"),
+        ({"entries": whole["entries"] * 2}, "pairwise on vieval_demo_contests twice"),
+        ({"entries": [{**entry, "seconds": float("nan")}]}, "entries.0.seconds: Input should be a finite number"),
         ({"entries": [{**entry, "files": {"../x": "0"}}]}, "names a file outside of its folder (../x)"),
     ):
         (tmp_path / "other" / "card.json").write_text(json.dumps({**whole, **change}))

@@ -4,7 +4,8 @@ import pytest
 
 from tests.leaderboard.logs import few_logs
 from vieval_plugin.benchmarks.registry import benchmark
-from vieval_plugin.card.making import placement_of
+from vieval_plugin.card.placing import place_among
+from vieval_plugin.card.sentences import outcome
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.results.published.judges import present, run_of
 from vieval_plugin.stats.options import StatisticsOptions
@@ -22,18 +23,19 @@ def runs(shared_data, tmp_path_factory):
 
 def test_p_against_the_published_is_adjusted_over_them_and_not_over_their_own_pairs(runs):
     imagenhub, [mine, *published] = benchmark("imagenhub"), runs
-    placed = placement_of(imagenhub, mine, published, OPTIONS)
+    judge = place_among(imagenhub, mine, published, OPTIONS)
+    pairs = [judge.pair_with(number.system) for number in judge.published]
     raw = []
-    for judge in placed.published:
-        two = [mine, *(run for run in published if run.label == judge.label)]
+    for pair in pairs:
+        two = [mine, *(run for run in published if run.label == pair.second)]
         findings = imagenhub.report.findings("imagenhub", tuple(imagenhub.parts), two, OPTIONS)
-        [pair] = compare_systems(findings.ranked[0].compared(OPTIONS), "imagenhub", OPTIONS).pairs
-        raw.append(pair.result.p)
+        [alone] = compare_systems(findings.ranked[0].compared(OPTIONS), "imagenhub", OPTIONS).pairs
+        raw.append(alone.result.p)
     assert len(raw) == 2
-    assert [judge.difference.p for judge in placed.published] == holm(raw).tolist()
+    assert [pair.adjusted for pair in pairs] == holm(raw).tolist()
+    assert judge.own_pairs.comparison.family == "Holm over 2 pairs"
     # of the published ones' own pairs there is one, whose p nothing adjusts
-    [own] = [pair for pair in placed.board.comparison.pairs if mine.label not in (pair.first, pair.second)]
+    [own] = [pair for pair in judge.board.comparison.pairs if mine.label not in (pair.first, pair.second)]
     assert own.adjusted == own.result.p
     # a place follows from the same tests as the sentence beside it
-    better = sum(judge.difference.outcome == "better" for judge in placed.published)
-    assert placed.board.number_of(mine.label).ranks[1] == 3 - better
+    assert judge.number.ranks[1] == 3 - sum(outcome(pair) == "better" for pair in pairs)

@@ -11,12 +11,13 @@ import pytest
 
 import vieval_plugin
 import vieval_plugin.text.errors
-from tests.card.test_sentences import TYPES, card, entry, place
+from tests.card.judges import card, judge, published
 from tests.cli.test_rank_folders import prompts
 from tests.docs.pages import DOCS, ROOT
 from tests.html_links import dead_links
 from vieval_plugin.card.writing import page as card_page
-from vieval_plugin.leaderboard.board import JUDGE, Board, BoardRow, BoardView, PrintedNumber
+from vieval_plugin.leaderboard.board import BenchmarkBoard, View
+from vieval_plugin.leaderboard.printed import PrintedNumber
 from vieval_plugin.leaderboard.writing import page as leaderboard_page
 from vieval_plugin.serve.app import page as server_page
 from vieval_plugin.stats.options import StatisticsOptions
@@ -53,19 +54,20 @@ def test_pages_of_a_run(made, name):
 
 
 def test_the_page_of_a_card(tmp_path):
-    text = card_page(card(entry(published=[place("judge", 0.1, 0.01, [(word, 0.1, 0.01) for word in TYPES])])))
+    of_model = judge(others=[published("judge", 0.1, 0.01, {"tie": (0.1, 0.01)})], parts={"tie": 0.4, "tig": 0.4})
+    text = card_page(card(of_model), [of_model])
     assert dead_links(text, tmp_path) == []
     assert VERSION.findall(text) == [vieval_plugin.__version__]
 
 
 def test_the_page_of_the_leaderboard_wherever_it_lies(tmp_path):
-    row = BoardRow("judge", JUDGE, "1", 0.5, 0.4, 0.6, 100)
-    view = BoardView({"aspect": "O"}, "Agreement", "all", "O", ("A finding.",), (row,), ())
+    board = judge(others=[published("judge", 0.1, 0.01)]).board
+    view = View({"aspect": "O"}, board, (), ("A finding.",), {}, True)
     erratum = PrintedNumber("judge", "T1", "all", "", "O", 0.4, computed=0.5, reason="Another row.")
-    board = Board("b", "Mine", (view,), (), (erratum,), "a paper", "Ranks.", "judge is best")
+    made = BenchmarkBoard("b", "Mine", (view,), {}, frozenset(), (), (erratum,), "a paper")
     for name in ("leaderboard.csv", "leaderboard.json"):
         (tmp_path / name).touch()
-    text = leaderboard_page([board], StatisticsOptions())
+    text = leaderboard_page([made], StatisticsOptions())
     assert "erratum</a>" in text
     assert dead_links(text, tmp_path) == []
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from tests.playing import play, prepared
 from vieval_plugin.benchmarks.registry import benchmark
-from vieval_plugin.card.making import Material, card_of, entry_of
+from vieval_plugin.card.making import card_of, entry_of
+from vieval_plugin.card.placing import place_judge
 from vieval_plugin.card.writing import write_card
 from vieval_plugin.judges.protocol import Text
 from vieval_plugin.results.runs import load_results
@@ -80,9 +81,9 @@ def rewritten(folder):
     """Make the card of the verdicts that are there, as somebody would who has changed them."""
     file = folder / FILE
     [run] = load_results([file]).runs
-    material = Material(replace(run, label=MODEL), (file, run_file(file)))
-    entry = entry_of(material, folder, folder, OPTIONS)
-    write_card(card_of(MODEL, "vieval card", [entry], [], [], [], OPTIONS), folder)
+    judge = place_judge(replace(run, label=MODEL), folder, OPTIONS)
+    entry = entry_of(judge, (file, run_file(file)), folder)
+    write_card(card_of("vieval card", [judge], [entry], [], [], [], OPTIONS), [judge], folder)
     return folder
 
 

@@ -14,15 +14,14 @@ from tests.leaderboard import cards
 from tests.leaderboard.logs import few_logs
 from tests.leaderboards import headlines_of
 from vieval_plugin.benchmarks.registry import benchmark
-from vieval_plugin.leaderboard.making import make_boards
+from vieval_plugin.leaderboard.board import BenchmarkBoard, View
+from vieval_plugin.leaderboard.making import Sources, make_boards
 from vieval_plugin.leaderboard.printed import compare_printed
-from vieval_plugin.leaderboard.sources import Sources
-from vieval_plugin.leaderboard.submissions import ScoredVerdict, Submission, SubmittedRun
-from vieval_plugin.leaderboard.views import leader_of
-from vieval_plugin.leaderboard.writing import csv_text, json_text, page, title
+from vieval_plugin.leaderboard.submissions import Submission, SubmittedRun
+from vieval_plugin.leaderboard.writing import json_text, notes_of, page, rows_of, title
 from vieval_plugin.meta_evaluation.findings import Number
 from vieval_plugin.meta_evaluation.tables import Key
-from vieval_plugin.report.tables import rank_text
+from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.published.judges import present, published_judges, run_of
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -64,23 +63,21 @@ def test_numbers_and_ranks_are_those_of_the_report(boards, runs):
         options = replace(OPTIONS, policy=policy)
         for board in headlines_of(known.report, "imagenhub", tuple(known.parts), runs, options):
             view = view_of(boards[0], aspect=board.aspect, failures=policy, setting="all")
-            rows = [(row.label, row.rank, row.value, row.low, row.high) for row in view.rows if row.kind == "judge"]
-            assert rows == [
-                (n.system, rank_text(n.ranks), n.estimate.value, n.estimate.low, n.estimate.high) for n in board.numbers
-            ]
+            of_view, of_report = ([(n.system, n.ranks, n.estimate) for n in of.numbers] for of in (view.board, board))
+            assert of_view == of_report
 
 
 def test_baselines_constants_and_the_ceiling_stand_beside_the_judges_without_a_rank(boards):
-    beside = [row for row in boards[0].views[0].rows if row.kind != "judge"]
-    assert {row.label.split(":")[0] for row in beside} == {"human ceiling", "best constant", "LPIPS"}
-    assert {row.rank for row in beside} == {""}
-    assert "random answers" in [row.label for row in boards[1].views[0].rows]
+    beside = [number for number in boards[0].views[0].numbers if number.role != "judge"]
+    assert {number.system.split(":")[0] for number in beside} == {"human ceiling", "best constant", "LPIPS"}
+    assert {number.ranks for number in beside} == {None}
+    assert "random answers" in [number.system for number in boards[1].views[0].baselines]
 
 
 def test_every_choice_has_a_table_and_a_setting_ranks_among_itself(boards):
     assert len(boards[0].views) == 3 * 3 * 2  # one judge alone has one-shot answers
     zero = view_of(boards[0], aspect="O", failures="drop", setting="0shot")
-    assert [row.label for row in zero.rows if row.kind == "judge"] == ["GPT-4o zero-shot", "GPT-4v zero-shot"]
+    assert [number.system for number in zero.board.numbers] == ["GPT-4o zero-shot", "GPT-4v zero-shot"]
     assert {(view.choice["part"], view.choice["ties"]) for view in boards[1].views} == {
         (part, ties) for part in ("all", "generation", "video") for ties in ("four_way", "three_way", "decisive")
     }
@@ -97,12 +94,13 @@ def test_steps_count_tables_of_how_many(boards, steps):
 
 def votes_of(boards, part, ties, label):
     view = view_of(boards[1], part=part, ties=ties)
-    [row] = [row for row in view.rows if row.label.startswith(label)]
-    return view, row
+    [number] = [number for number in view.numbers if number.system.startswith(label)]
+    return view, number
 
 
 def test_notes_of_a_part_are_of_its_contests(boards):
-    alike = {part: votes_of(boards, part, "four_way", "LLaVA")[1].notes[-1] for part in ("all", "generation", "video")}
+    parts = ("all", "generation", "video")
+    alike = {part: notes_of(*votes_of(boards, part, "four_way", "LLaVA"))[-1] for part in parts}
     answers = {
         part: int(re.search(r"of (\d+) answers are the first image shown", note)[1]) for part, note in alike.items()
     }
@@ -113,25 +111,27 @@ def test_notes_of_a_part_are_of_its_contests(boards):
 
 def test_the_best_constant_says_a_tie_where_ties_count_alike(boards):
     for view in boards[1].views:
-        labels = " ".join(row.label for row in view.rows)
+        labels = " ".join(number.system for number in view.numbers)
         assert "both_" not in labels
         assert view.choice["ties"] == "four_way" or "both" not in labels
 
 
 def test_printed_votes_stand_in_four_way_tables_alone_as_they_were_printed(boards):
     for part in ("all", "video"):
-        view, row = votes_of(boards, part, "four_way", "GPT-4o")
-        printed = {number.task: number for number in boards[1].printed_of(view, row.label)}
+        view, _ = votes_of(boards, part, "four_way", "GPT-4o")
+        printed = {number.task: number for number in boards[1].printed_of(view, "GPT-4o")}
         assert printed["video"].digits(printed["video"].printed) == "48.46"
         for ties in ("three_way", "decisive"):
-            view, row = votes_of(boards, part, ties, "GPT-4o")
-            assert boards[1].printed_of(view, row.label) == []
+            view, _ = votes_of(boards, part, ties, "GPT-4o")
+            assert boards[1].printed_of(view, "GPT-4o") == []
     html = page(boards, OPTIONS)
     # 0.81 percent on a scale from 0 to 1
     assert '<b>0.01</b><span class="mark">printed, not recomputed</span>' in html
     # in the one table of all parts; of generation alone GPT-4o has no row
     assert html.count('generation 45.59 <span class="mark">not recomputed: logs are missing</span>') == 1
-    rows = [row for row in csv.DictReader(csv_text(boards).splitlines()) if row["benchmark"] == "genai_bench_tiger"]
+    rows = [
+        row for row in csv.DictReader(csv_text(rows_of(boards)).splitlines()) if row["benchmark"] == "genai_bench_tiger"
+    ]
     assert {row["ties"] for row in rows if row["printed"]} == {"four_way"}
     assert all(re.fullmatch(r"\d+\.\d\d", row["printed"]) for row in rows if row["printed"])
 
@@ -142,20 +142,20 @@ def test_ties_are_counted_as_chosen(boards, sources):
     run = run_of(judge, sources.published, known.load(sources.data, "video"))
     cells = known.report.findings(known.name, ("video",), [run], OPTIONS).cells
     for ties in ("four_way", "three_way", "decisive"):
-        [row] = [row for row in view_of(boards[1], part="video", ties=ties).rows if row.label == "GPT-4o"]
-        assert 100 * row.value == pytest.approx(cells[Key(known.name, "video", "", "GPT-4o", f"accuracy_{ties}", "")])
+        _, number = votes_of(boards, "video", ties, "GPT-4o")
+        assert 100 * number.estimate.value == pytest.approx(
+            cells[Key(known.name, "video", "", "GPT-4o", f"accuracy_{ties}", "")]
+        )
 
 
 def test_absent_judges_are_named_and_present_ones_dated(boards):
-    assert [judge.name for judge in boards[0].judges if not judge.absent] == [
-        "gpt4o_0shot",
-        "gpt4v_0shot",
-        "gpt4v_1shot",
-    ]
-    assert "Gemini 1.5 Pro zero-shot" in [judge.label for judge in boards[0].judges_without_logs]
+    assert [judge.name for judge in boards[0].judges.values()] == ["gpt4o_0shot", "gpt4v_0shot", "gpt4v_1shot"]
+    assert "Gemini 1.5 Pro zero-shot" in [judge.title for judge in boards[0].absent]
     html = page(boards, OPTIONS)
-    assert "Judges whose published logs were not here when this page was made: GPT-4o one-shot, Gemini" in html
-    assert "The published judges are of 2023 and 2024." in html
+    # grey rows of the chart and of the table
+    assert html.count("Gemini 1.5 Pro zero-shot") == 2 * len([view for view in boards[0].views if view.is_default])
+    assert "printed, not recomputed: generation 44.67, edit 55.93, video 46.21" in html
+    assert "All published judges date from 2023 and 2024; a newer model is here only where" in html
     assert "gpt-4o-2024-05-13, 2024-05" in html
     assert "logs of tig, mie, tie, sdig, sdie, mcic were here" in html
 
@@ -175,7 +175,8 @@ def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
     html = page(boards, OPTIONS)
     # numbers that are printed elsewhere are in no data and no title
     assert "Gemini 3 Pro" in html
-    assert "Gemini 3" not in title(boards) + csv_text(boards) + json_text(boards, OPTIONS)
+    assert "Gemini 3" not in title(boards) + csv_text(rows_of(boards)) + json_text(boards, OPTIONS)
+    assert '<a href="https://arxiv.org/abs/2512.16899">' in html
     assert f"<title>{title(boards)}</title>" in html.replace("&#39;", "'")
     assert "http" not in re.sub(r"<a href=\"[^\"]*\"|http-equiv", "", html)
     assert html.count('<details class="view"') == sum(len(board.views) for board in boards)
@@ -185,20 +186,23 @@ def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
 
 
 def test_data_beside_the_page_has_every_row(boards):
-    rows = list(csv.DictReader(csv_text(boards).splitlines()))
-    assert len(rows) == sum(len(view.rows) for board in boards for view in board.views)
-    [first] = [row for row in rows if row["judge"] == "GPT-4v zero-shot" and row["part"] == "all"][:1]
-    assert (first["version"], first["date"], first["kind"]) == ("gpt-4-vision-preview", "2023-12", "judge")
+    rows = list(csv.DictReader(csv_text(rows_of(boards)).splitlines()))
+    assert len(rows) == sum(len(view.numbers) for board in boards for view in board.views)
+    [first] = [row for row in rows if row["system"] == "GPT-4v zero-shot" and row["part"] == "all"][:1]
+    assert (first["version"], first["date"], first["role"]) == ("gpt-4-vision-preview", "2023-12", "judge")
     document = json.loads(json_text(boards, OPTIONS))
-    assert document["boards"][0]["views"][0]["rows"][0]["label"] == boards[0].views[0].rows[0].label
+    assert [row["system"] for row in document["numbers"]] == [row["system"] for row in rows]
+    assert {pair["part"] for pair in document["pairs"]} == {"all"}
 
 
-def test_rows_of_the_first_tables_open_to_parts_and_pairs_of_generators(boards, runs):
-    row = boards[0].views[0].rows[0]
-    assert row.by_value["cig"].value == pytest.approx(row.value)
-    assert row.failures
-    assert all(row.by_value for view in boards[0].views[:1] for row in view.rows if row.kind == "judge")
-    assert not any(row.by_value for row in view_of(boards[0], aspect="O", failures="worst", setting="all").rows)
+def test_rows_of_the_first_tables_open_to_parts_and_pairs_of_generators(boards):
+    first, number = boards[0].views[0], boards[0].views[0].board.numbers[0]
+    assert first.board.breakdowns["kind"]["cig"][number.system].value == pytest.approx(number.estimate.value)
+    assert first.generators.keys() >= {number.system for number in first.board.numbers}
+    opened = page([replace(boards[0], views=(first,))], OPTIONS)
+    assert opened.count("<dt>control-guided generation</dt>") == opened.count("<dt>failed</dt>") == 3
+    of_worst = view_of(boards[0], aspect="O", failures="worst", setting="all")
+    assert "<dt>failed</dt>" not in page([replace(boards[0], views=(of_worst,))], OPTIONS)
 
 
 def test_people_lead_only_where_every_judge_is_shown_to_be_below_them():
@@ -206,23 +210,25 @@ def test_people_lead_only_where_every_judge_is_shown_to_be_below_them():
 
     def led(*positions):
         ceiling = {n.system: SimpleNamespace(position=position) for n, position in zip(ranked, positions, strict=True)}
-        return leader_of(SimpleNamespace(ranked=ranked, defined=ranked, ceiling=ceiling.get))
+        board = SimpleNamespace(ranked=ranked, defined=ranked, ceiling=ceiling.get)
+        view = View({}, board, (), (), {}, True)
+        return title([BenchmarkBoard("b", "Mine", (view,), {}, frozenset(), (), (), "")])
 
-    none = "none of the two judges recomputed here agrees with people as well as people do; a comes closest"
+    none = "On Mine, none of the two judges recomputed here agrees with people as well as people do; a comes closest."
     assert led("below", "below") == none
-    assert led("not shown to be above or below", "below") == "a is the best published judge"
+    assert led("not shown to be above or below", "below") == "On Mine, a is the best of the two judges recomputed here."
 
 
 @pytest.mark.slow
 def test_a_submission_stands_among_the_published(sources, runs):
-    of = {record.id: record for [record] in runs[0].records["cig"]}
-    verdicts = {str(name): ScoredVerdict(record.verdict.status, record.verdict.scores) for name, record in of.items()}
-    run = SubmittedRun("imagenhub", "viescore", ("0shot",), ("SC", "PQ", "O"), "viescore/v1", "0", {}, verdicts)
+    of = {str(record.id): record for [record] in runs[0].records["cig"]}
+    source = replace(next(iter(of.values())).provenance, options={}, label="")
+    run = SubmittedRun("imagenhub", source, {}, {name: record.verdict for name, record in of.items()})
     submission = Submission(1, cards.MODEL, "2026-11-23", (run,))
     [board, _] = make_boards(sources, [submission, submission], OPTIONS)
-    rows = {row.label: row for row in board.views[0].rows}
-    assert rows["maker/mine-7b"].value == rows["GPT-4o zero-shot"].value
-    assert rows["maker/mine-7b viescore"].rank  # the second of one name has more of it
+    numbers = {number.system: number for number in board.views[0].numbers}
+    assert numbers["maker/mine-7b"].estimate == numbers["GPT-4o zero-shot"].estimate
+    assert numbers["maker/mine-7b viescore"].ranks  # the second of one name has more of it
     assert "2026-11-23, submitted" in page([board], OPTIONS)
 
 
@@ -250,9 +256,9 @@ def test_errata_are_the_cells_that_are_known_to_be_wrong(shared_data):
     } == {
         (number.label, number.table, number.task, number.image_model, number.aspect)
         for number in numbers
-        if number.is_erratum
+        if number.reason
     }
-    reasons = {number.reason.partition(",")[0].partition(":")[0] for number in numbers if number.is_erratum}
+    reasons = {number.reason.partition(",")[0].partition(":")[0] for number in numbers if number.reason}
     assert reasons == {
         "It is the number of Prompt2prompt",
         "It is the number of MagicBrush",

@@ -140,7 +140,7 @@ ENTRY, STATISTICS = ("entries", 0), ("statistics",)
         (ENTRY, {"judge": "pairwise"}, "is 'pairwise' on the card and"),
         (ENTRY, {"setting": "1shot"}, "is '1shot' on the card and"),
         (ENTRY, {"pack_hash": "0"}, "is '0' on the card and"),
-        ((*ENTRY, "number"), {"value": 0.9}, "ImagenHub: its agreement is 0.900"),
+        ((*ENTRY, "numbers", -1), {"system": "maker/mine-7b"}, "ImagenHub: spearman O all is value "),
         (STATISTICS, {"draws": 10**9}, "the card's statistics are none that vieval card has (10,000 draws at most)"),
         ((), {"entries": []}, "a card of none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)"),
     ],
@@ -184,7 +184,7 @@ def test_fewer_verdicts_than_the_card_says(submission, vieval):
     lines = vieval("leaderboard", "check", submission, code=1).err.splitlines()
     assert "the card is of 40 verdicts, and its files have 39" in lines[0]
     assert any("the digest of its samples is another" in line for line in lines)
-    assert any("its agreement is" in line for line in lines)
+    assert any(" on the card, and its verdicts give value " in line for line in lines)
 
 
 def test_votes_are_checked_and_kept_too(tmp_path, monkeypatch, vieval):

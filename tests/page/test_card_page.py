@@ -1,11 +1,8 @@
 """The page of a card in a browser: quiet, readable, the answer on the first screen, whatever a model is called."""
 
-from dataclasses import replace
-
 import pytest
 
-from tests.card.test_sentences import TYPES, card, entry, place
-from vieval_plugin.card.sentences import sentence
+from tests.card.judges import TYPES, card, judge, published
 from vieval_plugin.card.writing import write_card
 
 EVIL = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
@@ -13,13 +10,13 @@ EVIL = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    published = [
-        place(name, ahead, 0.01, [(word, ahead, 0.01) for word in TYPES])
+    others = [
+        published(name, ahead, 0.01, dict.fromkeys(TYPES, (ahead, 0.01)))
         for name, ahead in (("GPT-4o zero-shot", -0.1), (EVIL, 0.2), ("GPT-4v one-shot", 0.3))
     ]
-    made = replace(card(entry(published=published, useless=TYPES[:1])), model=f"mine {EVIL}", left_out=(EVIL,))
+    judges = [judge(others=others, parts=dict.fromkeys(TYPES, 0.4), useless=TYPES[:1], model=f"mine {EVIL}")]
     folder = tmp_path_factory.mktemp("card")
-    write_card(replace(made, sentence=sentence(made)), folder)
+    write_card(card(*judges, left_out=(EVIL,)), judges, folder)
     return folder / "card.html"
 
 

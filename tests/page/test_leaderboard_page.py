@@ -3,8 +3,7 @@
 import pytest
 
 from tests.leaderboard.logs import few_logs
-from vieval_plugin.leaderboard.making import make_boards
-from vieval_plugin.leaderboard.sources import Sources
+from vieval_plugin.leaderboard.making import Sources, make_boards
 from vieval_plugin.leaderboard.writing import PAGE, write_boards
 from vieval_plugin.stats.options import StatisticsOptions
 

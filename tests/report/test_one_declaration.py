@@ -10,10 +10,11 @@ import pytest
 
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.card.making import Material, card_of, entry_of
+from vieval_plugin.card.making import card_of, entry_of
+from vieval_plugin.card.placing import place_judge
 from vieval_plugin.card.writing import markdown_text
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
-from vieval_plugin.leaderboard.views import views_of
+from vieval_plugin.leaderboard.making import views_of
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTestSpec
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_mean
 from vieval_plugin.meta_evaluation.label_statistics import LabelRows
@@ -104,9 +105,12 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(declared: Benchmark
         declared.report, [observe(r) for r in runs[0].records["all"]], Rating(("SC",)), "declared", "all", OPTIONS
     )
     assert in_host_table(summary).startswith(shown)
-    entry = entry_of(Material(runs[0], []), tmp_path, tmp_path, OPTIONS)
-    assert (entry.statistic, f"{entry.number.value:.6g}") == ("right side", number["value"])
-    assert "right side" in markdown_text(card_of("good", "a test", [entry], [], [], [], OPTIONS))
-    views, *_ = views_of(declared, "Declared", runs, (), OPTIONS)
-    assert views[0].title == "right side"
-    assert f"{views[0].rows[0].value:.6g}" == number["value"]
+    judge = place_judge(runs[0], tmp_path, OPTIONS)
+    entry = entry_of(judge, [], tmp_path)
+    assert f"{float(number['value']):g}" in {
+        f"{row['value']:g}" for row in entry.numbers if row["statistic"] == "right_side"
+    }
+    assert "right side" in markdown_text(card_of("a test", [judge], [entry], [], [], [], OPTIONS), [judge])
+    views = views_of(declared, runs, (), OPTIONS)
+    assert views[0].board.title == "right side"
+    assert f"{views[0].numbers[0].estimate.value:.6g}" == number["value"]

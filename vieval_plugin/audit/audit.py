@@ -32,25 +32,37 @@ PREFERENCE = "preference"
 
 
 @dataclass(frozen=True)
-class AuditPlan:
-    """Counts of what an audit asks: samples as they are, those modified, and the questions of models they begin with.
+class PlannedCalls:
+    """Answers of a model that a run needs, and the calls for those that are not in the store.
 
-    `stored` of these are in the store, and `to_ask` are not; what a judge asks after an answer is not counted where
-    `at_least`.
+    A reply that cannot be read is asked for again, which nobody knows before.
     """
 
-    samples: int
-    modified: int
-    to_ask: int
-    stored: int
-    at_least: bool
+    #: Subject of the questions.
+    name: str
+    #: Calls: of the same question asked twice there is one where answers are stored.
+    calls: int
+    #: Answers.
+    answers: int
+    #: `at least` where a judge asks on after an answer, `at most` where changes may not apply, `about` for both.
+    qualifier: str = ""
 
-    def text(self, seed: int, store: bool) -> str:
-        """The plan for a terminal; `store` says whether answers are stored."""
-        stored = f"; {self.stored} more are answered by the store" if store else ""
-        calls = f"{'at least ' if self.at_least else ''}{self.to_ask} calls{stored}"
-        asked = calls if self.to_ask or self.stored else "no call of a model"
-        return f"{self.samples} unchanged and {self.modified} changed (seed {seed}), {asked}"
+    def __str__(self) -> str:
+        """Return a line for a terminal.
+
+        >>> str(PlannedCalls("viescore", 1180, 1200))
+        'viescore: 1,180 calls for 1,200 answers'
+        """
+        calls = f"{self.calls:,} calls for {self.answers:,} answers"
+        return f"{self.name}: {' '.join(filter(None, (self.qualifier, calls)))}"
+
+
+def planned_calls(name: str, counts: QuestionCounts, prepared: PreparedJudge, options: Config) -> PlannedCalls:
+    """Calls for questions of a judge as they were counted."""
+    # what is answered once is stored, and not asked again
+    calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
+    answers = counts.to_ask.total() + counts.stored.total()
+    return PlannedCalls(name, calls, answers, "" if prepared.calls.isdecimal() else "at least")
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,7 @@ async def audit(
     backbone: Backbone | None,
     seed: int,
     progress: Progress,
-    on_plan: Callable[[AuditPlan], None],
+    on_plan: Callable[[PlannedCalls], None],
     batch: BatchOptions | None = None,
 ) -> Audit:
     """Audit a judge on samples, or on contests of two where it is one of contests.
@@ -109,10 +121,8 @@ async def audit(
             samples = [sample for sample in _versions(change, judged, partners) if sample is not None]
             modified += len(samples)
             await session.count(samples, prepared, counts)
-        exact = prepared.calls.isdecimal()
-        # what is answered once is stored, and not asked again
-        calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
-        on_plan(AuditPlan(len(judged), modified, calls, len(counts.stored), not exact))
+        name = f"{prepared.spec.name}, {len(judged)} unchanged and {modified} changed (seed {seed})"
+        on_plan(planned_calls(name, counts, prepared, options))
         unchanged, by_change = await verdicts_of(judged), list[tuple[Change, list[Verdict | None]]]()
         for change in used:
             versions = list(_versions(change, judged, partners))

@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.audit.changes import Expected
 from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
+from vieval_plugin.report.files import Row, estimate_in
 from vieval_plugin.stats.bootstrap import Seed
 from vieval_plugin.stats.comparison import MeanDifference, paired_comparison
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
+from vieval_plugin.text.wording import decimals, nan_to_none
 
 LEAST_EFFECT = 0.05
 """How far mean scores, which are in [0, 1], must move for it to count."""
@@ -70,15 +73,44 @@ class Effect:
         return "as expected" if settled else "undecided"
 
     @property
-    def values(self) -> dict[str, str | float]:
-        """All that is known of it, by name, as files have it; NaN where a number is undefined."""
+    def row(self) -> Row:
+        """All that is known of it, by name, as files have it."""
         difference = self.difference
+        numbers = {
+            **{"before": self.mean_before, "after": self.mean_after, "difference": difference.value},
+            **{"low": difference.low, "high": difference.high, "p": self.p, "p_adjusted": self.adjusted},
+        }
         return {
             **{name: getattr(self, name) for name in ("change", "aspect", "expected", "n", "failed")},
-            **{"before": self.mean_before, "after": self.mean_after, "difference": difference.value},
-            **{"low": difference.low, "high": difference.high, "p": self.p, "adjusted": self.adjusted},
+            **{name: nan_to_none(number) for name, number in numbers.items()},
             "finding": self.finding,
         }
+
+
+def effects_table(rows: Sequence[Row], title: str = "") -> Table:
+    """Effects as a table to read, from the rows that files have."""
+    header = (
+        *("change", "aspect", "n", "failed", "before", "after", "difference [95%]", "p (Holm)"),
+        *("ought to be", "finding"),
+    )
+
+    def number(row: Row, name: str) -> float:
+        return math.nan if row[name] is None else float(row[name] or 0)
+
+    return Table(
+        "audit",
+        title,
+        header,
+        tuple(
+            (
+                *(str(row[name]) for name in ("change", "aspect", "n", "failed")),
+                *(decimals(number(row, name), ".3f", "-") for name in ("before", "after")),
+                *(with_interval(estimate_in(row), 3), p_text(number(row, "p_adjusted"))),
+                *(str(row["expected"]), str(row["finding"])),
+            )
+            for row in rows
+        ),
+    )
 
 
 def effect(

@@ -10,10 +10,10 @@ from itertools import chain, combinations, compress
 import numpy as np
 
 from vieval_plugin.audit.anchor import answer_of, score_of
-from vieval_plugin.card.card import CardNumber, number_of
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, TIE
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
 from vieval_plugin.records import Record
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 _LEVEL_VOTES = (TIE, BOTH_GOOD, BOTH_BAD)
@@ -60,8 +60,10 @@ def round_share(records: Iterable[Record]) -> float | None:
 
 def agreement_of_repeats(
     records: Sequence[Record], benchmark: str, options: StatisticsOptions
-) -> tuple[CardNumber, CardNumber]:
+) -> tuple[Estimate, Estimate]:
     """The share of pairs of repeats with the same answer, and the mean difference of two repeats, with intervals.
+
+    A pair of which neither has an answer counts for neither.
 
     Args:
         records: of all repeats, each sample as often as it was judged.
@@ -72,16 +74,18 @@ def agreement_of_repeats(
     for record in records:
         by_id[record.id].append(record)
     groups, agreements, distances = list[str](), list[float](), list[float]()
-    for repeats in (repeats for repeats in by_id.values() if len(repeats) > 1):
-        pairs = list(combinations((record.verdict for record in repeats), 2))
-        groups.append(repeats[0].group or repeats[0].id.uid)
-        agreements.append(sum(answer_of(first) == answer_of(second) for first, second in pairs) / len(pairs))
-        distances.append(float(np.mean([abs(score_of(first) - score_of(second)) for first, second in pairs])))
+    for repeats in by_id.values():
+        pairs = combinations((record.verdict for record in repeats), 2)
+        answered = [pair for pair in pairs if any(verdict.status.usable for verdict in pair)]
+        if answered:
+            groups.append(repeats[0].group or repeats[0].id.uid)
+            agreements.append(sum(answer_of(first) == answer_of(second) for first, second in answered) / len(answered))
+            distances.append(float(np.mean([abs(score_of(first) - score_of(second)) for first, second in answered])))
     bootstrap = Bootstrap.for_part(f"{benchmark}/repeats", options)
 
-    def mean_of(values: Sequence[float]) -> CardNumber:
+    def mean_of(values: Sequence[float]) -> Estimate:
         known = [not math.isnan(value) for value in values]
         of_known = list(compress(values, known)), list(compress(groups, known))
-        return number_of(bootstrap.estimate(computed_mean(*of_known, "no repeats")))
+        return bootstrap.estimate(computed_mean(*of_known, "no answer"))
 
-    return mean_of(agreements), mean_of(distances)
+    return mean_of(agreements).clipped(0.0, 1.0), mean_of(distances)

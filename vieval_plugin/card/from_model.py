@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.audit.anchor import REPEATS
-from vieval_plugin.audit.audit import audit, changed_samples
+from vieval_plugin.audit.audit import PlannedCalls, audit, changed_samples
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.card import plan as planning
-from vieval_plugin.card.card import Card, CardAudit, SelfAgreement
+from vieval_plugin.card.card import Card, CardAudit, CardEntry, CardRepeats
 from vieval_plugin.card.judging import (
     FIRST_REPEAT,
     JudgedFile,
@@ -24,8 +24,9 @@ from vieval_plugin.card.judging import (
     judge_repeats,
     repeats_file,
 )
-from vieval_plugin.card.making import Material, audit_of, card_of, entry_of, repeats_of, without_place
-from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, draw_sample, first_of_each_judge
+from vieval_plugin.card.making import card_of, entry_of, repeats_of, without_place
+from vieval_plugin.card.placing import PlacedJudge, place_judge
+from vieval_plugin.card.plan import PlannedEntry, draw_sample, first_of_each_judge
 from vieval_plugin.results.published.judges import present, require_published
 from vieval_plugin.results.runs import results_of
 from vieval_plugin.run.jobs import Job
@@ -37,36 +38,44 @@ from vieval_plugin.text.errors import VievalError
 
 @dataclass(frozen=True)
 class CardRequest:
-    """A card that is asked for.
+    """A card that is asked for."""
 
-    `samples` is how many of each benchmark, None for as many as is usual; `repeats` and `audited` how many of each judge
-    are asked again and changed; `published` is the folder of published verdicts, `folder` that of the card.
-    """
-
+    #: Name of the model.
     model: str
+    #: Names of benchmarks.
     benchmarks: Sequence[str]
+    #: The judges.
     judges: Sequence[PreparedJudge]
+    #: Samples of each benchmark, None for as many as is usual.
     samples: int | None
+    #: Samples of each judge that are asked about again.
     repeats: int
+    #: Samples of each judge whose images are changed.
     audited: int
+    #: Folder of published verdicts.
     published: Path
+    #: Folder of the card.
     folder: Path
+    #: Options of its statistics.
     statistics: StatisticsOptions
 
 
 @dataclass(frozen=True)
 class CardPlan:
-    """The entries of a card, the calls that they begin with, and lines on what is not prepared."""
+    """The plan of a card."""
 
+    #: One a judge and benchmark.
     entries: tuple[PlannedEntry, ...]
+    #: Calls that they begin with.
     calls: tuple[PlannedCalls, ...]
+    #: Lines on what is not prepared.
     unprepared: tuple[str, ...]
 
     @property
     def lines(self) -> list[str]:
         """The plan in lines for a terminal."""
         calls, answers = sum(row.calls for row in self.calls), sum(row.answers for row in self.calls)
-        return [*(row.line for row in self.calls), f"in all {planning.calls_text(calls, answers)}"]
+        return [*map(str, self.calls), str(PlannedCalls("in all", calls, answers))]
 
 
 async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
@@ -118,7 +127,7 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
 
 def make_card(
     request: CardRequest, plan: CardPlan, judging: Judging, on_step: Callable[[str], None] = lambda line: None
-) -> Card:
+) -> tuple[Card, list[PlacedJudge]]:
     """Judge what is planned, and make the card of it; what was judged before is not asked for again.
 
     Args:
@@ -142,21 +151,22 @@ def make_card(
         except VievalError as error:
             left_out.append(f"no audit of {entry.prepared.spec.name}: {error}")
     on_step("the numbers, beside the published judges; this takes a minute or two")
-    entries = []
+    judges, entries = list[PlacedJudge](), list[CardEntry]()
     for entry, file in zip(plan.entries, judged, strict=True):
         [run] = results_of(file.records).runs
-        material = Material(replace(run, label=request.model), file.files, entry.available, file.usage.seconds or None)
-        entries.append(entry_of(material, request.published, request.folder, request.statistics))
-    return card_of(request.model, "vieval card", entries, repeats, audits, left_out, request.statistics)
+        judges.append(place_judge(replace(run, label=request.model), request.published, request.statistics))
+        of_file = file.files, request.folder, entry.available, file.usage.seconds or None
+        entries.append(entry_of(judges[-1], *of_file))
+    return card_of("vieval card", judges, entries, repeats, audits, left_out, request.statistics), judges
 
 
 def _repeats(
     entry: PlannedEntry, request: CardRequest, judging: Judging, on_step: Callable[[str], None]
-) -> SelfAgreement:
-    n = min(request.repeats, len(entry.judged))
-    on_step(f"{entry.prepared.spec.name}: {n} {entry.unit} three times, past the store")
+) -> CardRepeats:
+    n, judge = min(request.repeats, len(entry.judged)), entry.prepared.spec.name
+    on_step(f"{judge}: {n} {entry.unit} three times, past the store")
     file = asyncio.run(judge_repeats(entry, n, request.statistics.seed, request.folder, judging))
-    return repeats_of(entry.prepared.spec.name, file.files, file.records, request.folder, request.statistics)
+    return repeats_of(judge, request.model, file.files, file.records, request.folder, request.statistics)
 
 
 def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step: Callable[[str], None]) -> CardAudit:
@@ -168,7 +178,8 @@ def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step:
     batch = judging.batch if prepared.asks_a_model else None
     result = asyncio.run(audit(samples, prepared, *run_options, lambda plan: None, batch))
     calls = _answer_count(judging.progress.usage) - answered_before
-    return audit_of(result, entry.benchmark.name, len(samples), calls)
+    rows = tuple(effect.row for effect in result.effects)
+    return CardAudit(result.judge, entry.benchmark.name, len(samples), rows, calls)
 
 
 def _answer_count(usage: Usage) -> int:

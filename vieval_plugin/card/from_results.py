@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from vieval_plugin.card.card import Card
-from vieval_plugin.card.making import Material, card_of, entry_of
+from vieval_plugin.card.card import Card, CardEntry
+from vieval_plugin.card.making import card_of, entry_of
+from vieval_plugin.card.placing import PlacedJudge, place_judge
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Run
 from vieval_plugin.results.host_samples import CARD_JSON, VERDICTS, samples_files
@@ -65,7 +66,7 @@ def card_from_results(
     folder: Path,
     options: StatisticsOptions,
     on_step: Callable[[str], None] = lambda line: None,
-) -> Card:
+) -> tuple[Card, list[PlacedJudge]]:
     """The card of a model from its results, whose files are copied beside it.
 
     Args:
@@ -81,7 +82,7 @@ def card_from_results(
     if (folder / CARD_JSON).exists() and any(real(file).is_relative_to(real(folder)) for file in results.files):
         raise VievalError(f"{folder}: these verdicts have their card there already; name another folder with --out")
     copies = _copied(results.files, folder)
-    entries, left_out = [], [LEFT_OUT]
+    judges, entries, left_out = list[PlacedJudge](), list[CardEntry](), [LEFT_OUT]
     for run in results.runs:
         records = chain.from_iterable(chain.from_iterable(run.records.values()))
         ids = {(record.id, record.provenance) for record in records}
@@ -90,13 +91,15 @@ def card_from_results(
         step = "the numbers, beside the published judges; this takes up to a minute or two"
         on_step(f"{run.benchmark} by {run.judge}: {step}")
         try:
-            material = Material(replace(run, label=results.model), (*of_run, *run_files))
-            entries.append(entry_of(material, published, folder, options))
+            judge = place_judge(replace(run, label=results.model), published, options)
         except VievalError as error:
             left_out.append(str(error))
+        else:
+            judges.append(judge)
+            entries.append(entry_of(judge, (*of_run, *run_files), folder))
     if not entries:
         raise VievalError("; ".join(left_out[1:]))
-    return card_of(results.model, "results", entries, [], [], left_out, options)
+    return card_of("results", judges, entries, [], [], left_out, options), judges
 
 
 def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:

@@ -6,12 +6,13 @@ import math
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
 from vieval_plugin.audit.anchor import REPEATS
+from vieval_plugin.audit.audit import PlannedCalls, planned_calls
 from vieval_plugin.audit.changes import changes
 from vieval_plugin.audit.material import random_judgeable_samples
 from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
@@ -183,35 +184,6 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class PlannedCalls:
-    """Answers of a model that a part of a card needs, and the calls for those that are not in the store.
-
-    Of the same question asked twice there is one call, but past the store. `qualifier` says what else is known of both:
-    `at least` where a judge asks on after an answer, `at most` where changes may not apply, `about` where both are so.
-    A reply that cannot be read is asked for again, which nobody knows before.
-    """
-
-    name: str
-    calls: int
-    answers: int
-    qualifier: str = ""
-
-    @property
-    def line(self) -> str:
-        """A line for a terminal."""
-        return f"{self.name}: {' '.join(filter(None, (self.qualifier, calls_text(self.calls, self.answers))))}"
-
-
-def calls_text(calls: int, answers: int) -> str:
-    """Calls and the answers that they are for, in words.
-
-    >>> calls_text(1180, 1200)
-    '1,180 calls for 1,200 answers'
-    """
-    return f"{calls:,} calls for {answers:,} answers"
-
-
 async def calls_of(
     entries: Sequence[PlannedEntry], repeats: int, audited: int, session: Session, options: Config, seed: int
 ) -> list[PlannedCalls]:
@@ -225,19 +197,18 @@ async def calls_of(
         options: those in force.
         seed: of the samples that are judged again and changed.
     """
-    lines = []
+    lines = list[PlannedCalls]()
 
     async def add(entry: PlannedEntry, judged: Sequence[Judged], subject: str, text: str = "", times: int = 0) -> None:
         """A row on some samples; `times` is how often each is asked past the store, 0 where answers are stored."""
         counts = QuestionCounts()
         await session.count(judged, entry.prepared, counts)
-        # what is answered once is stored, and not asked again
-        calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
-        answers = (times or 1) * (counts.to_ask.total() + counts.stored.total())
-        qualifiers = ("at most", "about") if times > REPEATS else ("", "at least")
-        qualifier = qualifiers[not entry.prepared.calls.isdecimal()]
-        name = f"{subject}, {len(judged)} {entry.unit}{text}"
-        lines.append(PlannedCalls(name, answers if times else calls, answers, qualifier))
+        row = planned_calls(f"{subject}, {len(judged)} {entry.unit}{text}", counts, entry.prepared, options)
+        if times:
+            row = replace(row, calls=times * row.answers, answers=times * row.answers)
+        if times > REPEATS:  # of changes not all may apply
+            row = replace(row, qualifier="about" if row.qualifier else "at most")
+        lines.append(row)
 
     for entry in entries:
         await add(entry, entry.judged, f"{entry.benchmark.name} by {entry.prepared.spec.name}")

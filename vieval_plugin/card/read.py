@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, replace
-from datetime import date
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from pydantic import TypeAdapter, ValidationError
 
 from vieval_plugin.card.card import VERSION, Card, CardEntry
+from vieval_plugin.config.section import forbid_unknown
 from vieval_plugin.records import Run
 from vieval_plugin.results.host_samples import CARD_JSON
-from vieval_plugin.results.runs import load_results
+from vieval_plugin.results.runs import Results, load_results
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isdir, isfile
 from vieval_plugin.text.yaml_json import read_json
 
+forbid_unknown(Card)
 _CARD = TypeAdapter(Card)
 _LARGEST = 1 << 24
 
@@ -37,8 +40,7 @@ def read_card(path: Path) -> Card:
     file = path / CARD_JSON if isdir(path) else path
     try:
         with file.open("rb") as stream:
-            body = stream.read(_LARGEST + 1)
-        document = read_json(body)
+            document = read_json(stream.read(_LARGEST + 1))
     except (OSError, ValueError) as error:
         raise VievalError(f"{file}: the card cannot be read ({error}); `vieval card` writes one") from None
     if not isinstance(document, dict) or "card" not in document:
@@ -52,25 +54,15 @@ def read_card(path: Path) -> Card:
         first = error.errors()[0]
         problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise VievalError(f"{file}: {problem}; restore the card, or make it again") from None
-    if not _is_sound(card, document):
-        raise VievalError(f"{file}: holds what no card does; restore the card, or make it again")
+    keys = Counter((entry.benchmark, entry.judge, entry.setting, tuple(entry.files)) for entry in card.entries)
+    if repeated := next((key for key, times in keys.items() if times > 1), None):
+        raise VievalError(f"{file}: {repeated[1]} on {repeated[0]} twice; restore the card, or make it again")
     return card
-
-
-def _is_sound(card: Card, document: object) -> bool:
-    """Tell whether `vieval card` could have written a card as this document."""
-    try:
-        date.fromisoformat(card.date)
-        unchanged = json.loads(json_text(card)) == document
-    except ValueError:  # no date, or a number that is not finite
-        return False
-    runs = {(entry.benchmark, entry.judge, entry.setting, tuple(entry.files)) for entry in card.entries}
-    return unchanged and len(runs) == len(card.entries)
 
 
 def json_text(card: Card) -> str:
     """A card as the text of `card.json`."""
-    return json.dumps(asdict(card), indent=1, allow_nan=False)
+    return json.dumps(_CARD.dump_python(card, mode="json"), indent=1, allow_nan=False)
 
 
 def runs_of(card: Card, path: Path, label: str) -> list[Run]:
@@ -104,3 +96,45 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
             raise VievalError(f"{file}: {other}; restore it, or make the card again")
     run_files = {run_file(file) for file in files}
     return load_results([file for file in files if file not in run_files]).runs
+
+
+def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
+    """The verdicts of cards as results, of the benchmarks and judges that all of them have.
+
+    Args:
+        paths: files or folders of cards.
+        labels: what tables are to call them, one a card; empty for the names of their models.
+
+    Raises:
+        VievalError: a card cannot be read or is of another version, its verdicts are gone, two are of different samples,
+            or they have nothing in common.
+    """
+    if labels and len(labels) != len(paths):
+        raise VievalError(f"{len(labels)} labels for {len(paths)} cards; give --label once for each, in their order")
+    cards = [read_card(path) for path in paths]
+    names = [label or card.model for label, card in zip(labels or [""] * len(cards), cards, strict=True)]
+    if len(set(names)) < len(names):
+        raise VievalError(f"two cards are of {names[0]}; tell them apart with --label, once for each")
+    entries = [{(entry.benchmark, entry.judge): entry for entry in card.entries} for card in cards]
+    for path, card, further in zip(paths[1:], cards[1:], entries[1:], strict=True):
+        for key, entry in further.items():
+            first = entries[0].get(key, entry)
+            if first.sample_digest != entry.sample_digest:
+                raise VievalError(
+                    f"{paths[0]} is of {first.samples} {first.unit} of {first.benchmark} (seed {cards[0].seed}) and {path} of other "
+                    f"{entry.samples} (seed {card.seed}); make both with the same --samples and --seed"
+                )
+    common = set.intersection(*map(set, entries))
+    if not common:
+        raise VievalError(
+            f"{paths[0]} and {paths[1]} have no benchmark in common that the same judge judged; make the cards alike"
+        )
+    judges = Counter(benchmark for benchmark, _ in common)
+    runs = [run for of_card in zip(cards, paths, names, strict=True) for run in runs_of(*of_card)]
+    return Results(
+        tuple(
+            replace(run, label=f"{run.label} {run.judge}") if judges[run.benchmark] > 1 else run
+            for run in runs
+            if (run.benchmark, run.judge) in common
+        )
+    )

@@ -1,199 +1,211 @@
-"""A card in sentences: where the model stands, what it is good for and what not, and what limits that."""
+"""A card in sentences: where the model stands, what it is good for and what not, and what limits that.
+
+What a report says of the same verdicts, `report.answer` says here as well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
-from vieval_plugin.card.card import UNDECIDED, Card, CardAudit, CardEntry, CardNumber, PublishedPlace
-from vieval_plugin.meta_evaluation.costs import WARNED
+from vieval_plugin.card.card import Card, CardAudit, CardRepeats
+from vieval_plugin.card.placing import PlacedJudge
+from vieval_plugin.meta_evaluation.comparison import SystemPair
+from vieval_plugin.meta_evaluation.tables import p_sentence
+from vieval_plugin.report.answer import answer
+from vieval_plugin.report.files import estimate_in
 from vieval_plugin.report.tables import rank_text
-from vieval_plugin.report.words import ASPECTS, breakdown_words, number_word, reason_words, short_decimal, task_type
+from vieval_plugin.report.words import (
+    breakdown_words,
+    number_word,
+    reason_words,
+    short_decimal,
+    short_number,
+    statistic_words,
+    task_type,
+)
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import enumeration, plural
 
+FLAGGED, UNDECIDED = "FLAGGED", "undecided"
+"""Beginnings of an audit's findings: of what ought not to be, and of what the samples do not show."""
 _EQUAL = 0.05
 """The difference within which two judges judge about as well."""
 _NEAREST = 2
-"""Judges that the title names on each side."""
+"""Judges that the title names on each side, and published judges beside which the first screen has parts."""
 _MOST_NAMED = 4
 """Judges that a sentence names; of more it says how many there are."""
 
 
-def title(card: Card) -> str:
-    """The first sentence, without numbers: how well the model judges, on the first benchmark with published judges."""
-    placed = [entry for entry in card.entries if entry.published]
-    return _title(card.model, (placed or list(card.entries))[0])
+def answers(judges: Sequence[PlacedJudge]) -> list[str]:
+    """The first sentences of a card: its title, the numbers behind it, where the best others are better and worse, its use."""
+    in_order = sorted(judges, key=lambda judge: not judge.published)
+    title = _title(in_order[0])
+    texts = [title]
+    for judge in in_order:
+        texts += [_place(judge)] if judge.published else [line for line in _alone(judge) if line != title]
+        texts += [text for other in judge.published[:_NEAREST] if (text := _beside(judge, other.system))]
+        texts += filter(None, [_use(judge)])
+    return list(dict.fromkeys(texts))
 
 
-def evidence(card: Card) -> list[str]:
-    """The numbers behind the title: a sentence an entry, that of the title first."""
-    ordered = sorted(card.entries, key=lambda entry: not entry.published)
-    return list(dict.fromkeys(_place_sentence(card.model, entry) for entry in ordered))
-
-
-def _title(model: str, entry: CardEntry) -> str:
-    if entry.number.value is None:
-        return f"{model} has no score on {entry.title}."
-    if entry.synthetic:
-        return f"{model} was measured on drawn images alone, which say nothing of real ones."
-    if not entry.above_constant:
-        return f"{model} is no better than giving every image the same score."
-    differences = {judge.label: judge.difference for judge in entry.published if judge.difference}
-    tested = {label: ahead for label, ahead in differences.items() if ahead.number.value is not None}
-    if not tested:
-        return f"{model} agrees with people on {entry.title} better than the same answer for every image does."
-    by_distance = sorted(tested, key=lambda label: abs(tested[label].number.estimate.value))
-    nearest = by_distance[0]
-    estimate = tested[nearest].number.estimate
-    if estimate.low >= -_EQUAL and estimate.high <= _EQUAL:
-        return f"{model} judges images about as well as {nearest}."
-    outcomes = []
-    for outcome in ("better", "worse"):
-        if labels := [label for label in by_distance if tested[label].outcome == outcome]:
-            outcomes.append(f"{outcome} than {enumeration(labels[:_NEAREST])}")
-    if not outcomes:
-        return f"{model} and {nearest} cannot be told apart."
-    return f"{model} judges images {' and '.join(outcomes)}."
-
-
-def sentence(card: Card) -> str:
-    """The one sentence: on what the model is of use as a judge, on what not, and on what nothing is known.
-
-    Drawn images are named last and count for none of these.
-    """
-    rated = [entry for entry in card.entries if not entry.synthetic]
-    synthetic = list(dict.fromkeys(entry.title for entry in card.entries if entry.synthetic))
-    note = f"; the drawn images of {enumeration(synthetic)} say nothing of real ones" if synthetic else ""
-    text = _use(card, rated) if rated else f"Nothing is known of {card.model} as a judge of real images"
-    failed = sum(sum(entry.spent.failed.values()) for entry in card.entries)
-    verdicts = sum(entry.spent.verdicts for entry in card.entries)
-    failures = f"; {failed} of {verdicts} verdicts have no score" if failed > WARNED * verdicts else ""
-    return f"{text}{note}{failures}."
-
-
-def _use(card: Card, entries: Sequence[CardEntry]) -> str:
-    areas = [_areas_by_use(card, entry) for entry in entries]
-    useful, useless, unknown = (
-        enumeration(names) if (names := [name for of_entry in areas for name in of_entry[use]]) else ""
-        for use in ("useful", "useless", "unknown")
-    )
-    claim = "agrees with people better than the same answer for every image"
-    if not useful and not useless:
-        return f"Nothing is known of {card.model} as a judge: no verdict has a score on enough samples"
-    text = f"{card.model} is of use as a judge on {useful}, where it {claim}"
-    if not useful:
-        text = f"{card.model} is not shown to be of use as a judge on {useless}, that is, no test shows that it {claim}"
-    elif useless:
-        text += f", and is not shown to be so on {useless}"
-    return f"{text}; of {unknown} too little is known" if unknown else text
-
-
-def _areas_by_use(card: Card, entry: CardEntry) -> dict[str, list[str]]:
-    """The task types or parts of an entry in words, the best first, by what is shown of them; all of one kind together."""
-    judges = {other.judge for other in card.entries if other.benchmark == entry.benchmark}
-    subject = f"{entry.title} by {entry.judge}" if len(judges) > 1 else entry.title
-    suffix = f" of {subject}" if len(card.entries) > 1 else ""
-    by_use: dict[str, dict[str, CardNumber]] = {"useful": {}, "useless": {}, "unknown": {}}
-    for area, number in sorted((entry.words or {"": entry.number}).items(), key=lambda item: -(item[1].value or 0.0)):
-        low = area in entry.useless if area else not entry.above_constant
-        by_use["unknown" if number.value is None else "useless" if low else "useful"][area] = number
-    areas: dict[str, list[str]] = {}
-    for use, numbers in by_use.items():
-        values = [number.value for number in numbers.values() if number.value is not None]
-        areas[use] = [
-            f"{f'{task_type(area)}{suffix}' if area else subject}{'' if number.value is None else f' ({short_decimal(number.value)})'}"
-            for area, number in numbers.items()
-        ]
-        if len(numbers) == len(entry.words) > 2:
-            span = f" ({short_decimal(min(values))} to {short_decimal(max(values))})" if values else ""
-            areas[use] = [f"all {len(numbers)} {breakdown_words(entry.heading)}s of {subject}{span}"]
-    return areas
-
-
-def differences_sentence(entry: CardEntry, judge: PublishedPlace) -> str:
-    """A sentence on where the card's judge is better and worse than a published one, by task type or part."""
-    if not judge.differences:
+def outcome(pair: SystemPair) -> str:
+    """`better` or `worse`, as the first of a pair is; empty where no test shows either."""
+    if not pair.significant or not pair.result.difference.value:
         return ""
+    return "better" if pair.result.difference.value > 0 else "worse"
+
+
+def _title(judge: PlacedJudge) -> str:
+    """The first sentence, without numbers: how well the model judges."""
+    model = judge.run.label
+    if not judge.number.estimate.defined:
+        return f"{model} has no score on {judge.title}."
+    if judge.benchmark.synthetic:
+        return f"{model} was measured on drawn images alone, which say nothing of real ones."
+    if model in judge.board.not_above_constant:
+        return f"{model} is no better than giving every image the same score."
+    pairs = [pair for number in judge.published if (pair := judge.pair_with(number.system))]
+    pairs.sort(key=lambda pair: abs(pair.result.difference.value))
+    if not pairs:
+        return answer(judge.alone).title
+    nearest = pairs[0].result.difference
+    if nearest.low >= -_EQUAL and nearest.high <= _EQUAL:
+        return f"{model} judges images about as well as {pairs[0].second}."
+    sides = []
+    for side in ("better", "worse"):
+        if labels := [pair.second for pair in pairs if outcome(pair) == side]:
+            sides.append(f"{side} than {enumeration(labels[:_NEAREST])}")
+    if not sides:
+        return f"{model} and {pairs[0].second} cannot be told apart."
+    return f"{model} judges images {' and '.join(sides)}."
+
+
+def _alone(judge: PlacedJudge) -> list[str]:
+    of_board = answer(judge.alone)
+    return [of_board.title, of_board.evidence] if judge.number.estimate.defined else [of_board.evidence]
+
+
+def _place(judge: PlacedJudge) -> str:
+    """The number and the rank among the published judges, and which of them are better and worse."""
+    number, board = judge.number, judge.board
+    if not number.estimate.defined:
+        return answer(judge.alone).evidence
+    ranked = [other for other in judge.published if other.ranks] if number.ranks else judge.published
+    relations = f": {'; '.join(_relations(judge, [n.system for n in ranked]))}" if ranked else ""
+    own = f"{statistic_words(board.measured)} {short_number(number.estimate)}"
+    if number.ranks is None:
+        why = f" ({reason_words(number.unranked)})" if number.unranked else ""
+        return f"{number.system} has no rank among the published judges on {judge.title}{why}, with {own}{relations}."
+    rank = rank_text(number.ranks).replace("-", " to ")
+    return f"{number.system} is number {rank} of {len(board.ranked)} ranked judges on {judge.title} ({own}){relations}."
+
+
+def _relations(judge: PlacedJudge, rivals: Sequence[str]) -> list[str]:
+    verbs = {"worse": "worse than", "better": "better than", "": "not shown to differ from", None: "not compared with"}
+    by_outcome: dict[str | None, list[str]] = {side: [] for side in verbs}
+    for rival in rivals:
+        pair = judge.pair_with(rival)
+        side = outcome(pair) if pair else None
+        behind = pair.turned.result.difference if pair and side == "worse" else None
+        by = f" (by {short_decimal(behind.value)}, {p_sentence(pair.adjusted)})" if pair and behind else ""
+        by_outcome[side].append(f"{rival}{by}")
+    texts = []
+    for side, names in by_outcome.items():
+        if len(names) > _MOST_NAMED + 1:  # the first of many
+            names[_MOST_NAMED:] = [f"{len(names) - _MOST_NAMED} others"]
+        texts += [f"{verbs[side]} {enumeration(names)}"] if names else []
+    return texts
+
+
+def _beside(judge: PlacedJudge, rival: str) -> str:
+    """Where the judge is better and worse than a published one, by task type or part; empty where there is one only."""
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": []}
-    for area, difference in judge.differences.items():
-        ahead = f" ({difference.number.short})" if difference.outcome else ""
-        by_outcome[difference.outcome].append(f"{task_type(area)}{ahead}")
-    texts = [f"{outcome} on {enumeration(areas)}" for outcome, areas in by_outcome.items() if outcome and areas]
-    units = breakdown_words(entry.heading) or "part"
+    for part, pair in judge.by_part.get(rival, {}).items():
+        numbers = f" ({short_number(pair.result.difference)}, {p_sentence(pair.adjusted)})" if outcome(pair) else ""
+        by_outcome[outcome(pair)].append(f"{task_type(part)}{numbers}")
+    texts = [f"{side} on {enumeration(parts)}" for side, parts in by_outcome.items() if side and parts]
+    units = breakdown_words(judge.breakdown)
     if level := len(by_outcome[""]):
-        remaining = f"the other {f'{level} {units}s' if level > 1 else units}" if texts else f"any {units}"
+        remaining = f"the other {plural(level, units) if level > 1 else units}" if texts else f"any {units}"
         texts.append(f"no difference is shown on {remaining}")
-    behind = {area: ahead for area, ahead in judge.differences.items() if (ahead.number.value or 0.0) < 0}
-    if behind and not by_outcome["worse"]:
-        area, furthest = min(behind.items(), key=lambda item: item[1].number.estimate.value)
-        texts.append(f"furthest behind on {task_type(area)} ({furthest.number.short}{furthest.significance})")
-    return f"Beside {judge.label}, by {units}: {'; '.join(texts)}."
+    return f"Beside {rival}, by {units}: {'; '.join(texts)}." if texts else ""
 
 
-def limits(card: Card) -> list[str]:
+def _use(judge: PlacedJudge) -> str:
+    """The parts on which it is shown to be better than the same answer for every image, and those of which little is known."""
+    by_value = judge.of_values(judge.run.label)
+    numbers = {value: estimate for value, estimate in by_value.items() if estimate.defined}
+    if len(by_value) < 2 or not numbers or judge.benchmark.synthetic:
+        return ""
+    order = sorted(numbers, key=lambda value: -numbers[value].value)
+    useful = [value for value in order if value not in judge.useless]
+    units, claim = breakdown_words(judge.breakdown), "agrees with people better than the same answer for every image"
+    model, where = judge.run.label, f"of {judge.title}"
+    if not useful:
+        return f"No test shows that {model} {claim} on any {units} {where}."
+    if len(useful) == len(by_value):
+        return f"{model} {claim} on all {number_word(len(useful))} {units}s {where}."
+    texts = [f"{model} {claim} on {_areas(useful, numbers)} {where}"]
+    if useless := [value for value in order if value in judge.useless]:
+        texts.append(f"no test shows that on {_areas(useless, numbers)}")
+    unknown = [task_type(value) for value in by_value if value not in numbers]
+    texts += [f"of {enumeration(unknown)} too little is known"] if unknown else []
+    return f"{'; '.join(texts)}."
+
+
+def _areas(values: Sequence[str], numbers: Mapping[str, Estimate]) -> str:
+    return enumeration([f"{task_type(value)} ({short_decimal(numbers[value].value)})" for value in values])
+
+
+def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
     """Sentences on what limits the numbers: one answer, the ceiling, disagreement with itself, what the judge is fooled by."""
     lines = []
-    for entry in card.entries:
-        name = f"{entry.judge} on {entry.title}"
-        lines += [f"{name}: {entry.answers.same}."] if entry.answers.same else []
-        lines += [f"{name}: {entry.ceiling} the human ceiling."] if entry.ceiling else []
-        if (consistent := entry.answers.consistent) and consistent.value is not None:
-            lines.append(f"{name}: {consistent.value:.0%} of the contests have the same answer in both orders.")
-    for repeats in (repeats for repeats in card.repeats if repeats.same.value is not None):
-        share = f"two of its answers were the same in {repeats.same.value:.0%} of pairs"
-        outcome = "it gave the same answer every time" if repeats.same.value == 1 else share
-        lines.append(f"{repeats.judge}: asked {number_word(repeats.repeats)} times, {outcome}.")
-    return [*lines, *(f"{audit.judge}: {fooled(audit)}." for audit in card.audits)]
+    for judge in judges:
+        name = f"{judge.run.judge} on {judge.title}"
+        estimate = judge.number.estimate
+        alone = answer(judge.alone).limits if estimate.defined else ()
+        lines += [f"{name}: {line}" if len(judges) > 1 else line for line in alone]
+        if not estimate.low <= estimate.value <= estimate.high and not math.isnan(estimate.low):
+            lines.append(f"{name}: no interval is shown, as so few samples, resampled, all give more than the number.")
+        if judge.consistency and judge.consistency.defined:
+            lines.append(f"{name}: {judge.consistency.value:.0%} of the contests have the same answer in both orders.")
+    lines += [f"{repeats.judge}: {repeats_text(repeats)}." for repeats in card.repeats]
+    return [*lines, *(f"{audit.judge}: {audit_text(audit)}." for audit in card.audits)]
 
 
-def fooled(audit: CardAudit) -> str:
+def repeats_text(repeats: CardRepeats) -> str:
+    """What repeats show, in words without a full stop."""
+    same = estimate_in(repeats.numbers[0])
+    asked = f"asked {number_word(repeats.repeats)} times"
+    if not same.defined:
+        return f"{asked}, it never gave an answer"
+    if same.value == 1:
+        return f"{asked}, it gave the same answer every time"
+    return f"{asked}, two of its answers were the same in {same.value:.0%} of pairs"
+
+
+def audit_text(audit: CardAudit) -> str:
     """What an audit shows, in words without a full stop."""
-    flagged = list(dict.fromkeys(row.change for row in audit.flagged))
-    undecided = [row for row in audit.rows if row.finding == UNDECIDED]
+    flagged = fooled_by(audit)
+    undecided = [row for row in audit.effects if row["finding"] == UNDECIDED]
     finding = "nothing is shown to fool it"
     if flagged:
         finding = f"it is fooled by {enumeration(flagged)}"
-    elif len(undecided) == len(audit.rows) or any(row.moves for row in undecided):
+    elif len(undecided) == len(audit.effects) or any(_moves(estimate_in(row)) for row in undecided):
         finding = "it is not decided what fools it"
     samples = plural(audit.samples, "sample")
     if not undecided:
         return f"{finding} on {samples}"
-    return f"{finding}; {len(undecided)} of {len(audit.rows)} effects are undecided on {samples} (--audit N for more)"
+    return (
+        f"{finding}; {len(undecided)} of {len(audit.effects)} effects are undecided on {samples} (--audit N for more)"
+    )
 
 
-def _place_sentence(model: str, entry: CardEntry) -> str:
-    if entry.number.value is None:
-        return f"{model} has no number on {entry.title}: {entry.number.note}."
-    measured = "accuracy" if entry.unit == "contests" else f"{ASPECTS.get(entry.aspect, entry.aspect)} agreement"
-    if not entry.published:
-        coefficient, correlation, _ = entry.statistic.partition("'s correlation")
-        measured += f" ({coefficient} on {entry.aspect})" if correlation else ""
-        raters = f"the known defects of {entry.title} (drawn images)" if entry.synthetic else f"people on {entry.title}"
-        low = "" if entry.above_constant else ", which is not shown to be better than the same answer for every image"
-        people = (n for label, n in entry.references.items() if "ceiling" in label and n.value is not None)
-        ceiling = next((f", beside a human ceiling of {number.short}" for number in people), "")
-        text = f"{measured} {entry.number.short} with {raters}{low}{ceiling}"
-        return f"{model} has {text}; no published judge stands beside it there."
-    ranked = [judge for judge in entry.published if judge.ranks] if entry.ranks else entry.published
-    relations = f": {'; '.join(_relations(ranked))}" if ranked else ""
-    number = f"{measured} {entry.number.short}"
-    if entry.ranks is None:
-        why = f" ({reason_words(entry.unranked)})" if entry.unranked else ""
-        return f"{model} has no rank among the published judges on {entry.title}{why}, with {number}{relations}."
-    rank = rank_text(entry.ranks).replace("-", " to ")
-    return f"{model} is number {rank} of {entry.ranked} ranked judges on {entry.title} ({number}){relations}."
+def fooled_by(audit: CardAudit) -> list[str]:
+    """Changes that fool a judge."""
+    return list(dict.fromkeys(str(row["change"]) for row in audit.effects if str(row["finding"]).startswith(FLAGGED)))
 
 
-def _relations(published: Sequence[PublishedPlace]) -> list[str]:
-    verbs = {"worse": "worse than", "better": "better than", "": "not shown to differ from", None: "not compared with"}
-    by_outcome: dict[str | None, list[str]] = {outcome: [] for outcome in verbs}
-    for judge in published:
-        ahead = judge.difference
-        is_worse = ahead is not None and ahead.outcome == "worse"
-        by = f" (by {short_decimal(-ahead.number.estimate.value)}{ahead.significance})" if ahead and is_worse else ""
-        by_outcome[ahead.outcome if ahead else None].append(f"{judge.label}{by}")
-    texts = []
-    for outcome, names in by_outcome.items():
-        if len(names) > _MOST_NAMED + 1:  # the first of many
-            names[_MOST_NAMED:] = [f"{len(names) - _MOST_NAMED} others"]
-        texts += [f"{verbs[outcome]} {enumeration(names)}"] if names else []
-    return texts
+def _moves(difference: Estimate) -> bool:
+    return difference.low > 0 or difference.high < 0

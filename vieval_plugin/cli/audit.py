@@ -13,17 +13,11 @@ from vieval_plugin.cli.score import DEFAULT_JUDGE
 from vieval_plugin.cli.score.backbone import named_backbone, options_in_force
 
 if TYPE_CHECKING:
-    from vieval_plugin.audit.audit import Audit, AuditPlan
+    from vieval_plugin.audit.audit import Audit, PlannedCalls
     from vieval_plugin.cli import Commands
 
 _SYNTHETIC = {"sample": "vieval_demo", "contest": "vieval_demo_contests"}
 _FILES = ("audit.csv", "audit.json")
-_COLUMNS = (
-    *("change", "aspect", "n", "failed", "before", "after", "difference", "ci_low", "ci_high", "p", "p_holm"),
-    *("ought_to_be", "finding"),
-)
-_VALUES = {"ci_low": "low", "ci_high": "high", "p_holm": "adjusted", "ought_to_be": "expected"}
-"""Names that effects have for columns that are called otherwise."""
 
 
 def add(commands: Commands) -> None:
@@ -82,8 +76,8 @@ def _run(options: argparse.Namespace) -> int:
     try:
         for judge, judged in zip(judges, audited, strict=True):
 
-            def show_plan(plan: AuditPlan, name: str = judge.spec.name) -> None:
-                say(f"audit of {name}: {plan.text(seed, current.store.use)}", file=sys.stderr)
+            def show_plan(plan: PlannedCalls) -> None:
+                say(f"audit of {plan}", file=sys.stderr)
 
             audits.append(asyncio.run(audit(judged, judge, current, backbone, seed, progress, show_plan)))
     finally:
@@ -99,24 +93,21 @@ def _run(options: argparse.Namespace) -> int:
 def _lines(result: Audit) -> list[str]:
     """Lines for a terminal: what was flagged first, then the table."""
     from vieval_plugin.audit.audit import ORDER
-    from vieval_plugin.meta_evaluation.tables import p_text, with_interval
+    from vieval_plugin.audit.effects import effects_table
+    from vieval_plugin.meta_evaluation.tables import with_interval
     from vieval_plugin.text.tables import text_table
-    from vieval_plugin.text.wording import decimals
 
-    answers, rows = list[str](), list[tuple[str, ...]]()
+    answers = list[str]()
     for effect in result.effects:
-        difference, means = effect.difference, (effect.mean_before, effect.mean_after)
+        value = effect.difference.value
         flag, _, verb = effect.finding.partition(": ")
-        text = f"{effect.change}: {effect.aspect} {verb} ({difference.value:+.2f})"
+        text = f"{effect.change}: {effect.aspect} {verb} ({value:+.2f})"
         if effect.change == ORDER:
-            position = "first" if difference.value > 0 else "second"
-            text = f"{ORDER}: what is shown {position} is preferred, by {abs(difference.value):.2f}"
+            position = "first" if value > 0 else "second"
+            text = f"{ORDER}: what is shown {position} is preferred, by {abs(value):.2f}"
         answers += [f"{result.judge}: flagged: {text}"] if flag == "FLAGGED" else []
-        counts = (effect.change, effect.aspect, str(effect.n), str(effect.failed))
-        numbers = (*(decimals(mean, ".3f", "-") for mean in means), with_interval(difference, digits=3))
-        rows.append((*counts, *numbers, p_text(effect.adjusted), effect.expected, effect.finding))
-    header = (*_COLUMNS[:6], "difference [95%]", "p (Holm)", "ought to be", "finding")
-    table = text_table([header, *rows], "--out FOLDER has them")
+    effects = effects_table([effect.row for effect in result.effects])
+    table = text_table([effects.header, *effects.rows], "--out FOLDER has them")
     lines = [*(answers or [f"{result.judge}: nothing flagged"]), "", *table, ""]
     if result.left_out:
         lines.append(f"left out, as they apply to no sample with a score: {', '.join(result.left_out)}")
@@ -147,21 +138,21 @@ def _write(audits: list[Audit], folder: Path, resamples: int, seed: int) -> None
     from vieval_plugin.media.files import write_whole
     from vieval_plugin.meta_evaluation.comparison import LEVEL
     from vieval_plugin.text.escaping import csv_text, say
-    from vieval_plugin.text.wording import decimals, nan_to_none
 
-    rows, judges = list[tuple[str, ...]]([("judge", *_COLUMNS)]), []
+    lines, judges = list[tuple[str, ...]](), []
     for result in audits:
-        effects = [effect.values for effect in result.effects]
-        for row in effects:
-            cells = (row[_VALUES.get(name, name)] for name in _COLUMNS)
-            texts = (decimals(cell, ".6g", "undefined") if isinstance(cell, float) else str(cell) for cell in cells)
-            rows.append((result.judge, *texts))
+        rows = [effect.row for effect in result.effects]
+        lines += [] if lines else [("judge", *rows[0])]
+        lines += [(result.judge, *map(_cell, row.values())) for row in rows]
         share = result.inconsistent
         inconsistent = {"share": share.value, "low": share.low, "high": share.high} if share else None
-        values = [{k: nan_to_none(v) if isinstance(v, float) else v for k, v in row.items()} for row in effects]
         judge = {"judge": result.judge, "unscored": result.unscored}
-        judges.append({**judge, "inconsistent": inconsistent, "effects": values})
+        judges.append({**judge, "inconsistent": inconsistent, "effects": rows})
     document = {"seed": seed, "draws": resamples, "least": LEAST_EFFECT, "level": LEVEL, "judges": judges}
-    for name, text in zip(_FILES, (csv_text(rows), json.dumps(document, indent=1, allow_nan=False)), strict=True):
+    for name, text in zip(_FILES, (csv_text(lines), json.dumps(document, indent=1, allow_nan=False)), strict=True):
         write_whole(folder / name, [text])
         say(f"wrote {folder / name}")
+
+
+def _cell(value: object) -> str:
+    return "undefined" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

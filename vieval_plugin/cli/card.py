@@ -21,6 +21,7 @@ from vieval_plugin.cli.score.backbone import (
 
 if TYPE_CHECKING:
     from vieval_plugin.card.card import Card
+    from vieval_plugin.card.placing import PlacedJudge
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.run.prepare import PreparedJudge
@@ -82,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
 
     from vieval_plugin.card.from_results import card_from_results, results_of_model
     from vieval_plugin.card.sentences import limits
-    from vieval_plugin.card.writing import answers, write_card
+    from vieval_plugin.card.writing import write_card
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.results.host_samples import CARD_JSON
     from vieval_plugin.results.published.files import NAME
@@ -99,14 +100,14 @@ def _run(options: argparse.Namespace) -> int:
         results = results_of_model(options.results, options.model)
         folder = options.out or _folder_of(results.model)
         require_writable(folder / CARD_JSON, reads=results.files)
-        card, failed = card_from_results(results, published, folder, statistics, _print_step), False
+        (card, judges), failed = card_from_results(results, published, folder, statistics, _print_step), False
     else:
         judged = _judged(options, current, published, statistics)
         if judged is None:
             return 0
-        card, folder, failed = judged
-    write_card(card, folder)
-    say(*answers(card), *limits(card), *(f"note: {line}" for line in card.left_out), answer=True)
+        card, judges, folder, failed = judged
+    write_card(card, judges, folder)
+    say(*card.answers, *limits(judges, card), *(f"note: {line}" for line in card.left_out), answer=True)
     say(f"wrote {folder / 'card.html'} (open it in a browser), card.md and card.json (seed {seed})")
     return int(failed)
 
@@ -143,8 +144,8 @@ def _require_numbers(options: argparse.Namespace) -> None:
 
 def _judged(
     options: argparse.Namespace, current: Config, published: Path, statistics: StatisticsOptions
-) -> tuple[Card, Path, bool] | None:
-    """The card of a model that is asked, its folder, and whether calls failed; None where only a plan is wanted."""
+) -> tuple[Card, list[PlacedJudge], Path, bool] | None:
+    """The card of a model that is asked, its judges, its folder, and whether calls failed; None where only a plan is wanted."""
     from dataclasses import replace
     from functools import partial
 
@@ -179,13 +180,13 @@ def _judged(
         asyncio.run(ask_in_batches(partial(card_jobs, request, plan), asking, current, backbone, batch))
         judging = replace(judging, batch=batch)
     try:
-        card = make_card(request, plan, judging, _print_step)
+        card, placed = make_card(request, plan, judging, _print_step)
     finally:
         say(*judging.progress.lines(), file=sys.stderr)
     failed = bool(judging.progress.failed_calls)
     if options.batch and batch and not failed:
         shutil.rmtree(batch.folder, ignore_errors=True)
-    return card, folder, failed
+    return card, placed, folder, failed
 
 
 def _print_step(line: str) -> None:

@@ -46,9 +46,7 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks import registry as benchmark_registry
-    from vieval_plugin.card.compare import lines as lines_of_cards
-    from vieval_plugin.card.compare import results_of_cards
-    from vieval_plugin.card.read import is_card
+    from vieval_plugin.card.read import is_card, results_of_cards
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.files import FINDING_FILES
     from vieval_plugin.report.sections import sections_of
@@ -70,7 +68,6 @@ def _run(options: argparse.Namespace) -> int:
         )
     if cards:
         results = results_of_cards(options.results, options.label)
-        say(*lines_of_cards(results, statistics), answer=True)
     else:
         results = load_results(options.results, options.label, options.partial)
     report = sections_of(results, "judges", statistics)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vieval_plugin.card.card import Card
     from vieval_plugin.cli import Commands
     from vieval_plugin.leaderboard.checking import CheckedEntry
-    from vieval_plugin.leaderboard.sources import Sources
+    from vieval_plugin.leaderboard.making import Sources
 
 
 def add(commands: Commands) -> None:
@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
 
 def _sources(options: argparse.Namespace) -> Sources:
     from vieval_plugin import config
-    from vieval_plugin.leaderboard.sources import Sources
+    from vieval_plugin.leaderboard.making import Sources
     from vieval_plugin.results.published.files import NAME
 
     data = config.current().data_folder()

@@ -14,14 +14,16 @@ from typing import TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.card.card import Card, CardEntry, CardNumber
-from vieval_plugin.card.making import Material, entry_of
+from vieval_plugin.card.card import Card, CardEntry
+from vieval_plugin.card.making import entry_of
+from vieval_plugin.card.placing import place_judge
 from vieval_plugin.card.read import read_card, runs_of
 from vieval_plugin.images import is_changed, name_of
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Status
-from vieval_plugin.leaderboard.sources import Sources, judged_of
+from vieval_plugin.leaderboard.making import Sources
 from vieval_plugin.records import Provenance, Record
+from vieval_plugin.report.files import Row
 from vieval_plugin.results.lookup import judge_of, rerun, was_asked
 from vieval_plugin.results.published.files import descriptions
 from vieval_plugin.results.runs import results_of
@@ -88,7 +90,7 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
 def _problems(card: Card, entry: CardEntry, records: Sequence[Record], folder: Path, sources: Sources) -> Iterator[str]:
     benchmark = benchmark_registry.benchmark(entry.benchmark)
     parts = [part for part in benchmark.parts if any(record.id.part == part for record in records)]
-    by_id = {judged.id: judged for judged in judged_of(benchmark, parts, sources)}
+    by_id = {judged.id: judged for judged in sources.judged(benchmark, parts)}
     if foreign := [record.id for record in records if record.id not in by_id]:
         yield f"{entry.title}: {len(foreign)} of {len(records)} verdicts are on samples that it does not have, first {foreign[0]}"
         return
@@ -188,14 +190,25 @@ def _wrong_numbers(card: Card, entry: CardEntry, records: Sequence[Record], fold
         yield f"{entry.title}: the card's statistics are none that vieval card has ({MOST_DRAWS:,} draws at most)"
         return
     [run] = results_of(records).runs
-    files = [folder / name for name in entry.files]
     # in its own folder are no published verdicts: the leaderboard computes its place anew
-    again = entry_of(Material(replace(run, label=card.model), files, entry.available), folder, folder, options)
+    judge = place_judge(replace(run, label=card.model), folder, options)
+    again = entry_of(judge, [folder / name for name in entry.files], folder, entry.available)
     if again.sample_digest != entry.sample_digest:
         yield f"{entry.title}: the digest of its samples is another than the card's"
-    pairs: dict[str, tuple[CardNumber | None, CardNumber | None]] = {"its agreement": (entry.number, again.number)}
-    for claimed_numbers, now in ((entry.statistics, again.statistics), (entry.words, again.words)):
-        pairs |= {name: (claimed_numbers.get(name), now.get(name)) for name in {**claimed_numbers, **now}}
-    for name, (claimed, computed) in pairs.items():
-        if claimed != computed:
-            yield f"{entry.title}: {name} is {claimed} on the card, and its verdicts give {computed}"
+    claimed, computed = (
+        {_place(row): row for row in of.numbers if row["system"] == card.model} for of in (entry, again)
+    )
+    for place in {**claimed, **computed}:
+        texts = [_number(of.get(place)) for of in (claimed, computed)]
+        if texts[0] != texts[1]:
+            name = " ".join(filter(None, map(str, place)))
+            yield f"{entry.title}: {name} is {texts[0]} on the card, and its verdicts give {texts[1]}"
+
+
+def _place(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in ("statistic", "aspect", "part", "breakdown", "breakdown_value"))
+
+
+def _number(row: Row | None) -> str:
+    names = ("value", "low", "high", "n")
+    return "not there" if row is None else ", ".join(f"{name} {row[name]:g}" for name in names if row[name] is not None)

@@ -1,24 +1,71 @@
-"""Makes the leaderboards from published logs and submissions."""
+"""Makes the leaderboards from published logs and submissions, by the statistics that `vieval report` uses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.leaderboard.board import Board, BoardJudge
+from vieval_plugin.leaderboard.board import BenchmarkBoard, View
 from vieval_plugin.leaderboard.printed import compare_printed
-from vieval_plugin.leaderboard.sources import Sources, judged_of
 from vieval_plugin.leaderboard.submissions import Submission, run_of_submission
-from vieval_plugin.leaderboard.views import views_of
+from vieval_plugin.meta_evaluation.comparison import LEVEL, compare_pair
+from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, RankedStatistic
+from vieval_plugin.meta_evaluation.image_models import SOFT
+from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
 from vieval_plugin.records import Run
+from vieval_plugin.report.answer import answer
+from vieval_plugin.report.words import short_decimal, task_type
 from vieval_plugin.results.published.files import descriptions
-from vieval_plugin.results.published.judges import present, published_baselines, published_judges, run_of
-from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.results.published.judges import (
+    PublishedJudge,
+    present,
+    published_baselines,
+    published_judges,
+    run_of,
+)
+from vieval_plugin.stats.options import Policy, StatisticsOptions
+from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
+
+POLICIES: Mapping[Policy, str] = {
+    "drop": "left out",
+    "worst": "the lowest score",
+    "as_recorded": "as the authors recorded them",
+}
+_MOST_LINES = 4
+
+_Choice: TypeAlias = tuple[Mapping[str, str], RankedStatistic, Findings, Sequence[Run], StatisticsOptions]
+"""The value of each choice by its name, the statistic, where its numbers are, the ranked judges, the options."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Folders that leaderboards are made from."""
+
+    #: Published verdicts.
+    published: Path
+    #: Data, which has people's ratings and votes.
+    data: Path
+
+    def judged(self, benchmark: Benchmark, parts: Sequence[str]) -> list[Judged]:
+        """The samples or contests of parts of a benchmark, with what people said of them.
+
+        Raises:
+            VievalError: they are neither in the data folder nor, without images, in the published logs.
+        """
+        try:
+            return [judged for part in parts for judged in benchmark.load(self.data, part)]
+        except VievalError:
+            with suppress(VievalError):
+                return [judged for part in parts for judged in benchmark.load(self.published, part)]
+            raise
 
 
 def make_boards(
@@ -26,7 +73,7 @@ def make_boards(
     submissions: Sequence[Submission],
     options: StatisticsOptions,
     on_step: Callable[[str], object] = lambda line: None,
-) -> list[Board]:
+) -> list[BenchmarkBoard]:
     """Make the leaderboard of each benchmark of which verdicts were published.
 
     Args:
@@ -49,51 +96,150 @@ def _board(
     submissions: Sequence[Submission],
     options: StatisticsOptions,
     on_step: Callable[[str], object],
-) -> Board:
+) -> BenchmarkBoard:
     judges = present(benchmark.name, sources.published)
     if not judges:
         raise VievalError(
             f"{sources.published}: no published logs of {benchmark.title}; run `vieval prepare published_verdicts`"
         )
-    judged = judged_of(benchmark, benchmark.parts, sources)
+    judged = sources.judged(benchmark, list(benchmark.parts))
     on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
-    baselines = []
-    for baseline in published_baselines(benchmark.name):
+    published, baselines = published_judges(benchmark.name), published_baselines(benchmark.name)
+    of_baselines = []
+    for baseline in baselines:
         with suppress(VievalError):  # the published files hold no value of it for what is here
-            baselines.append(run_of(baseline, sources.published, judged))
+            of_baselines.append(run_of(baseline, sources.published, judged))
     described = descriptions()[benchmark.name]
-
-    def on_view(number: int, total: int) -> None:
-        on_step(f"{benchmark.title}: table {number} of {total}")
-
-    ranked = [*runs, *(run for run, _ in submitted)]
-    views, method, leader = views_of(benchmark, described["title"], ranked, baselines, options, on_view)
-    published = published_judges(benchmark.name)
-    names = {judge.name: judge.title for judge in (*published, *published_baselines(benchmark.name))}
-    printed = compare_printed(benchmark, [*runs, *baselines], names, options)
-    rows = [
-        BoardJudge(j.title, j.name, j.setting, j.version, j.date, described["repository"], j not in judges)
-        for j in published
-    ]
-    missing_parts = tuple(part for part in benchmark.parts if not any(part in run.records for run in runs))
-    judge_rows = (*rows, *(row for _, row in submitted))
-    texts = described["printed"], method, leader
-    return Board(benchmark.name, described["title"], tuple(views), judge_rows, printed, *texts, missing_parts)
+    views = views_of(benchmark, [*runs, *(run for run, _ in submitted)], of_baselines, options, on_step)
+    names = {judge.name: judge.title for judge in (*published, *baselines)}
+    return BenchmarkBoard(
+        benchmark.name,
+        described["title"],
+        tuple(views),
+        {judge.title: judge for judge in (*judges, *(judge for _, judge in submitted))},
+        frozenset(judge.title for _, judge in submitted),
+        tuple(judge for judge in published if judge not in judges),
+        compare_printed(benchmark, [*runs, *of_baselines], names, options),
+        described["printed"],
+        tuple(part for part in benchmark.parts if not any(part in run.records for run in runs)),
+    )
 
 
 def _submitted(
     benchmark: Benchmark, submissions: Sequence[Submission], judged: Sequence[Judged]
-) -> Iterator[tuple[Run, BoardJudge]]:
+) -> Iterator[tuple[Run, PublishedJudge]]:
     """The runs of submissions on a benchmark, each under a name of its own."""
     labels = {judge.title for judge in (*published_judges(benchmark.name), *published_baselines(benchmark.name))}
     for submission in submissions:
         for submitted in (run for run in submission.runs if run.benchmark == benchmark.name):
-            names = (submission.model, submitted.judge, *submitted.settings, submission.date)
+            source = submitted.provenance
+            names = (submission.model, source.judge, *source.settings, submission.date)
             label = next(name for count in range(1, 9) if (name := " ".join(names[:count])) not in labels or count > 4)
             labels.add(label)
-            setting = " ".join(submitted.settings)
-            of_submission = submission.model, submission.date, "submitted"
-            row = BoardJudge(label, submitted.judge, setting, *of_submission, submitted=True)
-            yield run_of_submission(submitted, label, judged), row
+            of_submission = {"version": submission.model, "date": submission.date, "folder": ""}
+            judge = PublishedJudge(source.judge, label, benchmark.name, source.judge, **of_submission)
+            yield run_of_submission(submitted, label, judged), judge
+
+
+def views_of(
+    benchmark: Benchmark,
+    judges: Sequence[Run],
+    baselines: Sequence[Run],
+    options: StatisticsOptions,
+    on_step: Callable[[str], object] = lambda line: None,
+) -> list[View]:
+    """A leaderboard for each choice, the default first.
+
+    Args:
+        benchmark: whose report has the statistics.
+        judges: the runs that are ranked, labels all different.
+        baselines: runs that stand beside them.
+        options: number of resamples, the seed.
+        on_step: is told in a line which is made, and of how many.
+    """
+    views = list[View]()
+    title = descriptions().get(benchmark.name, {}).get("title", benchmark.title)
+    choices = list(_choices(benchmark, judges, baselines, options))
+    default = list(choices[0][0].values())[1:] if choices else []
+    beside = {run.label for run in baselines}
+    for choice, statistic, findings, runs, varied in choices:
+        is_default = list(choice.values())[1:] == default
+        labels = [run.label for run in runs]
+        few = sum(statistic.has(n) and n.system in labels for n in findings.numbers) <= MOST_WITH_INTERVALS
+        board = leaderboard(
+            *(statistic, findings, benchmark.name, runs, varied),
+            intervals=is_default and few,
+            against=f"annotators on {title}",
+            systems=labels,
+        )
+        lines = answer(board).lines[:_MOST_LINES]
+        lines += () if views else tuple(_better_elsewhere(statistic, board, varied))
+        of_baselines = [n for n in findings.numbers if statistic.has(n) and n.system in beside]
+        soft = (SOFT, board.aspect, board.part, "")
+        generators = {
+            n.system: n.estimate
+            for n in findings.numbers
+            if is_default and (n.statistic, n.aspect, n.part, n.breakdown) == soft
+        }
+        numbers = tuple(replace(number, role="baseline") for number in of_baselines)
+        views.append(View(choice, board, numbers, lines, generators, is_default))
+        on_step(f"{benchmark.title}: table {len(views)} of {len(choices)}")
+    return views
+
+
+def _better_elsewhere(statistic: RankedStatistic, board: Leaderboard, options: StatisticsOptions) -> Iterator[str]:
+    """A sentence for each part on which another ranked judge is better than the leader; p is adjusted over all of these."""
+    leader, *others = [number.system for number in board.ranked] or [""]
+    by_part = board.breakdowns.get(statistic.parts, {}) if statistic.of_part else {}
+    compared = {part: statistic.of_part(part, options) for part in by_part if statistic.of_part}
+    tests = [
+        (part, pair)
+        for part, of_part in compared.items()
+        for other in others
+        if (pair := compare_pair(of_part, other, leader, board.benchmark, options, intervals=False))
+    ]
+    adjusted = holm([pair.result.p for _, pair in tests])
+    for (part, pair), p in zip(tests, adjusted, strict=True):
+        if p <= LEVEL and pair.result.difference.value > 0:
+            values = " to ".join(short_decimal(by_part[part][system].value) for system in (pair.first, leader))
+            yield f"{pair.first} is better than {leader} on {task_type(part)} ({values})."
+
+
+def _choices(
+    benchmark: Benchmark, judges: Sequence[Run], baselines: Sequence[Run], options: StatisticsOptions
+) -> Iterator[_Choice]:
+    """A choice for each statistic and part of votes; of ratings for each failure policy, aspect and setting of judges.
+
+    Of votes a missing answer is wrong under every policy.
+    """
+    parts = tuple(benchmark.parts)
+    both = [*judges, *baselines]
+    findings = benchmark.report.findings(benchmark.name, parts, both, options)
+    if any(statistic.choice for statistic in findings.ranked):
+        for part in (ALL, *parts):
+            answering = _of_part(judges, part)
+            both = [*answering, *_of_part(baselines, part)]
+            of_part = findings if part == ALL else benchmark.report.findings(benchmark.name, (part,), both, options)
+            for statistic in (s for s in of_part.ranked if s.choice):
+                yield {"part": part, **statistic.choice}, statistic, of_part, answering, options
+        return
+    settings = {ALL: judges}
+    for setting in dict.fromkeys(run.setting for run in judges):
+        settings[setting] = [run for run in judges if run.setting == setting]
+    for policy in POLICIES:
+        varied = replace(options, policy=policy)
+        is_done = policy == options.policy
+        of_policy = findings if is_done else benchmark.report.findings(benchmark.name, parts, both, varied)
+        for statistic in (s for s in of_policy.ranked if s.is_headline):
+            for setting, of_setting in settings.items():
+                if len(of_setting) > 1 or setting == ALL:
+                    choice = {"aspect": statistic.aspect, "failures": policy, "setting": setting}
+                    yield choice, statistic, of_policy, of_setting, varied
+
+
+def _of_part(runs: Sequence[Run], part: str) -> list[Run]:
+    if part == ALL:
+        return list(runs)
+    return [replace(run, records={part: run.records[part]}) for run in runs if part in run.records]

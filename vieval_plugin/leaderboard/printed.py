@@ -7,14 +7,15 @@ run than the published one.
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import vieval_plugin.results.published
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.leaderboard.board import ALL_PARTS, PrintedNumber
+from vieval_plugin.meta_evaluation.findings import ALL
 from vieval_plugin.meta_evaluation.image_models import HUMAN
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Run
@@ -22,6 +23,44 @@ from vieval_plugin.stats.correlation import paper_mean
 from vieval_plugin.stats.options import StatisticsOptions
 
 _STATISTICS = ("spearman", "accuracy_paper")
+
+
+@dataclass(frozen=True)
+class PrintedNumber:
+    """A printed number beside the recomputed one."""
+
+    #: Name of the judge.
+    label: str
+    #: Table of the paper.
+    table: str
+    #: Part, or `all`.
+    task: str
+    #: Image model; empty in an average.
+    image_model: str
+    #: The rated aspect.
+    aspect: str
+    #: The number.
+    printed: float
+    #: Number of decimals that were printed.
+    decimals: int = 4
+    #: The recomputed number, None where the logs are not here.
+    computed: float | None = None
+    #: Reason why the two differ by more than a unit of the last digit; empty where they do not.
+    reason: str = ""
+
+    def differs(self, computed: float) -> bool:
+        """Tell whether a number is more than a unit of the last printed digit away.
+
+        >>> number = PrintedNumber("judge", "T1", "all", "", "O", 0.3655)
+        >>> number.differs(0.36562), number.differs(0.3668)
+        (False, True)
+        """
+        units = (round(computed, self.decimals) - self.printed) * 10**self.decimals
+        return math.isnan(computed) or abs(round(units)) > 1
+
+    def digits(self, value: float | None) -> str:
+        """The printed number or the recomputed one with as many decimals as were printed; empty where there is none."""
+        return "" if value is None else f"{value:.{self.decimals}f}"
 
 
 @cache
@@ -66,7 +105,7 @@ def _computed(number: PrintedNumber, label: str, cells: Mapping[Key, float], ful
     """The number under its label, with the recomputed one; an average over all parts needs the logs of all."""
     keys = (Key(number.table, number.task, number.image_model, label, name, number.aspect) for name in _STATISTICS)
     computed = next((cells[key] for key in keys if key in cells), None)
-    is_whole = number.task != ALL_PARTS or label in full or (label == HUMAN and bool(full))
+    is_whole = number.task != ALL or label in full or (label == HUMAN and bool(full))
     return replace(number, label=label, computed=computed if is_whole else None)
 
 
@@ -105,6 +144,6 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
 
 def _is_part_of(number: PrintedNumber, average: PrintedNumber) -> bool:
     """Tell whether a number is one of those that an average is made of."""
-    if average.task == ALL_PARTS:
-        return number.task != ALL_PARTS and not number.image_model
+    if average.task == ALL:
+        return number.task != ALL and not number.image_model
     return number.task == average.task and bool(number.image_model)

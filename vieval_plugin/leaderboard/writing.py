@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,18 +12,25 @@ from markupsafe import Markup
 
 from vieval_plugin import __version__
 from vieval_plugin.card.scale import ScaleRow, scale
-from vieval_plugin.leaderboard.board import BASELINE, REFERENCE, Board, BoardView
+from vieval_plugin.leaderboard.board import BenchmarkBoard, View
+from vieval_plugin.leaderboard.making import POLICIES
 from vieval_plugin.leaderboard.printed import printed_elsewhere
-from vieval_plugin.leaderboard.views import POLICIES
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, numbers_table, pairs_table
+from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.report.files import by_name
 from vieval_plugin.report.page.page import STYLE
-from vieval_plugin.report.words import ASPECTS, short_number, task_type
+from vieval_plugin.report.rendering import csv_text
+from vieval_plugin.report.tables import failures_of, marks_of, rank_text
+from vieval_plugin.report.words import ASPECTS, breakdown_words, number_word, reason_words, short_number, task_type
 from vieval_plugin.results.published.files import NAME
+from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.text import escaping
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.html_page import policy, style_sheet, template
+from vieval_plugin.text.wording import enumeration
 
 PAGE, CSV, JSON = "index.html", "leaderboard.csv", "leaderboard.json"
 _HOME = Path(__file__).parent
@@ -40,60 +47,54 @@ _TEXTS: Mapping[str, str] = {
     **{"0shot": "zero-shot", "1shot": "one-shot"},
     **{"four_way": "four-way", "three_way": "three-way", "decisive": "decided votes alone"},
 }
-_COLUMNS = (
-    *("benchmark", "part", "ties", "aspect", "failures", "setting", "kind", "rank", "judge", "version", "date"),
-    *("value", "low", "high", "n", "printed", "recomputed_as_printed", "notes"),
-)
+_CHOICE_COLUMNS = {"policy": "failures", "setting": "setting", "ties": "ties"}
+"""Columns before the numbers, with the choice that each has."""
+_FURTHER_COLUMNS = ("version", "date", "printed", "recomputed_as_printed", "marks")
 
 
-def write_boards(boards: Sequence[Board], folder: Path, options: StatisticsOptions) -> None:
+def write_boards(boards: Sequence[BenchmarkBoard], folder: Path, options: StatisticsOptions) -> None:
     """Write the page of leaderboards and its data to a folder.
 
     Raises:
         VievalError: a file cannot be written there.
     """
-    texts = {CSV: csv_text(boards), JSON: json_text(boards, options), PAGE: page(boards, options)}
+    texts = {CSV: csv_text(rows_of(boards)), JSON: json_text(boards, options), PAGE: page(boards, options)}
     for name, text in texts.items():
         write_whole(folder / name, [text])
 
 
-def json_text(boards: Sequence[Board], options: StatisticsOptions) -> str:
+def rows_of(boards: Sequence[BenchmarkBoard]) -> Table:
+    """The rows of all tables in the form of `numbers.csv`, with the choice before them and what was printed after."""
+    rows, header = list[tuple[str, ...]](), tuple[str, ...]()
+    for board, view in ((of_benchmark, view) for of_benchmark in boards for view in of_benchmark.views):
+        table = numbers_table((board.benchmark, number) for number in view.numbers)
+        header = table.header
+        for number, cells in zip(view.numbers, table.rows, strict=True):
+            row = {**dict(zip(header, cells, strict=True)), "part": view.part}
+            judge = board.judges.get(number.system)
+            printed = next((n for n in board.printed_of(view, number.system) if n.task == view.part), None)
+            further = (
+                *((judge.version, judge.date) if judge else ("", "")),
+                *((printed.digits(printed.printed), printed.digits(printed.computed)) if printed else ("", "")),
+                "; ".join(notes_of(view, number)),
+            )
+            rows.append((*(view.choice.get(name, "") for name in _CHOICE_COLUMNS.values()), *row.values(), *further))
+    return Table("leaderboard", "", (*_CHOICE_COLUMNS, *header, *_FURTHER_COLUMNS), tuple(rows))
+
+
+def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
     """The leaderboards for programs."""
-    document = {"statistics": asdict(options), "boards": [asdict(board) for board in boards]}
+    document = {
+        "statistics": asdict(options),
+        "numbers": by_name(rows_of(boards)),
+        "pairs": by_name(pairs_table([view.board for board in boards for view in board.views if view.is_default])),
+        "printed": {board.benchmark: [asdict(number) for number in board.printed] for board in boards},
+        "absent": {board.benchmark: [judge.title for judge in board.absent] for board in boards},
+    }
     return json.dumps(document, indent=1, allow_nan=False)
 
 
-def csv_text(boards: Sequence[Board]) -> str:
-    """The rows of all tables, a line each."""
-    return escaping.csv_text([_COLUMNS, *(line for board in boards for line in _lines(board))])
-
-
-def _lines(board: Board) -> list[tuple[str, ...]]:
-    judges = {judge.label: judge for judge in board.judges}
-    lines = []
-    for view in board.views:
-        for row in view.rows:
-            judge = judges.get(row.label)
-            printed = next((number for number in board.printed_of(view, row.label) if number.task == view.part), None)
-            cells = {
-                **view.choice,
-                **{"benchmark": board.benchmark, "part": view.part, "aspect": view.aspect},
-                **{"kind": row.kind, "rank": row.rank, "judge": row.label, "n": str(row.n)},
-                **({"version": judge.version, "date": judge.date} if judge else {}),
-                **{name: _digits(end) for name, end in (("value", row.value), ("low", row.low), ("high", row.high))},
-                **({"printed": printed.digits(printed.printed)} if printed else {}),
-                **({"recomputed_as_printed": printed.digits(printed.computed)} if printed else {}),
-                "notes": "; ".join(row.notes),
-            }
-            lines.append(tuple(cells.get(column, "") for column in _COLUMNS))
-    return lines
-
-
-def _digits(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
-
-
-def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
+def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
     """The page as HTML."""
     style, script = style_sheet(STYLE), (_HOME / "leaderboard.js").read_text(encoding="utf-8")
     style += (_HOME / "leaderboard.css").read_text(encoding="utf-8")
@@ -102,15 +103,18 @@ def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
         style=Markup(style),
         script=Markup(script),
         title=title(boards),
-        answers=[finding for board in boards for finding in board.views[0].findings[1:2]],
+        answers=[line for board in boards for line in board.views[0].lines[1:2]],
         age=_age(boards),
         boards=boards,
-        judges={board.benchmark: {judge.label: judge for judge in board.judges} for board in boards},
         chart=_chart,
         choices=_choices,
         choice_words=_CHOICES,
         words=lambda value: _TEXTS.get(value, value),
         agreement=_agreement,
+        method=_method,
+        notes_of=notes_of,
+        failures_of=failures_of,
+        rank_text=rank_text,
         task_type=task_type,
         short=short_number,
         elsewhere=printed_elsewhere(),
@@ -121,29 +125,65 @@ def page(boards: Sequence[Board], options: StatisticsOptions) -> str:
     return text
 
 
-def title(boards: Sequence[Board]) -> str:
-    """A sentence on the leaders of each leaderboard.
-
-    >>> title([Board("b", "Mine", (), (), (), "", "", "GPT-4o is the best published judge")])
-    'On Mine, GPT-4o is the best published judge.'
-    """
-    return " ".join(f"On {board.title}, {board.leader}." for board in boards)
+def title(boards: Sequence[BenchmarkBoard]) -> str:
+    """A sentence on the leaders of each leaderboard."""
+    return " ".join(f"On {board.title}, {_leader(board.views[0].board)}." for board in boards)
 
 
-def _age(boards: Sequence[Board]) -> str:
+def _leader(board: Leaderboard) -> str:
+    """The leaders, and whether any judge agrees with people as people do, in words that follow the benchmark's name."""
+    first = [n.system for n in board.ranked if n.ranks and n.ranks[0] == 1]
+    if not first:
+        return "no judge is ranked"
+    names = enumeration(first) if len(first) < 3 else f"{', '.join(first[:2])} and {len(first) - 2} others"
+    beside = [board.ceiling(n.system) if board.ceiling else None for n in board.defined]
+    judges = (
+        f"the {number_word(len(beside))} judges recomputed here" if len(beside) > 1 else "the one judge recomputed here"
+    )
+    if all(ceiling and ceiling.position == "below" for ceiling in beside):
+        closest = f"{names} {'come' if first[1:] else 'comes'} closest"
+        if len(beside) > 1:
+            return f"none of {judges} agrees with people as well as people do; {closest}"
+        return f"{judges} agrees with people less than people do"
+    return f"{names} cannot be told apart at the top" if first[1:] else f"{names} is the best of {judges}"
+
+
+def _method(board: Leaderboard) -> str:
+    compared = board.comparison.compared
+    unit = breakdown_words(next(iter(board.breakdowns), "part"))
+    return (
+        f"Each two {compared.entrants} are compared on the {compared.unit} that both scored, by paired permutation tests of at "
+        f"most {PERMUTATIONS:,} permutations; p is adjusted ({board.comparison.family}). A rank such as 2-4 is the range that "
+        f"significant differences (p at most {LEVEL}) leave. {compared.entrants.capitalize()} are ranked if they scored at "
+        f"least half of the {compared.unit} and every {unit}."
+    )
+
+
+def notes_of(view: View, number: Number) -> tuple[str, ...]:
+    """What is to be read beside a number: why it has no rank, what it rests on, marks, failures."""
+    unranked = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
+    rests_on = f"on {number.estimate.coverage}" if number.role != "judge" and str(number.estimate.coverage) else ""
+    cost = view.board.costs.get(number.system)
+    marks = marks_of(view.board, number.system) if cost else ()
+    return tuple(filter(None, (unranked, rests_on, *marks, cost.warning if cost else "")))
+
+
+def _age(boards: Sequence[BenchmarkBoard]) -> str:
     """Sentence on the years of the judges that are here."""
-    published = [judge for board in boards for judge in board.judges if not (judge.absent or judge.submitted)]
-    years = sorted({judge.date[:4] for judge in published})
+    dates = {
+        judge.date[:4] for board in boards for title, judge in board.judges.items() if title not in board.submitted
+    }
+    years = sorted(dates)
     span = " and ".join(years) if len(years) < 3 else f"{years[0]} to {years[-1]}"
-    return f"The published judges are of {span}. A newer model is here only where somebody submitted its verdicts."
+    return f"All published judges date from {span}; a newer model is here only where somebody submitted its verdicts."
 
 
-def _choices(board: Board) -> Mapping[str, list[str]]:
+def _choices(board: BenchmarkBoard) -> Mapping[str, list[str]]:
     """The values of each choice, those of the first table first."""
     return {name: list(dict.fromkeys(view.choice[name] for view in board.views)) for name in board.views[0].choice}
 
 
-def _agreement(board: Board) -> str:
+def _agreement(board: BenchmarkBoard) -> str:
     """Sentence on how many printed numbers come out."""
     computed = [number for number in board.printed if number.computed is not None]
     errata_count = len(board.errata)
@@ -154,23 +194,24 @@ def _agreement(board: Board) -> str:
     )
 
 
-def _chart(board: Board, view: BoardView) -> Markup:
-    """The judges of a table, and those whose numbers are printed alone, on the scale from guessing to people."""
+def _chart(board: BenchmarkBoard, view: View) -> Markup:
+    """The judges of a table, and those whose logs are not here, on the scale from guessing to people."""
     rows = []
-    for row in (row for row in view.rows if row.kind != REFERENCE):
-        kind = "printed" if row.kind == BASELINE else "unranked" if not row.rank else ""
-        kind = kind or ("" if re.match(r"1\b", row.rank) else "worse")
-        note = "a metric or random answers" if row.kind == BASELINE else (row.notes or ("",))[0]
-        rows.append(ScaleRow(row.label, row.estimate, kind, note if kind in ("printed", "unranked") else ""))
+    for number in (*view.board.numbers, *view.baselines):
+        kind = "printed" if number.role == "baseline" else "unranked" if not number.ranks else ""
+        kind = kind or ("" if number.ranks and number.ranks[0] == 1 else "worse")
+        note = "a metric or random answers" if kind == "printed" else next(iter(notes_of(view, number)), "")
+        rows.append(ScaleRow(number.system, number.estimate, kind, note if kind in ("printed", "unranked") else ""))
     in_percent = any(number.printed > 1 for number in board.printed)
-    for judge in board.judges_without_logs:
-        for number in board.printed_of(view, judge.label):
-            if number.task == view.part:
-                printed = Estimate(number.printed / (100 if in_percent else 1))
-                rows.append(ScaleRow(judge.label, printed, "printed", "printed, not recomputed"))
+    for judge in board.absent:
+        numbers = board.printed_of(view, judge.title)
+        value = next((n.printed / (100 if in_percent else 1) for n in numbers if n.task == view.part), math.nan)
+        parts = ", ".join(f"{task_type(n.task)} {n.digits(n.printed)}" for n in numbers if n.task != view.part)
+        note = f"printed, not recomputed{f': {parts}' if parts else ''}" if numbers else "published, not recomputed"
+        rows.append(ScaleRow(judge.title, Estimate(value), "printed", note))
     rows.sort(key=lambda row: (not row.estimate.defined, -row.estimate.value))
-    references = {row.label: row.estimate for row in view.rows if row.kind == REFERENCE}
-    return scale(f"{board.title}: {view.title}", rows, references)
+    references = {reference.system: reference.estimate for reference in view.board.references}
+    return scale(f"{board.title}: {view.board.title}", rows, references)
 
 
 def _how(options: StatisticsOptions) -> list[str]:

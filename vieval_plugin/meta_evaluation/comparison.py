@@ -110,6 +110,8 @@ class ComparedStatistic:
     order: tuple[str, ...] = ()
     #: Tests that were made, so that all who compare these systems make each once.
     tests: dict[Hashable, SystemPair | None] = field(default_factory=dict, repr=False)
+    #: Own values, with the reason why there is none, and p against the constant baseline, each once in the same way.
+    alone: dict[Hashable, tuple[float, str]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -298,6 +300,29 @@ def _tested(
     return compared.tests[key]
 
 
+def compare_pair(
+    compared: ComparedStatistic,
+    first: str,
+    second: str,
+    benchmark: str,
+    options: StatisticsOptions,
+    intervals: bool = True,
+) -> SystemPair | None:
+    """The test of two systems alone, its p not adjusted; None where they have no common samples that a test can use.
+
+    Args:
+        compared, benchmark, options, intervals: as for `compare_systems`.
+        first, second: their labels.
+    """
+    index_of = {system.label: index for index, system in enumerate(compared.systems)}
+    if not {first, second} <= index_of.keys():
+        return None
+    one, other = sorted((first, second))  # as in `compare_systems`
+    seed = _seed(compared, benchmark, options)
+    pair = _tested(compared, (index_of[one], index_of[other]), options.draws, seed, intervals)
+    return pair and (pair if pair.first == first else pair.turned)
+
+
 def among(compared: ComparedStatistic, labels: Collection[str]) -> ComparedStatistic:
     """A statistic of some of its systems; no number depends on those that are left out."""
     indices = [index for index, system in enumerate(compared.systems) if system.label in labels]
@@ -332,12 +357,14 @@ def above_constant_p(compared: ComparedStatistic, benchmark: str, options: Stati
     """
     if compared.above_constant is None:
         return {}
-    seed = _seed(compared, benchmark, options)
-    return {
-        system.label: compared.above_constant(index, seed)
-        for index, system in enumerate(compared.systems)
-        if not system.undefined
-    }
+    seed, p_values = _seed(compared, benchmark, options), dict[str, float]()
+    for index, system in enumerate(compared.systems):
+        key = system.label, *seed
+        if not system.undefined and key not in compared.alone:
+            compared.alone[key] = compared.above_constant(index, seed), ""
+        if not system.undefined:
+            p_values[system.label], _ = compared.alone[key]
+    return p_values
 
 
 def correlates(pair: Callable[[int, int], CommonSamplesStatistic]) -> Callable[[int, Seed], float]:
@@ -422,10 +449,13 @@ def own_order(compared: ComparedStatistic) -> tuple[System, ...]:
     systems = []
     for index, system in enumerate(compared.systems):
         if not system.undefined and not compared.untestable_reason and math.isnan(system.value):
-            own_samples = compared.pair(index, index)
-            value = own_samples.statistic.estimates()[0] if own_samples.statistic is not None else math.nan
-            reason = own_samples.reason or f"undefined on its {system.n} {compared.unit}"
-            system = replace(system, value=value, undefined=reason if math.isnan(value) else "")
+            if system.label not in compared.alone:
+                own_samples = compared.pair(index, index)
+                own = own_samples.statistic.estimates()[0] if own_samples.statistic is not None else math.nan
+                compared.alone[system.label] = own, own_samples.reason
+            value, reason = compared.alone[system.label]
+            undefined = (reason or f"undefined on its {system.n} {compared.unit}") if math.isnan(value) else ""
+            system = replace(system, value=value, undefined=undefined)
         systems.append(system)
     if compared.order:
         return tuple(sorted(systems, key=lambda system: compared.order.index(system.label)))

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
@@ -46,8 +47,8 @@ def finding_texts(report: Report, options: StatisticsOptions) -> dict[str, str |
         "answers": [asdict(of_board) for of_board in report.answers],
         "notes": list(report.notes),
     }
-    rows = {table.name: _by_name(table) for table in tables}
-    rows_of_totals = {table.name: _by_name(table) for table in report.further if table.name in TOTALS}
+    rows = {table.name: by_name(table) for table in tables}
+    rows_of_totals = {table.name: by_name(table) for table in report.further if table.name in TOTALS}
     return {
         NUMBERS_CSV: csv_text(tables[0]),
         PAIRS_CSV: csv_text(tables[1]),
@@ -88,7 +89,7 @@ def _corrected_numbers(corrected: CorrectedRanking) -> Iterator[Number]:
             yield Number(e.generator, estimate, ALL, board.aspect, name, "generator", board.judge)
 
 
-def _parquet(rows: Sequence[Mapping[str, object]]) -> bytes | None:
+def _parquet(rows: Sequence[Row]) -> bytes | None:
     """Rows as a parquet file; None where pyarrow is not installed, or there are no rows whose types it could have."""
     try:
         import pyarrow
@@ -102,10 +103,25 @@ def _parquet(rows: Sequence[Mapping[str, object]]) -> bytes | None:
     return buffer.getvalue()
 
 
+Row: TypeAlias = Mapping[str, str | int | float | bool | None]
+"""A row of `numbers.csv` or `pairs.csv`, or an effect of an audit, as JSON has it: what is undefined is null."""
+
+
+def estimate_in(row: Row) -> Estimate:
+    """The number of a row, or its difference where it has one.
+
+    >>> estimate_in({"value": 0.5, "low": None, "high": None, "n": 3.0})
+    Estimate(value=0.5, low=nan, high=nan, n=3, reasons=('',), zeros=())
+    """
+    value = row["difference"] if "difference" in row else row["value"]
+    value, low, high = (math.nan if end is None else float(end) for end in (value, row["low"], row["high"]))
+    return Estimate(value, low, high, n=int(row["n"] or 0), reasons=(str(row.get("reason") or ""),))
+
+
 _TEXT = ("benchmark", "part", "aspect", "statistic", "system", "role", "judge", "breakdown_value", "better", "worse")
 
 
-def _by_name(table: Table) -> list[dict[str, object]]:
+def by_name(table: Table) -> list[Row]:
     """The rows of a table as JSON objects; what is undefined is null."""
     return [
         {name: cell if name in _TEXT else _value(cell) for name, cell in zip(table.header, row, strict=True)}
@@ -113,7 +129,7 @@ def _by_name(table: Table) -> list[dict[str, object]]:
     ]
 
 
-def _value(cell: str) -> object:
+def _value(cell: str) -> str | float | bool | None:
     if cell in ("yes", "no"):
         return cell == "yes"
     try:

@@ -101,8 +101,8 @@ def differing(
 
 def differing_runs(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> str:
     """The first difference between two runs by `identity_of` or in its form, in words; empty where there is none."""
-    fields = dict(_flat(earlier))
-    for name, value in _flat(current):
+    fields = dict(flat(earlier))
+    for name, value in flat(current):
         if fields.get(name) != value:
             begun_with = (
                 f"with {name} {_option_text(fields[name])}" if _option_text(fields.get(name)) else f"without {name}"
@@ -116,11 +116,11 @@ def _option_text(value: Any) -> str:
     return "" if value is None or value in ("", [], ()) else str(value)
 
 
-def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of nested mappings with the names that lead to them."""
+def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested mappings with the names that lead to them, such as `backbones.judge.model`."""
     if isinstance(value, Mapping):
         for key, nested in value.items():
-            yield from _flat(nested, f"{name}.{key}" if name else key)
+            yield from flat(nested, f"{name}.{key}" if name else key)
     else:
         yield name.removeprefix("options."), value
 

@@ -65,17 +65,22 @@ class Estimate:
 
     @property
     def has_interval(self) -> bool:
-        """False without ends, and where both are one number: resamples of items that are alike say nothing of chance.
+        """False without ends, where both are one number, and where the value lies outside of them.
+
+        Resamples of items that are alike say nothing of chance, and those of few items may all lie to one side of the value.
 
         >>> Estimate(0.5, 0.4, 0.6).has_interval, Estimate(0.5).has_interval, Estimate(0.5, 0.5, 0.5).has_interval
         (True, False, False)
+        >>> Estimate(0.81, 0.83, 0.99).has_interval
+        False
         """
-        return not math.isnan(self.low) and not math.isclose(self.low, self.high, abs_tol=_ROUNDING)
+        has_width = not math.isclose(self.low, self.high, abs_tol=_ROUNDING)
+        return has_width and self.low - _ROUNDING <= self.value <= self.high + _ROUNDING
 
     @property
     def negated(self) -> Estimate:
         """The same difference the other way round, without resamples."""
-        return Estimate(-self.value, -self.high, -self.low)
+        return Estimate(0.0 - self.value, 0.0 - self.high, 0.0 - self.low)
 
     def clipped(self, minimum: float, maximum: float) -> Estimate:
         """Return the same with value and ends inside a scale."""

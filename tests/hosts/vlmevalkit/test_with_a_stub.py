@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pictures import plain
 from tests.extras import needs
+from tests.pictures import plain
 from vieval_plugin.generation.posters import make
 from vieval_plugin.hosts.vlmevalkit import hook_files
 

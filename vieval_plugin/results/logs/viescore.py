@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.judges.viescore import RUBRIC
 from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.pack import PackQuestion
 from vieval_plugin.readers.rows import read_object
 from vieval_plugin.results.logs import RESTORE
 from vieval_plugin.text.untrusted import exists
@@ -30,7 +32,7 @@ def read(
     folder: Path, identity: Callable[[str, str], SampleId], name: str = "", setting: str = ""
 ) -> Mapping[SampleId, Verdict]:
     """The verdicts of one part; VievalError naming the file for one that cannot be read."""
-    questions = packs.load(packs.built_in("viescore")[-1]).questions
+    questions = _questions()
     questions_by_aspect = {"SC": questions.get(f"SC_{identity('', '').part}"), "PQ": questions["PQ"]}
     names = {aspect: question.scores if question else () for aspect, question in questions_by_aspect.items()}
     verdicts = {}
@@ -41,6 +43,11 @@ def read(
             steps = [_step(aspect, uid in rows[aspect], rows[aspect].get(uid), names[aspect]) for aspect in _ASPECTS]
             verdicts[identity(image_model, uid)] = _verdict(steps)
     return verdicts
+
+
+@cache
+def _questions() -> Mapping[str, PackQuestion]:
+    return packs.load(packs.built_in("viescore")[-1]).questions
 
 
 def _step(aspect: str, is_recorded: bool, row: Any, names: Sequence[str]) -> tuple[Step, str]:

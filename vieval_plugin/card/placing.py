@@ -1,0 +1,145 @@
+"""A judge among the published judges, by the statistics of its benchmark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.meta_evaluation.comparison import LEVEL, SystemPair, above_constant_p, among, compare_pair
+from vieval_plugin.meta_evaluation.estimates import mean_over_parts
+from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
+from vieval_plugin.meta_evaluation.leaderboards import leaderboard
+from vieval_plugin.records import Run
+from vieval_plugin.report.own_samples import against, benchmarks_with_runs
+from vieval_plugin.results.published.judges import parts_present, present, run_of
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.ranking import holm
+from vieval_plugin.text.errors import VievalError
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedJudge:
+    """A judge among the published ones."""
+
+    #: Its run, under the model's name.
+    run: Run
+    #: The benchmark.
+    benchmark: Benchmark
+    #: The leaderboard of all by the first statistic of which it has a number; its pairs with others are a family.
+    board: Leaderboard
+    #: All of its numbers, and those of the others by the same statistic.
+    numbers: tuple[Number, ...]
+    #: By published judge and part, its pair with that judge; p is adjusted over the parts.
+    by_part: Mapping[str, Mapping[str, SystemPair]]
+    #: Parts on which no test, adjusted over them, shows it to be better than the same answer for everything.
+    useless: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The benchmark as sentences call it."""
+        return self.benchmark.title or self.benchmark.name
+
+    @property
+    def number(self) -> Number:
+        """Its number."""
+        return self.board.number_of(self.run.label)
+
+    @property
+    def published(self) -> list[Number]:
+        """Numbers of the published judges, the best first."""
+        others = [number for number in self.board.numbers if number.system != self.run.label]
+        return sorted(others, key=lambda n: (not n.estimate.defined, -n.estimate.value))
+
+    @property
+    def breakdown(self) -> str:
+        """The first breakdown, by which the parts are; empty without one."""
+        return next(iter(self.board.breakdowns), "")
+
+    @property
+    def consistency(self) -> Estimate | None:
+        """Share of contests with the same answer in both orders, over parts; None of a judge that is asked in one."""
+        of_parts = [n.estimate for n in self.numbers if (n.system, n.statistic) == (self.run.label, "consistent_share")]
+        return mean_over_parts(of_parts) if of_parts else None
+
+    def of_values(self, system: str) -> dict[str, Estimate]:
+        """The numbers of a judge by value of the breakdown."""
+        by_value = self.board.breakdowns.get(self.breakdown, {})
+        return {value: by_system[system] for value, by_system in by_value.items() if system in by_system}
+
+    def pair_with(self, rival: str) -> SystemPair | None:
+        """Its pair with a published judge, itself first; None where they have nothing in common."""
+        pair = self.board.comparison.pair_of(self.run.label, rival)
+        return pair and (pair if pair.first == self.run.label else pair.turned)
+
+    def board_of(self, pairs: Iterable[SystemPair]) -> Leaderboard:
+        """The leaderboard with these pairs alone, which are one family."""
+        return replace(self.board, comparison=replace(self.board.comparison, pairs=tuple(pairs), other_pairs=()))
+
+    @property
+    def own_pairs(self) -> Leaderboard:
+        """The leaderboard with the pairs of this judge alone."""
+        return self.board_of(filter(None, (self.pair_with(number.system) for number in self.published)))
+
+    @property
+    def alone(self) -> Leaderboard:
+        """The leaderboard of this judge alone."""
+        label, board = self.run.label, self.board_of(())
+        same_answers = {name: same for name, same in board.same_answers.items() if name == label}
+        costs = {label: board.costs[label]}
+        return replace(board, numbers=(self.number,), costs=costs, same_answers=same_answers)
+
+
+def place_judge(run: Run, root: Path, options: StatisticsOptions) -> PlacedJudge:
+    """A judge among the published judges that have verdicts on its samples.
+
+    Args:
+        run: the judge's, whose ratings and votes count.
+        root: the folder of published verdicts.
+        options: what failed verdicts are, number of resamples, the seed.
+
+    Raises:
+        VievalError: no number can be made of the verdicts, or the benchmark is not known.
+    """
+    [(benchmark, _)] = benchmarks_with_runs([run])
+    return place_among(benchmark, run, _published_runs(run, root), options)
+
+
+def place_among(benchmark: Benchmark, run: Run, others: Sequence[Run], options: StatisticsOptions) -> PlacedJudge:
+    """A judge among others on the same samples; labels are all different."""
+    runs, label, name = [run, *others], run.label, benchmark.name
+    findings = benchmark.report.findings(name, tuple(benchmark.parts), runs, options)
+    has_own = (s for s in findings.ranked if any(s.has(n) and n.system == label for n in findings.numbers))
+    statistic = next(has_own, None)
+    if statistic is None or statistic.judge is not None:
+        raise VievalError(f"{name}: {label} has no number there: people rated or voted on none of it")
+    board = leaderboard(statistic, findings, name, runs, options, against=against(benchmark), family_of=label)
+    ranked = {number.system: number for number in board.numbers}
+    same_statistic = (board.aspect, board.statistic, None)
+    numbers = tuple(
+        ranked[number.system] if statistic.has(number) else number
+        for number in findings.numbers
+        if number.system == label or (number.aspect, number.statistic, number.judge) == same_statistic
+    )
+    breakdown, of_part = next(iter(board.breakdowns.values()), {}), statistic.of_part
+    compared = {part: of_part(part, options) for part in run.records if part in breakdown} if of_part else {}
+    alone = (above_constant_p(among(of_one, [label]), name, options) for of_one in compared.values())
+    adjusted = holm([p.get(label, math.nan) for p in alone])
+    useless = tuple(part for part, p in zip(compared, adjusted, strict=True) if not p <= LEVEL)
+    by_part: dict[str, dict[str, SystemPair]] = {}
+    for rival in (other.label for other in others if len(compared) > 1):
+        tests = {part: compare_pair(of_one, label, rival, name, options) for part, of_one in compared.items()}
+        pairs = {part: pair for part, pair in tests.items() if pair}
+        p_values = holm([pair.result.p for pair in pairs.values()]).tolist()
+        by_part[rival] = {
+            part: replace(pair, adjusted=p) for (part, pair), p in zip(pairs.items(), p_values, strict=True)
+        }
+    return PlacedJudge(run, benchmark, board, (*numbers, *board.references), by_part, useless)
+
+
+def _published_runs(run: Run, root: Path) -> list[Run]:
+    judges = (j for j in present(run.benchmark, root) if run.records.keys() & {*parts_present(j, root)})
+    return [run_of(judge, root, (first for rows in run.records.values() for first, *_ in rows)) for judge in judges]
