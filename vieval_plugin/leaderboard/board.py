@@ -1,4 +1,4 @@
-"""A leaderboard as data: judges of a benchmark, leaderboards of them by choice, and printed numbers beside recomputed ones."""
+"""A leaderboard as data: judges, their leaderboards by choice, and printed numbers beside recomputed ones."""
 
 from __future__ import annotations
 

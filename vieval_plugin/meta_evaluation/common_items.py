@@ -159,7 +159,7 @@ def compared_correlations(
         columns = [column for column, why in enumerate(why_not) if not why]
         left_out = [
             f"{'/'.join(name)}: {why}"
-            for name, why, any_common in zip(tables.columns, why_not, common.any(axis=0), strict=True)
+            for name, why, any_common in zip(tables.columns, why_not, np.any(common, axis=0), strict=True)
             if why and any_common
         ]
         if not common[:, columns].any():
@@ -170,12 +170,15 @@ def compared_correlations(
             )
             return CommonSamplesStatistic(0, reason=reason)
         common = common[:, columns]
-        rows = common.any(axis=1)
+        rows = np.any(common, axis=1)
+        first_scores, second_scores, human = (
+            np.where(common, values[:, columns], np.nan)[rows]
+            for values in (tables.scores[first], tables.scores[second], tables.human)
+        )
         statistic = CorrelationDifference(
-            *(
-                np.where(common, values[:, columns], np.nan)[rows]
-                for values in (tables.scores[first], tables.scores[second], tables.human)
-            ),
+            first_scores,
+            second_scores,
+            human,
             [group for group, is_common in zip(tables.groups, rows, strict=True) if is_common],
             [tables.columns[column][0] for column in columns],
             coefficient=coefficient,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, Comparison, SystemPair
@@ -185,11 +185,10 @@ class Layout:
 def layouts(family: str) -> tuple[Layout, ...]:
     """The tables of a family of benchmarks, as `layouts.yaml` describes them."""
     text = Path(__file__).with_name("layouts.yaml").read_text(encoding="utf-8")
-    described = read_yaml(text)[family]
-    return tuple(
-        Layout(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
-        for name, fields in described.items()
-    )
+    described: dict[str, dict[str, Any]] = read_yaml(text)[family]
+    for fields in described.values():
+        fields |= {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
+    return tuple(Layout(name, **fields) for name, fields in described.items())
 
 
 @dataclass(frozen=True)

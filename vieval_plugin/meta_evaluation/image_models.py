@@ -305,10 +305,10 @@ def _of_humans(
             for model, values in by_model.items():
                 for coefficient in get_args(Coefficient):
                     mean = paper_mean(leave_one_out(values, coefficient), rounded=False)
-                    place = (part, aspect, f"{coefficient}_of_raters", "ceiling")
+                    name = f"{coefficient}_of_raters"
                     key = Key("T7", part, model, HUMAN, coefficient, aspect)
                     estimate = Estimate(mean, reasons=(_NO_RATER,))
-                    yield Number(HUMAN, estimate, *place, breakdown=_IMAGE_MODEL, value=model, key=key)
+                    yield Number(HUMAN, estimate, part, aspect, name, "ceiling", None, _IMAGE_MODEL, model, key=key)
     for aspect, of_parts in by_aspect.items():
         corrected, paper = agreement_over_parts(of_parts)
         yield from _agreement(HUMAN, ALL, aspect, (bias_corrected(corrected), paper), "ceiling")

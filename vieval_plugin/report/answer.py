@@ -490,7 +490,7 @@ def _of_ratings(corrected: CorrectedRanking) -> list[str]:
             f"Fewer than {LEAST_TO_ORDER} labels, or {LEAST_EACH_TO_ORDER} of a generator, do not change the order: it is the "
             "judge's own."
         )
-    elif (means := [number.estimate.value for number in corrected.ranking.ranked]) != sorted(means, reverse=True):
+    elif (values := [number.estimate.value for number in corrected.ranking.ranked]) != sorted(values, reverse=True):
         text.append(
             "The order is not that of the corrected means: so few labels differ by chance too, and for the order each "
             "correction is shrunk to the gap that all generators share."

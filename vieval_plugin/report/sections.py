@@ -247,7 +247,7 @@ def _section(
         findings = benchmark.report.findings(benchmark.name, parts, runs, options)
     of_order = tuple(ranking_against(order, parts or tuple(runs[0].records), runs, options))
     findings += Findings(of_order, layouts=layouts("order"))
-    bias = {run.name: position_bias(run, options) for run in runs}
+    bias: dict[JudgeName | None, PositionBias | None] = {run.name: position_bias(run, options) for run in runs}
     silent = {judge for judge, of_judge in bias.items() if of_judge is not None and of_judge.contradictory}
     boards = []
     for statistic in findings.ranked:

@@ -41,8 +41,9 @@ def judging_bar(
             elif is_shown and (done == total or done - printed >= (total or max(printed, 10 * _FIRST_LINE)) / 10):
                 printed = done
                 failures = ", ".join(f"{status} {count}" for status, count in progress.failures().items())
-                timing = {"elapsed": time.monotonic() - began, "unit": unit, "ncols": 0}
-                say(tqdm.format_meter(done, total, **timing, prefix="Judging", postfix=failures), file=sys.stderr)
+                elapsed = time.monotonic() - began
+                meter = tqdm.format_meter(done, total or 0, elapsed, 0, "Judging", unit=unit, postfix=failures)
+                say(meter, file=sys.stderr)
 
         def say_silence(seconds: float, is_first: bool) -> None:
             if has_bar:

@@ -188,8 +188,8 @@ def _pilot(
         _, verdict, _ = read_response(result.text)
         calls = sum(step.status is not Status.NOT_ASKED for step in verdict.trace)
         counts = result.token_counts or TokenCounts()
-        tokens = {"input_tokens": counts.input_tokens or 0, "output_tokens": counts.output_tokens or 0}
-        results.append((verdict, Usage(calls, **tokens)))
+        usage = Usage(calls, input_tokens=counts.input_tokens or 0, output_tokens=counts.output_tokens or 0)
+        results.append((verdict, usage))
     return pilot_of(judge, asks, seed, len(population), results, wall)
 
 

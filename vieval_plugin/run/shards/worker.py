@@ -356,7 +356,11 @@ class ShardWorker:
         opened.note.close()
         del self._open[shard.name]
         self._slots.release()
-        self._report(NotWritten(shard, problem) if problem else Written(shard, dict(tally.statuses), tally.calls))
+        self._report(
+            NotWritten(shard, problem)
+            if problem
+            else Written(shard, {Status(status): n for status, n in tally.statuses.items()}, tally.calls)
+        )
         if self._bad_in_a_row == _IN_A_ROW:
             raise VievalError(
                 f"{_IN_A_ROW} shards in a row were not written: {problem}; put that right, or raise --max-failures, and "
