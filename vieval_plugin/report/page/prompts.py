@@ -104,10 +104,11 @@ def prompt_rows(
     prompts = _prompts(section, board, items)
     first, alone = generators[0], len(generators) == 1
     decided = board.statistic != WIN_RATE or any(prompt.spread for prompt in prompts)
-    ordered = sorted(
-        prompts, key=lambda prompt: prompt.lead(first) if not alone else prompt.scores[first], reverse=True
-    )
-    ordered = [prompt for prompt in ordered if alone or not math.isnan(prompt.lead(first))]
+
+    def advantage(prompt: Prompt) -> float:
+        return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
+
+    ordered = sorted((p for p in prompts if not math.isnan(advantage(p))), key=advantage, reverse=True)
     ends = ordered if len(ordered) <= MOST_PROMPTS else [*ordered[: MOST_PROMPTS // 2], *ordered[-MOST_PROMPTS // 2 :]]
     by_fall = {name: place for place, name in enumerate(falls)}
     across = sorted(prompts, key=lambda prompt: (by_fall.get(prompt.name, len(falls)), -prompt.spread))
