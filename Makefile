@@ -8,6 +8,7 @@ VLLM_ENV := .venv-vllm
 KIT_ENV := .venv-vlmevalkit
 SWIFT_ENV := .venv-ms-swift
 LOWEST_ENV := .venv-lowest
+RECIPES_ENV := .venv-recipes
 VLLM_PORT ?= 8765
 VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 # what the demo judges: tasks, or groups of them in task_configs/tasks.yaml
@@ -23,7 +24,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast test-page test-vllm test-vlmevalkit test-ms-swift test-attack test-wheel test-core test-lowest licences train-adiee-demo train-small lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-attack test-wheel test-core test-lowest licences train-adiee-demo train-small lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -194,6 +195,14 @@ test-ms-swift: $(ENV)/ready
 	$(PYTHON) -m venv $(SWIFT_ENV)
 	$(SWIFT_ENV)/bin/python -m pip install --quiet --disable-pip-version-check torch "ms-swift>=4.6" --editable ".[http]"
 	VIEVAL_MS_SWIFT_PYTHON=$(abspath $(SWIFT_ENV)/bin/python) $(BIN)/python -m pytest -rs tests/rewards/test_trainer_blocks.py
+
+# the gate page's recipes for Inspect and promptfoo, in an environment of their own; it needs npm
+test-recipes: $(ENV)/core
+	$(PYTHON) -m venv $(RECIPES_ENV)
+	$(RECIPES_ENV)/bin/python -m pip install --quiet --disable-pip-version-check inspect-ai --editable ".[http]"
+	npm install --silent --no-save --prefix $(RECIPES_ENV) promptfoo
+	VIEVAL_INSPECT_PYTHON=$(abspath $(RECIPES_ENV)/bin/python) VIEVAL_PROMPTFOO=$(abspath $(RECIPES_ENV)) \
+	  $(BIN)/python -m pytest -rs tests/docs/test_gate_page.py
 
 # the wheel, built, installed away from the checkout with the extra http alone, and used there without a network
 test-wheel: $(ENV)/core

@@ -4,25 +4,33 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import PIL.Image
 import pytest
 import yaml
 
+from tests.cli.test_anchor import noisy
 from tests.cli.test_rank_folders import by_brightness, images, prompts
 from tests.fake_image_server import FakeImageServer
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, named
 from vieval_plugin.cli import main
 from vieval_plugin.testing import assert_not_worse
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
 ACTION = ROOT / ".github" / "actions" / "gate" / "action.yml"
+INSPECT, PROMPTFOO = (os.environ.get(f"VIEVAL_{name}", "") for name in ("INSPECT_PYTHON", "PROMPTFOO"))
 N = 80
+
+
+def block(name):
+    """The Python of the page after a heading, or under the name of a file."""
+    return re.search(rf"(?:## {name}\n\n```python|```python {name})\n(.*?)```", PAGE, re.DOTALL)[1]
 
 
 def level(shift):
@@ -49,7 +57,7 @@ def test_the_commands_of_the_page_run_in_their_order(served, tmp_path, capsys):
     images(tmp_path, "new", level(0.02), N)
     with FakeImageServer() as generator:
         codes = []
-        for command in re.findall(r"^vieval .*$", PAGE, re.MULTILINE):
+        for command in re.findall(r"^vieval .*$", PAGE.replace("\\\n ", " "), re.MULTILINE):
             text = command.replace("http://127.0.0.1:8000/v1", served.base_url)
             arguments = shlex.split(text.replace("http://127.0.0.1:9000/v1", generator.base_url))[1:]
             codes.append(main(arguments))
@@ -65,94 +73,185 @@ def test_the_commands_of_the_page_run_in_their_order(served, tmp_path, capsys):
     capsys.readouterr()
 
 
-def test_the_assertion_fails_with_title_and_evidence(served, tmp_path):
-    assert main(["score", "good", "--prompts", "prompts.csv", "--out", "good.jsonl"]) == 0
+@pytest.fixture
+def builds(served, tmp_path):
+    """Builds that are fine, the same, bad and doubtful, the verdicts of the good one, and an anchor whose judge has drifted."""
+    images(tmp_path, "fine", level(0.02), N)
+    shutil.copytree("good", "same")
     images(tmp_path, "bad", level(-0.3), N)
-    given = {"prompts": "prompts.csv", "baseline": "good.jsonl", "margin": 0.1}
-    with pytest.raises(
-        AssertionError, match=r"^bad is worse than good by more than the margin\.\nDifference -0\."
-    ) as told:
-        assert_not_worse("bad", **given)
-    assert "the margin is 0.1." in str(told.value)
+    images(tmp_path, "doubtful", lambda prompt, draw: level(0)(prompt, draw) - (0.4 if prompt % 5 == 0 else 0), N)
+    (tmp_path / "others.csv").write_text((tmp_path / "prompts.csv").read_text().replace("grey", "red"))
+    assert main(["score", "good", "--prompts", "prompts.csv", "--out", "good.jsonl"]) == 0
+    with FakeServer(reply=noisy(1)) as server:
+        anchor = ["anchor", "make", "good.jsonl", "--n", "60", "--out", "anchor.jsonl", "--copy-images"]
+        assert main([*anchor, *named(server)]) == 0
+    with FakeServer(reply=noisy(2, shift=2)) as drifted:
+        yield drifted.base_url
+
+
+TITLES = {
+    ("fine", ""): (0, "fine is not worse than good by more than the margin."),
+    ("same", ""): (0, "same is not worse than good by more than the margin."),
+    ("bad", ""): (3, "bad is worse than good by more than the margin."),
+    ("doubtful", ""): (4, "It cannot be told whether doubtful is worse than good by more than the margin."),
+    ("fine", "drifted judge"): (5, "The judge itself has drifted; nothing is said of your images."),
+    ("fine", "other prompts"): (1, "Nothing was decided."),
+}
+"""Exit code and title of each build, in what else differs."""
+
+
+def test_the_assertion_fails_with_title_and_evidence(builds):
+    arguments = {"prompts": "prompts.csv", "baseline": "good.jsonl", "margin": 0.1}
+    changed = {
+        "": {},
+        "drifted judge": {"baseline": "anchor.jsonl", "flags": ["--model", "fake", "--base-url", builds]},
+        "other prompts": {"prompts": "others.csv"},
+    }
+    for (name, change), (code, title) in TITLES.items():
+        if not code:
+            assert_not_worse(name, **arguments | changed[change])
+            continue
+        with pytest.raises(AssertionError) as error:
+            assert_not_worse(name, **arguments | changed[change])
+        first, evidence, *_ = str(error.value).splitlines()
+        assert first == title
+        assert evidence.startswith({1: "--against good.jsonl: other prompts", 5: "Drift: "}.get(code, "Difference -0."))
     with pytest.raises(AssertionError, match=r"^bad is worse than good by more than the margin\."):
-        assert_not_worse("bad", **{**given, "baseline": "good"})
-    with pytest.raises(
-        AssertionError, match=r"^Nothing was decided\.\n--against good\.jsonl: judged with judge viescore"
-    ):
-        assert_not_worse("bad", **given, judge="vieval_small")
-    asked = []
+        assert_not_worse("bad", **{**arguments, "baseline": "good"})
+    calls = []
 
     def generator(prompt, seed):
-        asked.append((prompt, seed))
+        calls.append((prompt, seed))
         brightness = round(255 * level(0.02)(int(prompt.split()[-1]), 0))
         return PIL.Image.new("RGB", (16, 16), (brightness,) * 3)
 
-    assert_not_worse(generator, **given, seed=7)
-    assert asked[:2] == [("a grey square 0", 7), ("a grey square 1", 8)]
+    assert_not_worse(generator, **arguments, seed=7)
+    assert calls[:2] == [("a grey square 0", 7), ("a grey square 1", 8)]
+
+
+def test_pytest_runs_the_test_of_the_page(builds, tmp_path):
+    (tmp_path / "test_images.py").write_text(block("In pytest"))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_images.py"]
+    for name, code, line in (("fine", 0, "1 passed"), ("bad", 1, "new is worse than good by more than the margin.")):
+        shutil.copytree(name, "new", dirs_exist_ok=True)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert (done.returncode, line in done.stdout) == (code, True), done.stdout
 
 
 def steps(inputs, outputs, folder, environment):
     """The exit code of the steps of the action that are commands, in bash, with what they wrote as outputs."""
     action = yaml.safe_load(ACTION.read_text())
-    given = {name: str(spec.get("default", "")) for name, spec in action["inputs"].items()} | inputs
+    values = {f"inputs.{name}": str(spec.get("default", "")) for name, spec in action["inputs"].items()}
+    values |= {f"inputs.{name}": value for name, value in inputs.items()}
     code = 0
     for step in action["runs"]["steps"]:
         if "run" not in step or step["name"] == "Install VIEval":
             continue
-        filled = {}
-        for name, value in step["env"].items():
-            of_input = re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", value)
-            filled[name] = given[of_input[1]] if of_input else outputs.read_text().strip().partition("=")[2]
+        outputs.write_text("")
+        filled = {name: values[value.strip("${ }")] for name, value in step.get("env", {}).items()}
         command = ["bash", "-eo", "pipefail", "-c", step["run"]]
         code = subprocess.run(command, cwd=folder, env={**environment, **filled}, capture_output=True).returncode
-    return code
+        of_step = (line.partition("=") for line in outputs.read_text().splitlines())
+        values |= {f"steps.{step.get('id')}.outputs.{name}": value for name, _, value in of_step}
+    return code, values
 
 
 @pytest.mark.skipif(not ACTION.is_file(), reason="an sdist has no actions")
-def test_the_steps_of_the_action_pass_and_fail_a_build(served, tmp_path):
-    assert main(["score", "good", "--prompts", "prompts.csv", "--out", "good.jsonl"]) == 0
-    images(tmp_path, "fine", level(0.02), N)
-    images(tmp_path, "bad", level(-0.3), N)
-    images(tmp_path, "doubtful", lambda prompt, draw: level(0)(prompt, draw) - (0.4 if prompt % 5 == 0 else 0), N)
-    (tmp_path / "others.csv").write_text((tmp_path / "prompts.csv").read_text().replace("grey", "red"))
+def test_the_steps_of_the_action_pass_and_fail_a_build(builds, tmp_path):
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "vieval").write_text(f'#!/bin/sh\nexec {sys.executable} -m vieval_plugin "$@"\n')
-    (tmp_path / "bin" / "vieval").chmod(0o755)
-    outputs, summary = tmp_path / "outputs", tmp_path / "summary.md"
+    for name, module in (("vieval", "-m vieval_plugin"), ("python", "")):
+        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
+        (tmp_path / "bin" / name).chmod(0o755)
+    summary, files = tmp_path / "summary.md", tmp_path / "vieval-gate"
     environment = {
         **os.environ,
         "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
-        "GITHUB_OUTPUT": str(outputs),
+        "GITHUB_OUTPUT": str(tmp_path / "outputs"),
         "GITHUB_STEP_SUMMARY": str(summary),
     }
-    given = {"prompts": "prompts.csv", "against": "good.jsonl", "margin": "0.1"}
-    for name, other, code in (
-        ("fine", {}, 0),
-        ("bad", {}, 3),
-        ("doubtful", {}, 4),
-        ("fine", {"prompts": "others.csv"}, 1),
-    ):
-        outputs.unlink(missing_ok=True)
+    inputs = {"prompts": "prompts.csv", "against": "good.jsonl", "margin": "0.1", "columns": "prompt=prompt"}
+    changed = {
+        "": {},
+        "drifted judge": {"against": "anchor.jsonl", "model": "fake", "base-url": builds},
+        "other prompts": {"prompts": "others.csv"},
+    }
+    for (name, change), (expected, title) in TITLES.items():
         summary.unlink(missing_ok=True)
-        assert steps({**given, "images": name, **other}, outputs, tmp_path, environment) == code, name
-        assert json.loads((tmp_path / "vieval-gate" / "result.json").read_text())["exit_code"] == code
-        assert summary.read_text().startswith("## ")
+        code, values = steps({**inputs, "images": name, **changed[change]}, tmp_path / "outputs", tmp_path, environment)
+        assert (code, values["steps.gate.outputs.exit-code"]) == (expected, str(expected)), name
+        assert values["steps.store.outputs.path"].endswith("replies.sqlite")
+        assert json.loads((files / "result.json").read_text())["exit_code"] == code
+        assert summary.read_text().startswith(f"## {title}\n")
+        cases = ElementTree.parse(files / "junit.xml").getroot()
+        assert (cases.get("failures"), cases.get("errors")) == (str(int(code in (3, 4))), str(int(code in (1, 5))))
+        # where nothing was decided there is no page, not that of the build before either
+        assert (files / "page.html").exists() == (code not in (1, 5))
+        assert not (files / "page.html").exists() or title in (files / "page.html").read_text()
 
 
-@pytest.mark.parametrize("name", ["judged.py", "inspect_judged.py"])
-def test_the_recipes_score_an_image(served, tmp_path, name):
-    if name == "inspect_judged.py":
-        pytest.importorskip("inspect_ai")
-    code = re.search(rf"```python {name}\n(.*?)```", PAGE, re.DOTALL)[1]
+def test_the_assertion_for_promptfoo_scores_an_image(served):
     names = {}
-    exec(code, names)
-    if name == "judged.py":
-        result = names["get_assert"]("good/p3.png", {"prompt": "a grey square 3"})
-        assert result["pass"] is True
-        assert result["score"] == pytest.approx(0.5, abs=0.1)
-        return
-    import asyncio
+    exec(block("judged.py"), names)
+    result = names["get_assert"]("good/p3.png", {"prompt": "a grey square 3"})
+    assert result["pass"] is True
+    assert result["score"] == pytest.approx(0.5, abs=0.1)
 
-    state = SimpleNamespace(output=SimpleNamespace(completion="good/p3.png"), input_text="a grey square 3")
-    assert asyncio.run(names["viescore"]()(state, None)).value == pytest.approx(0.5, abs=0.1)
+
+ASSERTIONS = """
+const { assertions } = require("promptfoo");
+const assertion = { type: "python", value: "file://judged.py" };
+const run = (n) => {
+  const prompt = `a grey square ${n}`;
+  const call = { prompt, assertion, test: { vars: { prompt } }, providerResponse: { output: `good/p${n}.png` } };
+  return assertions.runAssertion(call);
+};
+run(%d).then(async (seen) => console.log("\\n" + JSON.stringify([seen, await run(%d)]))).then(() => process.exit(0));
+"""
+
+
+@pytest.mark.skipif(not PROMPTFOO, reason="VIEVAL_PROMPTFOO names no folder of promptfoo (make test-recipes)")
+def test_promptfoo_asks_the_assertion_of_the_page(served, tmp_path):
+    (tmp_path / "judged.py").write_text(block("judged.py"))
+    settings = {"PROMPTFOO_PYTHON": sys.executable, "PROMPTFOO_CONFIG_DIR": str(tmp_path / "settings")}
+    quiet = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1"}
+    environment = {**os.environ, "NODE_PATH": f"{PROMPTFOO}/node_modules", **settings, **quiet}
+    command = ["node", "-e", ASSERTIONS % (3, N)]  # of which the last has no image
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    seen, absent = json.loads(done.stdout.splitlines()[-1])
+    assert (seen["pass"], absent["pass"]) == (True, False)
+    assert seen["score"] == pytest.approx(0.5, abs=0.1)
+
+
+TASK = """
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ModelOutput
+from inspect_ai.solver import solver
+from inspect_judged import viescore
+
+@solver
+def images():
+    async def solve(state, generate):
+        state.output = ModelOutput.from_content("none", f"good/{state.sample_id}.png")
+        return state
+    return solve
+
+samples = [Sample(id=f"p{n}", input=f"a grey square {n}") for n in (0, 3, %d)]
+[log] = eval(Task(dataset=samples, solver=images(), scorer=viescore()), model="mockllm/model", display="none")
+print(log.status, *(sample.scores["viescore"].value for sample in log.samples))
+"""
+
+
+@pytest.mark.skipif(not INSPECT, reason="VIEVAL_INSPECT_PYTHON names no Python with Inspect (make test-recipes)")
+def test_inspect_scores_images_by_the_scorer_of_the_page(served, tmp_path):
+    (tmp_path / "inspect_judged.py").write_text(block("inspect_judged.py"))
+    (tmp_path / "task.py").write_text(TASK % N)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    done = subprocess.run([INSPECT, "task.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    status, *scores = done.stdout.splitlines()[-1].split()
+    assert status == "success"
+    assert [float(score) for score in scores] == pytest.approx([0.4, 0.5, float("nan")], abs=0.1, nan_ok=True)

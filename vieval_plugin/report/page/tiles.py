@@ -242,6 +242,12 @@ def score_of(record: Record) -> float:
     return scores[preferred(list(scores))[0]] if scores else math.nan
 
 
+def _in_words(aspect: str) -> str:
+    """A score's name as a caption has it: a calibrated one is what people would say."""
+    raw = aspect.removesuffix("_calibrated")
+    return aspect if raw == aspect else f"people would say {raw}"
+
+
 def _captions(item: GalleryItem, verdicts: Sequence[GalleryVerdict]) -> dict[SampleId, Picture]:
     """What the first judge says of each output, as pictures without a thumbnail; reasons of the best and the worst alone."""
     points, reasons = defaultdict[SampleId, list[float]](list), dict[SampleId, str]()
@@ -252,7 +258,7 @@ def _captions(item: GalleryItem, verdicts: Sequence[GalleryVerdict]) -> dict[Sam
             continue
         by_sample = dict(zip(record.candidates, points_of(record), strict=False)) or {record.id: score_of(record)}
         for sample, value in by_sample.items():
-            text = ", ".join(f"{aspect} {scores[aspect]:.2f}" for aspect in preferred(list(scores)))
+            text = ", ".join(f"{_in_words(aspect)} {scores[aspect]:.2f}" for aspect in preferred(list(scores)))
             texts[sample].append(_OUTCOMES.get(value, "") if record.candidates else text or str(record.verdict.status))
             points[sample] += [] if math.isnan(value) else [value]
             if value or not record.candidates:  # of a contest the reason stands under the winner
