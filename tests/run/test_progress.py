@@ -1,14 +1,29 @@
 """What is told at the end of a run."""
 
-from vieval_plugin.judges.protocol import Status, Step, Verdict
+import asyncio
+
+import pytest
+
+from tests.playing import prepared
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Text, Verdict
+from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.runner import judge_each, judge_in_batches
 
 
-def counted(*verdicts):
+def counted(*verdicts, judge=""):
     progress = Progress()
     for verdict in verdicts:
-        progress.count(verdict)
+        progress.count(verdict, judge)
     return progress
+
+
+def unread(answer, status=Status.PARSE_FAILURE):
+    return Verdict({}, status, trace=(Step(("PQ",), status, answer=answer),))
+
+
+def wordings(progress):
+    return [line for line in progress.lines() if line.startswith("ONE WORDING")]
 
 
 def not_applicable(reason):
@@ -35,3 +50,44 @@ def test_counts_of_several_workers_add_up():
         "calls: 5, answered from the store: 0, tokens in: 0, out: 0",
     ]
     assert "tried again: timeout 1" in (first + second).lines()
+
+
+def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
+    same = [unread("naturalness 10 artifacts 0")] * 10 + [unread("Naturalness : 10,\n artifacts: 0")]
+    others = [unread(f"caption {n}") for n in range(9)]
+    [line] = wordings(
+        counted(*same, *others, judge="mine") + counted(*(unread(f"naturalness {n}") for n in range(300)))
+    )
+    assert line == (
+        "ONE WORDING: 11 of 20 replies of mine that could not be read say the same: 'naturalness 10 artifacts 0'"
+    )
+    assert not wordings(counted(*same, *others[:8]))  # 19 replies are too few
+    assert not wordings(counted(*same[1:], *others, unread("another")))  # half is not more than half
+
+
+@pytest.mark.parametrize("status", Status)
+def test_replies_that_were_guessed_from_are_unread_too_and_no_others(status):
+    told = status in (Status.PARSE_FAILURE, Status.GUESSED)
+    assert bool(wordings(counted(*[unread("the same", status)] * 20))) is told
+    assert not wordings(counted(*[unread("", status)] * 20))
+
+
+def test_a_long_reply_without_words_is_shown_in_one_short_line():
+    [line] = wordings(counted(*[unread("\x1b[31m\u202e!?" * 10_000)] * 20))
+    assert len(line) < 250
+    assert line.isprintable()
+
+
+def test_both_ways_of_running_count_a_judges_unread_replies():
+    shown = {"output": Image(b"png")}
+    samples = [Sample(SampleId("b", "tig", "m", str(n)), shown, {"prompt": "a cat"}) for n in range(5)]
+    jobs = [Job(sample, prepared("viescore")) for sample in samples]
+    in_batches, paced = Progress(), Progress()
+    judge_in_batches(jobs, lambda asked: [Text("as is") for _ in asked], in_batches)
+
+    async def answer(question, repeat):
+        return Text("as is")
+
+    asyncio.run(judge_each(jobs, answer, paced, lambda number, outcome: None, live=2, bar=False))
+    for progress in (in_batches, paced):
+        assert "20 of 20 replies of viescore " in wordings(progress)[0]  # two questions, each asked again once

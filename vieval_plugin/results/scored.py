@@ -44,7 +44,7 @@ class Scored:
         """Count a verdict, in the summary of its run too."""
         verdict = record.verdict
         summary.add(record.id, verdict)
-        self.progress.count(verdict)
+        self.progress.count(verdict, record.provenance.judge)
         unasked = any(UNJUDGED in (step.path, step.path[1:]) for step in verdict.trace[:1])
         self.judged += not unasked
         if (

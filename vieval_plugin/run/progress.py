@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,9 @@ from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import plural
 
 _REASON = 160
+_UNREAD = (Status.PARSE_FAILURE, Status.GUESSED)
+_ENOUGH_UNREAD = 20  # replies that could not be read, to say that most of them are the same words
+_COMPARED, _SHOWN = 200, 60  # characters of a reply
 
 
 @dataclass
@@ -28,6 +32,10 @@ class Progress:
     not_asked: Counter[str] = field(default_factory=Counter)
     #: Questions that were left out, by reason.
     left_out: Counter[str] = field(default_factory=Counter)
+    #: Replies that could not be read, by judge.
+    unread: Counter[str] = field(default_factory=Counter)
+    #: The same by judge and words.
+    wordings: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @property
     def failed_calls(self) -> int:
@@ -43,13 +51,17 @@ class Progress:
     def __add__(self, progress: Progress) -> Progress:
         return Progress(**{name: value + getattr(progress, name) for name, value in vars(self).items()})
 
-    def count(self, verdict: Verdict) -> None:
-        """Take note of how a verdict came out."""
+    def count(self, verdict: Verdict, judge: str = "") -> None:
+        """Take note of how a verdict of a judge came out."""
         self.statuses[verdict.status] += 1
         self.findings.update(verdict.findings)
         self.left_out.update(step.reason for step in verdict.trace if step.status is Status.NOT_ASKED)
         if verdict.status is Status.NOT_APPLICABLE:
             self.not_asked[verdict.reason] += 1
+        for step in verdict.trace:
+            if step.status in _UNREAD and step.answer.strip():
+                self.unread[judge] += 1
+                self.wordings[judge, _wording(step.answer)] += 1
 
     def failures(self) -> dict[str, int]:
         """Verdicts without a score, by status."""
@@ -93,14 +105,29 @@ class Progress:
         ] + ([f"by batches: {u.saved_by_batches:.4g} less than by calls"] if u.saved_by_batches else [])
 
     def verdict_lines(self) -> list[str]:
-        """Lines on statuses and findings of verdicts."""
+        """Lines on statuses and findings of verdicts, and on a judge most of whose unread replies are the same words."""
         lines = [f"verdicts: {_listing(self.statuses) or 'none'}"]
         for reason, times in self.not_asked.most_common(1):
             further = f" (and {len(self.not_asked) - 1} other reasons)" if len(self.not_asked) > 1 else ""
             lines.append(f"not asked: {times}, as {reason[:_REASON]}{further}")
         if self.findings:
             lines.append(f"findings: {_listing(self.findings)}")
+        for (judge, wording), times in self.wordings.items():
+            unread, of_judge = self.unread[judge], f" of {judge}" if judge else ""
+            if unread >= _ENOUGH_UNREAD and times > unread / 2:
+                same = f"{times} of {unread} replies{of_judge} that could not be read say the same"
+                lines.append(f"ONE WORDING: {same}: {wording[:_SHOWN]!r}")
         return lines
+
+
+def _wording(text: str) -> str:
+    """The words of a reply without case, spaces and punctuation; of a long one its beginning.
+
+    >>> _wording("Naturalness : 10,\\n artifacts 0")
+    'naturalness 10 artifacts 0'
+    """
+    beginning = text.strip()[: 4 * _COMPARED].lower()
+    return " ".join(re.findall(r"\w+", beginning))[:_COMPARED] or beginning[:_COMPARED]
 
 
 def _listing(counts: Mapping[Status, int] | Mapping[str, int]) -> str:

@@ -44,8 +44,8 @@ def judge_in_batches(
         outcomes = run_in_batches([job.judge.program(job.judged) for job in split_contests.jobs], ask)
     outcomes = [_examined(job, outcome) for job, outcome in zip(split_contests.jobs, outcomes, strict=True)]
     assembled = [pair for number, outcome in enumerate(outcomes) for pair in split_contests.assemble(number, outcome)]
-    for _, outcome in assembled:
-        progress.count(outcome.verdict)
+    for number, outcome in assembled:
+        progress.count(outcome.verdict, jobs[number].judge.spec.name)
     return [outcome for _, outcome in sorted(assembled, key=itemgetter(0))]
 
 
@@ -84,7 +84,7 @@ async def judge_with(
 
     def hand_on(number: int, outcome: Outcome) -> None:
         for job_number, assembled in split_contests.assemble(number, outcome):
-            progress.count(assembled.verdict)
+            progress.count(assembled.verdict, all_jobs[job_number].judge.spec.name)
             on_outcome(job_number, assembled)
         update(1)
 

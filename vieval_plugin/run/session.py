@@ -249,7 +249,7 @@ class Session:
                 yield job
 
         def hand_on(index: int, outcome: Outcome) -> None:
-            self._progress.count(outcome.verdict)
+            self._progress.count(outcome.verdict, prepared.spec.name)
             on_outcome(*under_way.pop(index), outcome)
 
         await run_jobs(self._router, jobs(), self._backbones.answer, hand_on, live=self.live(prepared))

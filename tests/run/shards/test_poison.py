@@ -36,7 +36,7 @@ def test_processes_recover_within_a_run(data, tmp_path):
 def test_a_worker_that_always_dies_ends_the_run(data, tmp_path):
     every = [f"u{number}" for number in range(120)]
     environment = fatal_judge(tmp_path / "plugin", *every)
-    code = "import vieval_plugin.run.shards.launchers.processes as p\np.MOST_DEATHS = 1\n"
+    code = "import vieval_plugin.run.shards.launchers.slots as p\np.MOST_DEATHS = 1\n"
     command = ["score", data, "--judge", "fatal", "--out", tmp_path / "out", *SMALL, "--processes", "1"]
     assert "a worker died 1 times in a row, the last time of signal SIGSEGV" in ended(
         start(*command, environment=environment, code=code), 1

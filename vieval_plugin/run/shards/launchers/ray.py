@@ -10,16 +10,14 @@ import asyncio
 import os
 import socket
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import Any
 
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.shards.folder import ShardFolder, open_folder
-from vieval_plugin.run.shards.launchers.processes import MOST_DEATHS, lines_on_workers
+from vieval_plugin.run.shards.launchers.slots import POLL, Slot, WorkerDied, work_in_slots
 from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
 from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
 from vieval_plugin.text.errors import VievalError, install_advice
@@ -60,15 +58,14 @@ class ShardActor:
         self._working = asyncio.create_task(worker.work(passes))
         return ""
 
-    async def judge(self, work: Pass) -> list[ShardReport] | str | None:
-        """Judge a pass; how each shard ended, or why this worker cannot go on; None where Ray has started it anew."""
-        if self._working is None:
-            return None
+    async def judge(self, work: Pass) -> list[ShardReport] | str:
+        """Judge a pass; how each shard ended, or why this worker cannot go on."""
         loop = asyncio.get_running_loop()
         reports = {shard.name: loop.create_future() for shard in work.shards}
         self._waiting |= reports
         self._passes.put(work)
         all_reports: asyncio.Future[list[ShardReport]] = asyncio.gather(*reports.values())
+        assert self._working is not None
         ending: set[asyncio.Future[Any]] = {self._working, all_reports}
         await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
         if all_reports.done():
@@ -92,13 +89,7 @@ class ShardActor:
 
 
 def work_on_ray(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], cluster: Cluster) -> list[str]:
-    """Have all passes of a queue judged; lines on what that cost, and on workers that died or stopped.
-
-    Args:
-        run: what is judged, and by whom; its budget is shared out.
-        queue: the passes.
-        on_rows: called with numbers of rows that have their verdicts.
-        cluster: where.
+    """`work_in_slots` by actors on a cluster, which share the run's budget.
 
     Raises:
         VievalError: Ray is not installed or cannot be reached, no worker can go on, or a file that a worker wrote is
@@ -110,127 +101,70 @@ def work_on_ray(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None],
         gpus = int(ray.cluster_resources().get("GPU", 0)) if run.measures else 0
         workers = cluster.workers or gpus or len([node for node in ray.nodes() if node["Alive"]])
         budget = None if run.budget is None else max(run.budget // workers, 1)
-        kind = ray.remote(ShardActor).options(
-            num_cpus=1, num_gpus=int(bool(gpus)), max_restarts=-1, max_task_retries=0, max_concurrency=_PASSES + 2
-        )
-        driver = _Driver(ray, replace(run, budget=budget), queue, on_rows)
-        driver.actors = [kind.remote(driver.run) for _ in range(workers)]
-        try:
-            driver.drive()
-        finally:
-            driver.close()
-        return lines_on_workers(driver.progresses, driver.died, driver.stopped.values())
+        kind = ray.remote(ShardActor).options(num_cpus=1, num_gpus=int(bool(gpus)), max_concurrency=_PASSES + 2)
+        slots = [_OnRay(replace(run, budget=budget), queue, on_rows, ray=ray, kind=kind) for _ in range(workers)]
+        return work_in_slots(slots, queue)
     finally:
         ray.shutdown()
 
 
-@dataclass
-class _Driver:
-    """The driver of actors.
-
-    An actor is opening until its first call returns, then open; when it died it is opened again, or has stopped.
-    """
+@dataclass(kw_only=True)
+class _OnRay(Slot):
+    """A slot whose worker is an actor."""
 
     #: The module.
     ray: Any
-    #: What workers are told.
-    run: ShardRun
-    #: The passes.
-    queue: PassQueue
-    #: Called with numbers of rows that have their verdicts.
-    on_rows: Callable[[int], None]
-    #: The actors, by number.
-    actors: list[Any] = field(default_factory=list)
-    #: Calls under way: the actor and the pass, None for its opening.
-    awaited: dict[Any, tuple[int, Pass | None]] = field(default_factory=dict)
-    #: Numbers of actors whose judge is open.
-    open_actors: set[int] = field(default_factory=set)
-    #: Deaths of each since it last wrote a shard.
-    deaths: Counter[int] = field(default_factory=Counter)
-    #: Deaths of all.
-    died: int = 0
-    #: Reasons of those that stopped.
-    stopped: dict[int, str] = field(default_factory=dict)
-    #: Counts of those that were closed.
-    progresses: list[Progress] = field(default_factory=list)
+    #: Class of actors, with what each takes of a node.
+    kind: Any
+    #: The actor.
+    actor: Any = None
 
-    def drive(self) -> None:
-        """Hand out passes until none is left."""
-        for number in range(len(self.actors)):
-            self._open(number)
-        while not self.queue.is_closed:
+    def serve(self) -> None:
+        time.sleep(0.1 * self.deaths_in_a_row)
+        self.actor = self.kind.remote(self.run)
+        try:
             self._hand_out()
-            if self.queue.is_done and not any(work for _, work in self.awaited.values()):
-                return
-            if len(self.stopped) == len(self.actors):
-                raise VievalError(next(reversed(self.stopped.values())))
-            for call in self.ray.wait(list(self.awaited), num_returns=1, timeout=1)[0]:
-                self._take(call, *self.awaited.pop(call))
+        except self.ray.exceptions.RayError as error:
+            raise WorkerDied(" ".join(str(error).split())[:200]) from None
 
-    def close(self) -> None:
-        """End all actors; those that are open let go of what they have under way."""
-        closing = [self.actors[number].close.remote() for number in self.open_actors]
-        if closing:
-            for call in self.ray.wait(closing, num_returns=len(closing), timeout=_ENDING)[0]:
-                with suppress(self.ray.exceptions.RayActorError):
-                    self.progresses.append(self.ray.get(call))
-        for actor in self.actors:
-            self.ray.kill(actor)
-
-    def _open(self, number: int) -> None:
-        self.awaited[self.actors[number].open.remote()] = number, None
+    def end(self) -> None:
+        """End the actor, and what it has under way."""
+        if self.actor is not None:
+            self.ray.kill(self.actor)
+            self.actor = None
 
     def _hand_out(self) -> None:
-        held_passes = Counter(number for number, work in self.awaited.values() if work)
-        for _ in range(_PASSES):
-            for number in sorted(self.open_actors):
-                if held_passes[number] < _PASSES and (work := self.queue.take()):
-                    held_passes[number] += 1
-                    self.awaited[self.actors[number].judge.remote(work)] = number, work
+        """Hand passes to the actor, two at a time, once its judge is open."""
+        opening = self.actor.open.remote()
+        while not self.ray.wait([opening], timeout=POLL)[0]:  # where a node was lost there may be no room for it
+            if self.queue.is_done or self.queue.is_closed:
+                return
+        if problem := self.ray.get(opening):
+            raise VievalError(problem)
+        calls: dict[Any, Pass] = {}
+        while not self.queue.is_closed:
+            if len(calls) < _PASSES and (work := self.queue.take()):
+                self.passes.append(work)
+                calls[self.actor.judge.remote(work)] = work
+            if not calls and self.queue.is_done:
+                self.progress += self.ray.get(self.actor.close.remote(), timeout=_ENDING)
+                return
+            if not calls:
+                time.sleep(POLL)
+                continue
+            for call in self.ray.wait(list(calls), timeout=POLL)[0]:
+                answer = self.ray.get(call)
+                if isinstance(answer, str):
+                    raise VievalError(answer)
+                for report in answer:
+                    self.note(report)
+                self.passes.remove(calls.pop(call))
 
-    def _take(self, call: Any, number: int, work: Pass | None) -> None:
-        """Take note of how a call ended: an actor's opening, or a pass."""
-        try:
-            answer = self.ray.get(call)
-        except self.ray.exceptions.RayActorError as error:
-            self._note_death(number, work, str(error))
-            return
-        if isinstance(answer, list):
-            for report in answer:
-                self._note(number, report)
-        elif answer is None:
-            if number in self.open_actors:
-                self.open_actors.discard(number)
-                self._open(number)
-        elif answer:
-            self.stopped[number] = answer
-            self.open_actors.discard(number)
-        else:
-            self.open_actors.add(number)
-        if work:
-            self.queue.give_back(work)  # what is left of it, where the actor stopped
-
-    def _note(self, number: int, report: ShardReport) -> None:
+    def note(self, report: ShardReport) -> None:
+        """Take note of how a shard ended, once its file is seen here."""
         if isinstance(report, Written):
-            self.deaths[number] = 0
             _require_seen(open_folder(self.run.folder), report)
-            self.on_rows(report.shard.rows)
-        self.queue.note(report)
-
-    def _note_death(self, number: int, work: Pass | None, reason: str) -> None:
-        """Have what an actor had not finished judged by another, and the actor opened where Ray starts it again."""
-        if work:
-            self.queue.give_back(work)
-        if number not in self.open_actors and work:
-            return  # its other call, whose end told of the same death
-        self.open_actors.discard(number)
-        self.deaths[number] += 1
-        self.died += 1
-        if self.deaths[number] == MOST_DEATHS:
-            self.stopped[number] = f"it died {MOST_DEATHS} times in a row ({' '.join(reason.split())[:200]})"
-            return
-        time.sleep(0.1 * self.deaths[number])
-        self._open(number)
+        super().note(report)
 
 
 def _require_seen(folder: ShardFolder, written: Written) -> None:
