@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -119,16 +120,20 @@ def test_all_states_errors_of_lines_full_files_and_500_in_between_end_in_the_sam
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 60)
     expected = live()
-    calls = Counter()
+    chance = random.Random(0)
 
     def fails(method, path, moment):
-        calls[moment] += 1
-        return 500 if moment == "before" and calls[moment] % 4 == 0 else None
+        return 500 if moment == "before" and chance.random() < 0.2 else None
+
+    begun = {}  # batches that there was room for
+
+    def nth(number):
+        return begun.setdefault(number, len(begun) + 1)
 
     faults = {
-        "expires": lambda number: number == 2,
-        "cancels": lambda number: number == 4,
-        "room": 100,  # of 120
+        "expires": lambda number: nth(number) == 1,
+        "cancels": lambda number: nth(number) == 2,
+        "room": 60,  # of 120
         "error": lambda request, times: 500 if times == 1 and "thing 000" in json.dumps(request) else None,
         "on_call": fails,
     }

@@ -72,7 +72,7 @@ def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
         (["cat.png"], "pass --prompt TEXT, or --source IMAGE and --instruction TEXT"),
         (["cat.png", "--source", "cat.png"], "nothing says what the images were made of; pass --instruction TEXT"),
         (["cat.png", "--judge", "sharpness", "--out", "c/o.xlsx"], "end the name of --out in .jsonl, .csv or .parquet"),
-        (["cat.png", "--prompt", "a cat", "--model", "fake"], "--base-url (or VIEVAL_BASE_URL) is not there"),
+        (["cat.png", "--prompt", "a cat", "--model", "fake"], "--base-url is missing (or set VIEVAL_BASE_URL)"),
     ],
 )
 def test_a_mistake_is_one_line(folder, capsys, arguments, line):

@@ -284,8 +284,6 @@ def test_an_image_is_found_and_shown_by_the_name_of_its_file(score, tmp_path, vi
         assert vieval("show", tmp_path / "verdicts.jsonl", name).out.startswith(
             "own/tig/mine/2 (001.png): PQ 0.000 [ok]"
         )
-    vieval("report", tmp_path / "verdicts.jsonl", "--out", tmp_path / "r")
-    assert "own/tig/mine/2 (001.png)" in (tmp_path / "r" / "report.html").read_text()
 
 
 def test_several_folders_are_labelled_together(tmp_path, vieval):

@@ -55,7 +55,8 @@ def test_pages_show_the_images_of_folders_and_say_which_changed(folder, vieval, 
     picture(folder / "images" / "mine" / "1.png", "black")
     vieval("report", "out/v.jsonl", "--out", "again")
     changed = (folder / "again" / "report.html").read_text()
-    assert changed.count("This image has changed since it was judged.") == 1
+    tiles = changed.split("<figure>")[1:]
+    assert {"<b>mine</b>" in tile for tile in tiles if "This image has changed since it was judged." in tile} == {True}
     vieval("label", "out/v.jsonl", "--out", "label.html")
     assert (folder / "label.html").read_text().count("UklGR") == 6
     vieval("show", "out/v.jsonl", "theirs/2", "--html", "one.html")
@@ -205,7 +206,7 @@ def test_a_model_in_the_environment_alone_disturbs_no_judge_that_asks_none(folde
     monkeypatch.setenv("VIEVAL_MODEL", "m")
     assert vieval("score", "images/mine/1.png", "--prompt", "x", "--judge", "sharpness")
     said = vieval("score", "images/mine/1.png", "--prompt", "x", "--judge", "viescore", code=1).err
-    assert "--base-url (or VIEVAL_BASE_URL) is not there" in said
+    assert "--base-url is missing (or set VIEVAL_BASE_URL)" in said
 
 
 def test_a_parquet_table_without_its_package_is_refused_before_anything_is_judged(folder, vieval, monkeypatch):
