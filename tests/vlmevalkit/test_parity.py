@@ -122,8 +122,8 @@ def test_a_judge_that_reads_text_on_the_posters_of_the_demo(run, configured, lmm
     monkeypatch.setenv("VIEVAL_BENCHMARKS", str(tmp_path / "demo"))
     for cached in (benchmark_registry.benchmarks, names.datasets):
         cached.cache_clear()
-    theirs = lmms_eval("read", (READ,), 4, OPTIONS, "vieval_measure")
-    ours = rows_of(run(*configured("VievalMeasure", (READ,)), limit=4, options=OPTIONS).folder)
+    theirs = lmms_eval("read", (READ,), 4, OPTIONS, "vieval_scorer")
+    ours = rows_of(run(*configured("VievalScorer", (READ,)), limit=4, options=OPTIONS).folder)
     assert ours == rows_of(theirs)
     assert [json.loads(response)["verdict"]["status"] for response in ours.values()] == ["ok"] * 4
 
