@@ -17,7 +17,7 @@ from tests.playing import first_asks, prepared
 from vieval_plugin.cli import main
 from vieval_plugin.images import decode
 
-TIE, CONTESTS = "vieval_demo_adiee_tie", "vieval_demo_contests_adiee_tie"
+TIE = "vieval_demo_adiee_tie"
 QUESTION = {"adiee": {"question": 3, "answer": 4}}
 
 
@@ -88,21 +88,6 @@ def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(evalu
     again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE)
     assert again.metrics == run.metrics
     assert main(["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(tmp_path / "page.html")]) == 0
-
-
-def test_a_model_in_this_process_is_asked_in_words(evaluate, tiny):
-    arguments = ("--model", "vieval_transformers", "--model_args", f"model={tiny}")
-    run = evaluate(*arguments, "--gen_kwargs", "max_new_tokens=8", tasks=TIE, limit=2)
-    assert run.statuses == {"parse_failure": 2}  # random weights say no number, and none is made up
-    assert all(verdict["scores"] == {} for several in run.verdicts.values() for verdict in several)
-    assert all(len(several[0]["trace"]) == 2 for several in run.verdicts.values())
-
-
-def test_scores_of_candidates_become_votes_on_drawn_contests(evaluate):
-    with FakeServer(reply=truthful) as server:
-        run = evaluate(*served("vieval_openai", server), tasks=CONTESTS, limit=48, judges=QUESTION)
-    assert run.statuses == {"ok": 48}
-    assert run.metrics["O_accuracy_decisive_value,none"] > 0.9
 
 
 @pytest.fixture(scope="module")

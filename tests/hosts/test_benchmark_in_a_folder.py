@@ -1,4 +1,4 @@
-"""A benchmark in a folder as a task of lmms-eval, beside a judge in a file, and as datasets of VLMEvalKit."""
+"""A benchmark in a folder and a judge in a file as tasks of lmms-eval, which are replayed, and as datasets of VLMEvalKit."""
 
 import pytest
 
@@ -9,6 +9,7 @@ from tests.benchmarks.test_in_folder import PAIRS, SIGNS, rating_rows, vote_rows
 from tests.fake_server import FakeServer
 from tests.judges.test_in_file import LEGIBILITY
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks import tasks
 from vieval_plugin.cli import main
 from vieval_plugin.hosts.lmms_eval import task_index
 from vieval_plugin.hosts.vlmevalkit import names
@@ -41,17 +42,35 @@ def folders(write, tmp_path, monkeypatch):  # noqa: F811
     forget()
 
 
-def test_its_tasks_run_and_are_reported(folders, tmp_path, results_of):
-    options = in_process.options_file(tmp_path / "v.yaml")
-    tasks = ("signs_viescore", "signs_legibility", "sign_pairs_pairwise")
+def test_a_judge_has_tasks_on_each_benchmark_that_its_kinds_fit(folders):
+    entries = tasks.entries()
+    ours = {
+        "imagenhub_legibility_tig",
+        "imagenhub_legibility",
+        "signs_legibility",
+        "vieval_demo_contests_legibility_tie",
+    }
+    assert ours <= set(entries)
+    assert not [name for name in entries if "legibility" in name and ("_cig" in name or "video" in name)]
+    assert {"signs_viescore", "sign_pairs_legibility", "ImagenHub_legibility"} <= set(names.datasets())
+    # the title of a user's benchmark may be no name of a file
+    assert not [name for name in names.datasets() if name.startswith("Street signs")]
+
+
+def test_its_tasks_run_and_are_replayed_and_reported(folders, tmp_path, results_of):
+    options, data = in_process.options_file(tmp_path / "v.yaml"), tmp_path / "none"
+    judged = ("signs_viescore", "signs_legibility", "sign_pairs_pairwise")
     with FakeServer() as server:
         model = in_process.served("vieval_openai", server)
         out = ("--output_path", tmp_path / "out", "--log_samples")
-        in_process.run(*model, "--tasks", ",".join(tasks), *out, data=tmp_path / "none", options=options)
+        in_process.run(*model, "--tasks", ",".join(judged), *out, data=data, options=options)
     results, samples = results_of(tmp_path / "out")
-    assert [len(samples[task]) for task in tasks] == [50, 50, 20]
+    assert [len(samples[task]) for task in judged] == [50, 50, 20]
     assert results["results"]["signs_viescore"]["SC_count,none"] == 50
-    assert main(["report", str(tmp_path / "out"), "--out", str(tmp_path / "report")]) == 0
-    assert {"signs_viescore", "sign_pairs_legibility"} <= set(names.datasets())
-    # the title of a user's benchmark may be no name of a file
-    assert not [name for name in names.datasets() if name.startswith("Street signs")]
+    logs = ("--model_args", f"name=again,logs={tmp_path / 'out'}", "--tasks", "signs_legibility")
+    out = ("--output_path", tmp_path / "again", "--log_samples")
+    in_process.run("--model", "vieval_replay", *logs, *out, data=data, options=options)
+    assert results_of(tmp_path / "again")[0]["results"]["signs_legibility"]["status_ok_share,none"] == 1
+    assert main(["report", str(tmp_path / "out"), str(tmp_path / "again"), "--out", str(tmp_path / "report")]) == 0
+    report = (tmp_path / "report" / "report.md").read_text()
+    assert all(name in report for name in ("fake (Legib", "fake (VIEScore", "again"))

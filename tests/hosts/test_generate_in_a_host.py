@@ -240,22 +240,6 @@ def test_without_another_backbone_a_generator_judges_its_own_images(host_generat
     assert "2 images" in found[0].verdict.rationale
 
 
-def test_a_servers_verdicts_equal_those_of_vieval_score(folder, tmp_path):
-    with FakeServer() as server:
-        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
-        task = "generate_vieval_demo_viescore_tie"
-        found = records(run(tmp_path, images(folder), task, backbones=backbones))
-        asked = server.stats()["requests"]
-        later = run(tmp_path, images(folder), task, more=("--predict_only",), backbones=backbones)
-        assert server.stats()["requests"] == asked
-        served = ["--model", "fake", "--base-url", server.base_url]
-        assert main(["score", str(later), *served, "--out", str(tmp_path / "v.jsonl")]) == 0
-    scored = {r.id.uid: dict(r.verdict.scores) for r in own.records_of(tmp_path / "v.jsonl")}
-    assert {r.id.uid: dict(r.verdict.scores) for r in found} == scored
-    assert len(scored) == 6
-    assert all(set(scores) == {"SC", "PQ", "O"} for scores in scored.values())
-
-
 def judged_rows(host_generator, tmp_path, benchmark, rows, column, reply):
     """The records of a benchmark of the host, of which these are the rows of its data set."""
     parquet(tmp_path / "data" / benchmark / "rows.parquet", rows, column)

@@ -81,11 +81,12 @@ def test_the_shared_settings_hold_what_host_defaults_would_break(manager, rating
 
 
 def test_text_that_hosts_mangle_arrives_whole(results_of, ratings_folder, cig_logs, tmp_path):
-    in_process.run(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore_cig"), data=ratings_folder)
+    nameless = ("--model", "vieval_replay", "--model_args", f"logs={cig_logs}", "--tasks", "imagenhub_viescore_cig")
+    in_process.run(*nameless, "--output_path", tmp_path / "out", "--log_samples", data=ratings_folder)
     _, samples = results_of(tmp_path / "out")
-    rationales = {
-        json.loads(row["filtered_resps"])["verdict"]["rationale"] for row in samples["imagenhub_viescore_cig"]
-    }
+    responses = [json.loads(row["filtered_resps"]) for row in samples["imagenhub_viescore_cig"]]
+    rationales = {response["verdict"]["rationale"] for response in responses}
+    assert {response["provenance"]["backbone"] for response in responses} == {"viescore"}  # as nothing else is named
     thought = "thought\n</think>\n\nsaid after a blank line\n\nand another"
     angle = "if a < b then <c> holds"
     assert rationales == {f"SC: {thought}\nPQ: {thought}", f"SC: {angle}\nPQ: {angle}"}
@@ -176,8 +177,9 @@ def test_what_only_measures_is_left_the_judges_that_measure(capsys):
         left_out(["imagenhub"], "vieval_scorer")
 
 
-def test_a_replay_answers_what_its_logs_hold(results_of, ratings_folder, cig_logs, tmp_path, capsys):
-    in_process.run(*replay(cig_logs, tmp_path / "out", "imagenhub_*"), data=ratings_folder)
+@pytest.mark.parametrize("tasks", ["imagenhub_*", "imagenhub"])  # a group that is only run together is a wildcard too
+def test_a_replay_answers_what_its_logs_hold(results_of, ratings_folder, cig_logs, tmp_path, capsys, tasks):
+    in_process.run(*replay(cig_logs, tmp_path / "out", tasks), data=ratings_folder)
     assert set(results_of(tmp_path / "out")[1]) == {"imagenhub_viescore_cig"}
     [line] = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
     assert "imagenhub_viescore_tie, " in line
@@ -185,14 +187,14 @@ def test_a_replay_answers_what_its_logs_hold(results_of, ratings_folder, cig_log
     assert f"({cig_logs} holds nothing of them)" in line
 
 
-def test_a_group_that_is_only_run_together_is_a_wildcard_too(results_of, ratings_folder, cig_logs, tmp_path):
-    in_process.run(*replay(cig_logs, tmp_path / "out", "imagenhub"), data=ratings_folder)
-    assert set(results_of(tmp_path / "out")[1]) == {"imagenhub_viescore_cig"}
-
-
 def test_a_replay_refuses_a_named_task_of_which_its_logs_hold_nothing(ratings_folder, cig_logs, tmp_path):
     line = refused(*replay(cig_logs, tmp_path / "out", "imagenhub_vqascore_cig"), data=ratings_folder)
     assert "no recorded verdicts for imagenhub/cig (it holds nothing of vqascore that can be read)" in line
+    for path in cig_logs.rglob("*.json"):
+        path.write_text(json.dumps({"another.jpg": {"score": [5, 5]}}))
+    line = refused(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore_cig"), data=ratings_folder)
+    assert "none of the 4 samples of imagenhub/cig is recorded there for viescore" in line
+    assert not list(tmp_path.glob("out/**/*.json*"))
 
 
 def test_a_named_part_that_the_logs_lack_is_missing_and_no_error(
@@ -203,14 +205,6 @@ def test_a_named_part_that_the_logs_lack_is_missing_and_no_error(
     found = results_of(tmp_path / "out")[0]["results"]["imagenhub_viescore_cig"]
     assert (found["status_missing_share,none"], found["SC_count,none"]) == (1, 0)
     assert "so missing: 4 of 4 samples of imagenhub/cig (viescore)" in capsys.readouterr().err
-
-
-def test_logs_that_cover_no_sample_of_a_task_end_with_one_line(ratings_folder, cig_logs, tmp_path):
-    for path in cig_logs.rglob("*.json"):
-        path.write_text(json.dumps({"another.jpg": {"score": [5, 5]}}))
-    line = refused(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore_cig"), data=ratings_folder)
-    assert "none of the 4 samples of imagenhub/cig is recorded there for viescore" in line
-    assert not list(tmp_path.glob("out/**/*.json*"))
 
 
 def test_what_logs_do_not_cover_is_told_before_the_start(ratings_folder, cig_logs, tmp_path, capsys):
@@ -241,14 +235,6 @@ def test_a_judge_task_gives_the_hosts_baseline_nothing_to_test(tmp_path):
 def test_the_hosts_own_lists_have_none_of_ours(listing, lmms_eval):
     """They load no entry point, so the guide names `vieval tasks`; where this fails, the guide can say less."""
     assert "vieval" not in lmms_eval(listing).stdout
-
-
-def test_without_a_name_tables_call_a_judge_by_its_own(results_of, ratings_folder, cig_logs, tmp_path):
-    arguments = ("--model", "vieval_replay", "--model_args", f"logs={cig_logs}", "--tasks", "imagenhub_viescore_cig")
-    in_process.run(*arguments, "--output_path", tmp_path / "out", "--log_samples", data=ratings_folder)
-    _, samples = results_of(tmp_path / "out")
-    [row, *_] = samples["imagenhub_viescore_cig"]
-    assert json.loads(row["filtered_resps"])["provenance"]["backbone"] == "viescore"
 
 
 def test_a_subset_holds_the_samples_its_file_lists(manager, ratings_folder, monkeypatch, tmp_path):

@@ -94,30 +94,22 @@ def unreadable(replies, asked):
     return reply
 
 
-def test_a_reply_that_cannot_be_read_is_asked_for_again_past_the_store(store):
+@pytest.mark.parametrize(("replies", "asks", "status"), [(2, 3, "ok"), (100, 4, "parse_failure")])
+def test_a_reply_that_cannot_be_read_is_asked_for_again_past_the_store(store, replies, asks, status):
     asked = []
-    # two questions; one of them names the prompt. It and its reminder are not answered, and then it is asked anew
+    # of two questions one names the prompt; where it and its reminder are not answered, it is asked anew
     with (
-        FakeServer(reply=unreadable(2, asked), schema_support="ignored") as server,
-        judged_by(server, "--attempts", 2) as running,
-    ):
-        _, answer = running.post("/v1/judge", {"samples": [row(plain("blue"))]})
-        again = running.post("/v1/judge", {"samples": [row(plain("blue"))]})[1]
-    assert answer["verdicts"][0]["value"] == again["verdicts"][0]["value"] == pytest.approx(0.7)
-    assert len(asked) == 3
-
-
-def test_one_that_never_can_be_read_has_no_value_and_its_status(store):
-    with (
-        FakeServer(reply=unreadable(100, []), schema_support="ignored") as server,
+        FakeServer(reply=unreadable(replies, asked), schema_support="ignored") as server,
         judged_by(server, "--attempts", 2) as running,
     ):
         _, answer = running.post("/v1/judge", {"samples": [row(plain("blue"))]})
         metrics = running.metrics()
     [verdict] = answer["verdicts"]
-    assert (verdict["value"], verdict["status"], answer["failed"]) == (None, "parse_failure", [0])
-    assert metrics['vieval_verdicts_total{judge="viescore",status="parse_failure"}'] == 1
-    assert metrics['vieval_rewards_total{reward="r",outcome="failed"}'] == 1
+    is_ok = status == "ok"
+    assert (verdict["value"], verdict["status"], len(asked)) == (pytest.approx(0.7) if is_ok else None, status, asks)
+    assert answer["failed"] == ([] if is_ok else [0])
+    assert metrics[f'vieval_verdicts_total{{judge="viescore",status="{status}"}}'] == 1
+    assert metrics[f'vieval_rewards_total{{reward="r",outcome="{"ok" if is_ok else "failed"}"}}'] == 1
 
 
 @pytest.mark.parametrize(
@@ -148,31 +140,17 @@ def test_contests_are_judged_with_their_votes(server):
     assert "two or more" in second["reason"]
 
 
-def test_images_may_come_as_parts(server):
+def test_images_may_come_as_parts_as_clients_send_them(server):
     image = plain("red")
-    document = {"samples": [row(image), {"images": {"output": "part:one"}, "texts": {"prompt": "a red cube"}}]}
-    document["samples"].append({"images": {"output": "part:none"}, "texts": {"prompt": "a red cube"}})
+    outputs = [row(image)["images"]["output"], "part:bild \u00fc", "part:none"]
+    samples = [{"images": {"output": output}, "texts": {"prompt": "a red cube"}} for output in outputs]
+    files = {"request": (None, json.dumps({"samples": samples})), "bild \u00fc": ("name=x; a.png", image, "image/png")}
     with judged_by(server) as running:
-        parts = {"request": json.dumps(document).encode(), "one": image}
-        body = b"".join(PART % name.encode() + content + b"\r\n" for name, content in parts.items())
-        kind = {"Content-Type": "multipart/form-data; boundary=XX"}
-        status, answer = running.send("/v1/judge", body + b"--XX--\r\n", kind)
-    assert status == 200
-    values = [one["value"] for one in answer["verdicts"]]
-    assert values[0] == values[1] is not None
-    assert values[2] is None
-
-
-def test_parts_are_as_clients_send_them(server):
-    document = json.dumps({"samples": [{"images": {"output": "part:bild \u00fc"}, "texts": {"prompt": "red"}}]})
-    files = {
-        "request": (None, document),
-        "bild \u00fc": ("name=x; a.png", plain("red"), "image/png"),
-        "more": ("", b""),
-    }
-    with judged_by(server) as running:
-        answer = requests.post(f"{running.url}/v1/judge", files=files, timeout=60).json()
-    assert answer["failed"] == []
+        answer = requests.post(f"{running.url}/v1/judge", files={**files, "more": ("", b"")}, timeout=60).json()
+    first, second, third = [one["value"] for one in answer["verdicts"]]
+    assert first == second is not None
+    assert third is None
+    assert "no part 'none'" in answer["verdicts"][2]["reason"]
 
 
 @pytest.mark.parametrize(

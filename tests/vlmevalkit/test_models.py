@@ -55,14 +55,6 @@ def test_a_model_that_the_host_loads_itself(run, configured, tiny, monkeypatch, 
     assert any(step["answer"] for verdict in made.verdicts for step in verdict["trace"])
 
 
-def test_probabilities_of_a_model_of_the_host_are_refused(run, gpt, server, configured):
-    address = f"{server.base_url}/chat/completions"
-    arguments = {"model": "m", "key": "EMPTY-key", "api_base": address, "retry": 1}
-    made = run(*configured("GPT4V", ("vieval_demo_vqascore_tig",), **arguments), limit=2)
-    assert made.code == 1
-    assert "GPT4V cannot be asked for probabilities: no model of this host can; use VievalOpenAI" in made.line
-
-
 def test_a_model_that_always_breaks_ends_the_run(run, configured, monkeypatch):
     import vlmeval.vlm
 

@@ -66,10 +66,10 @@ def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(run, tmp_path):
 def test_a_judge_without_a_model_reads_the_posters_of_the_demo(run, tmp_path, monkeypatch):
     make(tmp_path / "demo", 0)
     monkeypatch.setenv("VIEVAL_BENCHMARKS", "demo")
-    command = ("vlmevalkit", "--data", "posters_text_rendering", "--model", "VievalMeasure", "--limit", 4)
+    command = ("vlmevalkit", "--data", "posters_text_rendering", "--model", "VievalScorer", "--limit", 4)
     done = run("-m", "vieval_plugin", *command, "--work-dir", "out")
     assert done.returncode == 0, done.stderr
-    [samples] = tmp_path.glob("out/VievalMeasure/*_samples_posters_text_rendering.jsonl")
+    [samples] = tmp_path.glob("out/VievalScorer/*_samples_posters_text_rendering.jsonl")
     responses = [json.loads(json.loads(line)["filtered_resps"][0]) for line in samples.read_text().splitlines()]
     assert [response["verdict"]["scores"]["SC"] for response in responses] == [1, 0, 1, 1]
     assert all(response["provenance"]["reader"].startswith("RapidOCR") for response in responses)
