@@ -2,8 +2,6 @@
 
 import functools
 import json
-import os
-import signal
 
 import numpy as np
 import PIL.Image
@@ -13,7 +11,6 @@ pytest.importorskip("diffusers", reason="diffusers is not installed")
 
 from tests.fake_image_server import picture
 from tests.tiny_pipeline import build_pipeline
-from tests.work import until
 from vieval_plugin.generation.diffusion import Diffusion, load, make
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
@@ -67,35 +64,6 @@ def test_the_batch_and_the_order_change_no_image_and_what_is_made_is_not_made_ag
     (tmp_path / "one" / alone[1]["images"][0].rsplit("/", 1)[1]).unlink()
     assert contents(made(painting(tmp_path / "one"), *asked)) == contents(alone)
     assert len(calls) == 1
-
-
-@pytest.mark.parametrize("painter", [False], ids=["from text"], indirect=True)
-def test_a_pipeline_that_was_killed_makes_no_image_twice(painter, tmp_path):
-    """The whole run of a host that was killed is in hosts/test_generate_killed.py."""
-    import torch
-
-    painting, roles = painter
-    asked, further = [wanted(roles, uid) for uid in "1234"], {"num_inference_steps": 4}
-    (tmp_path / "killed").mkdir()
-
-    def files():
-        return {path: path.stat().st_mtime_ns for path in (tmp_path / "killed").glob("*.png")}
-
-    process = os.fork()
-    if not process:
-        torch.set_num_threads(1)  # others do not survive a fork
-        made(painting(tmp_path / "killed", **further), *asked)
-        os._exit(0)
-    until(files)
-    os.kill(process, signal.SIGKILL)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
-    before = files()
-    assert 1 <= len(before) < 4
-    finished = made(painting(tmp_path / "killed", **further), *asked)
-    assert before.items() <= files().items()  # what was there was not written anew
-    whole = made(painting(tmp_path / "whole", **further), *asked)
-    for one, other in zip(pixels(finished), pixels(whole), strict=True):
-        assert abs(one - other).max() <= 2  # as many threads round otherwise
 
 
 def _counting(call, calls):

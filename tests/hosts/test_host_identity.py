@@ -37,23 +37,15 @@ def arguments_of(server, **further):
     return served("openai", server, **further)[3]
 
 
-def test_in_python_models_are_named_and_their_answers_kept(python):
+def test_the_command_line_and_python_know_the_same_model_and_keep_its_answers(python, evaluate, tmp_path):
     with FakeServer(reply=lambda _: GOOD) as server:
-        assert python("openai", arguments_of(server)) == {"fake"}
+        evaluate(*served("openai", server), limit=2, store=tmp_path / "replies.sqlite")
         asked = server.stats()["requests"]
         assert python("openai", arguments_of(server)) == {"fake"}
         assert python("openai", arguments_of(server, api_key="another-key-of-the-same-model")) == {"fake"}
         assert server.stats()["requests"] == asked
         assert python("openai", arguments_of(server, model_version="lab/other")) == {"other"}
         assert server.stats()["requests"] > asked
-
-
-def test_the_command_line_and_python_know_the_same_model(python, evaluate, tmp_path):
-    with FakeServer(reply=lambda _: GOOD) as server:
-        evaluate(*served("openai", server), limit=2, store=tmp_path / "replies.sqlite")
-        asked = server.stats()["requests"]
-        assert python("openai", arguments_of(server)) == {"fake"}
-        assert server.stats()["requests"] == asked
 
 
 class Made(lmms):

@@ -53,13 +53,6 @@ def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_w
     assert named.verdicts == found.verdicts
 
 
-def test_a_second_run_comes_from_the_store(evaluate, scorer_weights, tmp_path, capsys):
-    run = [(*scorer(scorer_weights["dino"]),), {"tasks": "vieval_demo_dino_sdig", "store": tmp_path / "s"}]
-    first = evaluate(*run[0], **run[1])
-    assert evaluate(*run[0], **run[1]).verdicts == first.verdicts
-    assert "answered from the store: 6" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

@@ -162,12 +162,10 @@ def test_metrics_are_lines_that_prometheus_reads(server):
         _, content, headers = running.exchange("/metrics")
         numbers = running.metrics()
     assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
-    line = re.compile(
-        r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+|# TYPE [a-z_]+ (counter|gauge|histogram)'
-    )
+    line = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+|# TYPE [a-z_]+ (counter|gauge)')
     assert all(line.fullmatch(text) for text in content.decode().splitlines())
     assert numbers['vieval_requests_total{protocol="judge_v1",code="200"}'] == 1
     assert numbers['vieval_rewards_total{reward="r",outcome="ok"}'] == 1
     assert numbers['vieval_rewards_total{reward="r",outcome="failed"}'] == 1
-    assert numbers["vieval_request_seconds_count"] == numbers['vieval_request_seconds_bucket{le="+Inf"}'] == 1
+    assert numbers["vieval_request_seconds_total"] > 0
     assert numbers["vieval_input_tokens_total"] > 0

@@ -96,21 +96,14 @@ def _require_there(value: Any) -> None:
         raise VievalError(f"no such file: {os.fsdecode(path)}")
 
 
-def _require_layout(array: Any) -> None:
+def _require_layout(array: Any, is_batch: bool = False) -> None:
     """VievalError for an array whose shape or type is not that of an image; one that tells neither is looked at later."""
     if isinstance(shape := getattr(array, "shape", None), tuple):
-        _require_shape(shape)
-    _require_dtype(array)
-
-
-def _require_shape(shape: tuple[int, ...]) -> None:
-    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[-1] not in (1, 3, 4)):
-        turned = "; turn it by transpose(1, 2, 0) (of a tensor: permute)" if shape[:1] in ((3,), (1,)) else ""
-        raise VievalError(f"an array of shape {tuple(shape)} is no image; pass (height, width, 3){turned}")
-    _require_area(*shape[:2])
-
-
-def _require_dtype(array: Any) -> None:
+        shape = tuple(shape[1:] if is_batch else shape)
+        if len(shape) not in (2, 3) or (len(shape) == 3 and shape[-1] not in (1, 3, 4)):
+            turned = "; turn it by transpose(1, 2, 0) (of a tensor: permute)" if shape[:1] in ((3,), (1,)) else ""
+            raise VievalError(f"an array of shape {shape} is no image; pass (height, width, 3){turned}")
+        _require_area(*shape[:2])
     dtype = getattr(array, "dtype", None)  # of a tensor it is none of numpy's
     if isinstance(dtype, np.dtype) and dtype != np.uint8 and dtype.kind not in "bf":
         raise VievalError(f"an array of {dtype} is no image; pass uint8 of 0 to 255 or floats of 0 to 1")
@@ -198,8 +191,7 @@ def _require_batch(values: Any, name: str) -> None:
         if len(shape) != _BATCH_AXES:
             expected = "a list of images, or (number, height, width, 3)"
             raise VievalError(f"{name} is an array of shape {tuple(shape)}; pass {expected}")
-        _require_shape(shape[1:])
-        _require_dtype(values)
+        _require_layout(values, is_batch=True)
     require_several(values, name, "a list of images")
 
 

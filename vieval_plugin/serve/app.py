@@ -20,15 +20,7 @@ from vieval_plugin.serve.connections import connection_of
 from vieval_plugin.serve.metrics import CONTENT_TYPE
 from vieval_plugin.serve.options import ServeOptions
 from vieval_plugin.serve.protocols import flow_factory, judge_v1, unirl
-from vieval_plugin.serve.protocols.protocol import (
-    JSON_TYPE,
-    VALUE,
-    HttpAnswer,
-    Protocol,
-    Reading,
-    RequestRefused,
-    Values,
-)
+from vieval_plugin.serve.protocols.protocol import VALUE, Protocol, Reading, RequestRefused, Values
 from vieval_plugin.serve.requests import Bodies
 from vieval_plugin.serve.security import Guard
 from vieval_plugin.serve.service import Service
@@ -159,7 +151,7 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
             del body
             values = await front.service.values(entries, rewards, protocol.deadline - (time.monotonic() - start))
             _log_request(protocol, values, time.monotonic() - start)
-            return _response(await loop.run_in_executor(front.pool, protocol.write, entries, values))
+            return await loop.run_in_executor(front.pool, protocol.write, entries, values)
 
     return handle
 
@@ -174,7 +166,7 @@ async def _answer_expect(request: web.Request) -> web.StreamResponse | None:
     expectation = request.headers["Expect"]
     if expectation.lower() != "100-continue":
         reason = f"Expect: {expectation[:100]} is not met; send 100-continue or none"
-        return _response(_protocol_at(request.path).refuse(reason, 417))
+        return _protocol_at(request.path).refuse(reason, 417)
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     request.writer.output_size = 0  # which is that of the answer alone
     return None
@@ -200,26 +192,26 @@ def _around_requests(front: Front) -> Middleware:
             prefixes = [""] if protocol.all_rewards else [f"/{name}" for name in front.service.rewards]
             addresses = ", ".join(f"POST {prefix}{protocol.path}" for prefix in prefixes)
             reason = f"{error.reason}: {request.method} {request.path[:100]}; there is {addresses}"
-            response = _response(protocol.refuse(reason, error.status))
+            response = protocol.refuse(reason, error.status)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
             _log.exception("a request broke")
-            response = _response(protocol.refuse(f"the server broke on this request: {type(error).__name__}", 500))
+            response = protocol.refuse(f"the server broke on this request: {type(error).__name__}", 500)
         finally:
             connection.end_request()
             front.requests -= 1
             metrics, is_post = front.service.metrics, request.method == "POST"
             metrics.requests[protocol.name if is_post else "get", str(response.status) if response else "gone"] += 1
             if is_post:
-                metrics.seconds.observe(time.monotonic() - start)
+                metrics.request_seconds += time.monotonic() - start
         return response
 
     return around
 
 
 def _refusal(protocol: Protocol, refused: RequestRefused) -> web.Response:
-    response = _response(protocol.refuse(refused.reason, refused.status))
+    response = protocol.refuse(refused.reason, refused.status)
     if refused.retry_after is not None:
         response.headers["Retry-After"] = str(refused.retry_after)
     if refused.status == 401:
@@ -227,11 +219,6 @@ def _refusal(protocol: Protocol, refused: RequestRefused) -> web.Response:
     if refused.status in (408, 413, 415):  # the rest of the body is not read
         response.force_close()
     return response
-
-
-def _response(answer: HttpAnswer) -> web.Response:
-    headers = {"Content-Type": JSON_TYPE, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-    return web.Response(body=answer.body, status=answer.status, headers=headers)
 
 
 def _log_request(protocol: Protocol, values: Values, seconds: float) -> None:

@@ -10,24 +10,6 @@ from typing import Any
 from vieval_plugin.backends.http.server import Usage
 
 CONTENT_TYPE = "text/plain; version=0.0.4"
-_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-
-
-@dataclass
-class Histogram:
-    """Durations, in seconds."""
-
-    #: How many are at most an upper bound.
-    counts: Counter[float] = field(default_factory=Counter)
-    #: How many there are.
-    number: int = 0
-    #: Their sum.
-    total: float = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self.number += 1
-        self.total += seconds
-        self.counts.update(upper for upper in _BUCKETS if seconds <= upper)
 
 
 @dataclass
@@ -42,8 +24,8 @@ class Metrics:
     rewards: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: Groups by reward, and by whether their values are tied.
     groups: Counter[tuple[str, str]] = field(default_factory=Counter)
-    #: Time that requests took.
-    seconds: Histogram = field(default_factory=Histogram)
+    #: Seconds that POST requests took, all together.
+    request_seconds: float = 0.0
 
     def text(self, usage: Usage, gauges: Mapping[str, float]) -> str:
         """The counts, those of `usage` and the levels of this moment, as lines of a page."""
@@ -59,6 +41,7 @@ class Metrics:
             "vieval_store_hits_total": usage.cached + usage.repeated,
             "vieval_input_tokens_total": usage.input_tokens,
             "vieval_output_tokens_total": usage.output_tokens,
+            "vieval_request_seconds_total": round(self.request_seconds, 6),
         }
         for name, number in plain.items():
             yield from (f"# TYPE {name} counter", f"{name} {number}")
@@ -66,11 +49,6 @@ class Metrics:
         yield from _counter("vieval_backbone_failures_total", ("kind",), failures)
         for name, level in gauges.items():
             yield from (f"# TYPE {name} gauge", f"{name} {level:g}")
-        name = "vieval_request_seconds"
-        yield f"# TYPE {name} histogram"
-        yield from (f'{name}_bucket{{le="{upper:g}"}} {self.seconds.counts[upper]}' for upper in _BUCKETS)
-        yield from (f'{name}_bucket{{le="+Inf"}} {self.seconds.number}', f"{name}_sum {self.seconds.total:.6f}")
-        yield f"{name}_count {self.seconds.number}"
 
 
 def _counter(name: str, labels: Sequence[str], counts: Mapping[Any, int]) -> Iterator[str]:

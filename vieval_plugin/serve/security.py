@@ -6,14 +6,14 @@ was made to lead here (DNS rebinding) is refused; Origin says which page asks.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hmac
 import ipaddress
 import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from aiohttp import BasicAuth
 
 from vieval_plugin.serve.protocols.protocol import RequestRefused
 from vieval_plugin.text.errors import VievalError, docs_url
@@ -59,14 +59,10 @@ class Guard:
         return host.lower().rstrip(".") in self.names or (self.any_address and is_number_address(host))
 
     def _is_known(self, header: str) -> bool:
-        scheme, _, credentials = header.partition(" ")
-        token = credentials.strip()
-        if scheme.lower() == "basic":
-            try:
-                token = base64.b64decode(token, validate=True).decode().partition(":")[2]
-            except (binascii.Error, ValueError):
-                return False
-        elif scheme.lower() != "bearer":
+        scheme, _, token = header.partition(" ")
+        try:
+            token = token.strip() if scheme.lower() == "bearer" else BasicAuth.decode(header, "utf-8").password
+        except ValueError:
             return False
         return hmac.compare_digest(token.encode(), self.token.encode())
 

@@ -10,9 +10,10 @@ import functools
 import os
 import sys
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeAlias
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
@@ -37,6 +38,7 @@ from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
+T = TypeVar("T")
 JudgeAll: TypeAlias = Callable[[Any, list[Instance]], list[GenerationResult]]
 
 
@@ -45,26 +47,33 @@ def is_padding(instance: Instance) -> bool:
     return bool(instance.metadata.get("__padding_only__"))
 
 
-def requests_of(instances: Sequence[Instance]) -> list[JudgeRequest]:
+def requests_of(instances: Sequence[Instance]) -> list[Any]:
     """The real requests among the host's."""
     return [instance.args[2] for instance in instances if not is_padding(instance)]
+
+
+def requests_with_repeats(instances: Sequence[Instance]) -> list[tuple[Any, int]]:
+    """The real requests, each with how often it came before: the host repeats an instance as often as --repeats says."""
+    repeats: defaultdict[int, Iterator[int]] = defaultdict(count)
+    return [(request, next(repeats[id(request)])) for request in requests_of(instances)]
+
+
+def with_padding(instances: Sequence[Instance], answers: Iterable[T], padding: T) -> list[T]:
+    """The answers to the real requests at the places of their instances."""
+    remaining = iter(answers)
+    return [padding if is_padding(instance) else next(remaining) for instance in instances]
 
 
 def jobs(instances: Sequence[Instance], options: Config, backbone: Backbone | None = None) -> list[Job]:
     """A job for each real request among the host's; `backbone` is the model, where it is one of the options' kind.
 
-    The host repeats an instance as often as --repeats says; each time is a verdict of its own. VievalError for an image
-    that is not there.
+    Each repeat is a verdict of its own. VievalError for an image that is not there.
     """
-    requests = requests_of(instances)
-    require_images((r.judged for r in requests), "`vieval tasks` says how to get a benchmark's images")
-    settings = dict.fromkeys((r.judge, r.setting) for r in requests)
+    requests = requests_with_repeats(instances)
+    require_images((r.judged for r, _ in requests), "`vieval tasks` says how to get a benchmark's images")
+    settings = dict.fromkeys((r.judge, r.setting) for r, _ in requests)
     prepared = {(judge, setting): prepare(judge, setting, options, backbone) for judge, setting in settings}
-    repeats: Counter[int] = Counter()
-    planned = []
-    for request in requests:
-        planned.append(Job(request.judged, prepared[request.judge, request.setting], repeats[id(request)]))
-        repeats[id(request)] += 1
+    planned = [Job(r.judged, prepared[r.judge, r.setting], repeat) for r, repeat in requests]
     if planned:
         world_size = int(os.environ.get("WORLD_SIZE", "1"))
         share = f" (process {os.environ.get('RANK', '0')} of {world_size})" if world_size > 1 else ""
@@ -127,8 +136,8 @@ def results(
     instances: Sequence[Instance], answered_jobs: Sequence[Job], outcomes: Sequence[Outcome], backbone: str | None
 ) -> list[GenerationResult]:
     """Results of the instances, in order; `backbone` names the model, None lets each judge go by its own name."""
-    pairs = iter(zip(answered_jobs, outcomes, strict=True))
-    return [GenerationResult("") if is_padding(i) else _result(*next(pairs), backbone) for i in instances]
+    answers = (_result(job, outcome, backbone) for job, outcome in zip(answered_jobs, outcomes, strict=True))
+    return with_padding(instances, answers, GenerationResult(""))
 
 
 def _result(job: Job, outcome: Outcome, backbone: str | None) -> GenerationResult:
@@ -158,8 +167,7 @@ def or_plan(judge_all: JudgeAll) -> JudgeAll:
         by_judge: dict[tuple[str, str], list[Instance]] = defaultdict(list)
         for instance in instances:
             if not is_padding(instance):
-                request = instance.args[2]
-                by_judge[request.judge, request.setting].append(instance)
+                by_judge[instance.args[2].judge, instance.args[2].setting].append(instance)
         for (judge, _), judged_instances in by_judge.items():
             _tell(plan(_pilot(judge, functools.partial(judge_all, model), judged_instances), None))
         raise SystemExit(0)

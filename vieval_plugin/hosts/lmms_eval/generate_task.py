@@ -24,7 +24,7 @@ from vieval_plugin.hosts.requests import GenerateRequest, JudgeRequest
 from vieval_plugin.hosts.shutdown import tell, vieval_errors
 from vieval_plugin.hosts.task_data import rating_of
 from vieval_plugin.images import decode
-from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.records import conditions_json
@@ -65,7 +65,7 @@ class GenerateTask(JudgeTask):
             "`vieval score OUTPUT_PATH --plan`"
         )
         self.judged_later = False
-        self.judged_by_itself: dict[int, list[str]] = {}
+        self.verdicts_by_the_model: dict[SampleId, Verdict] = {}
         self.output_folders: tuple[Path, ...] = ()
         super().__init__(config, **kwargs)
 
@@ -133,37 +133,26 @@ class GenerateTask(JudgeTask):
         answers: dict[int, tuple[GenerateRequest, list[str]]] = {}
         for request, answer in requests_and_answers:
             answers.setdefault(request.number, (request, []))[1].append(answer)
-        images_by_prompt = {number: self._images_of(request, texts) for number, (request, texts) in answers.items()}
-        name, model_hash = self._model()
-        flat = [image for images in images_by_prompt.values() for image in images]
-        to_judge = [image for image in flat if missing_image_verdict(image) is None]
-        judging = self.judge.name, self.setting, {"temperature": 0, "until": []}, name, model_hash
-        requests = [JudgeRequest(image.sample, *judging) for image in to_judge]
+        samples = [
+            image.sample for request in answers.values() for image in self._images_of(*request) if not image.reason
+        ]
+        judging = self.judge.name, self.setting, {"temperature": 0, "until": []}, *self._model()
         metadata = {"task": self.config.task, "doc_id": 0, "repeats": 1}
-        instances = [Instance("vieval_judge", ("", UNCACHED, request), 0, metadata) for request in requests]
-        replies = [str(getattr(result, "text", result)) for result in model.vieval_judge(instances)]
-        verdicts = {image.sample.id: read_response(reply)[1] for image, reply in zip(to_judge, replies, strict=True)}
-        source = self._prepared.by(name)
-        for number, images in images_by_prompt.items():
-            outcomes = [Outcome(missing_image_verdict(image) or verdicts[image.sample.id]) for image in images]
-            self.judged_by_itself[number] = [
-                judged_response(image, with_findings(image, outcome), source)
-                for image, outcome in zip(images, outcomes, strict=True)
-            ]
+        arguments = [("", UNCACHED, JudgeRequest(sample, *judging)) for sample in samples]
+        results = model.vieval_judge([Instance("vieval_judge", of_request, 0, metadata) for of_request in arguments])
+        for sample, result in zip(samples, results, strict=True):
+            self.verdicts_by_the_model[sample.id] = read_response(str(getattr(result, "text", result)))[1]
 
     @vieval_errors
     def apply_filters(self) -> None:
         """Here the host has all answers of a task: judge all images together."""
         real = [instance for instance in self._instances if not is_padding(instance)]
         requests: list[GenerateRequest] = [instance.args[2] for instance in real]
-        if self.judged_by_itself:
-            responses = [self.judged_by_itself[request.number] for request in requests]
-        else:
-            images = []
-            for request, instance in zip(requests, real, strict=True):
-                tokens = [count and count.output_tokens for count in instance.token_counts]
-                images.append(self._images_of(request, instance.resps, *tokens))
-            responses = self._judged(images)
+        images = []
+        for request, instance in zip(requests, real, strict=True):
+            tokens = [count and count.output_tokens for count in instance.token_counts]
+            images.append(self._images_of(request, instance.resps, *tokens))
+        responses = self._judged(images)
         for instance in self._instances:
             instance.filtered_resps["none"] = []
         for instance, response in zip(real, responses, strict=True):
@@ -177,13 +166,18 @@ class GenerateTask(JudgeTask):
         options, progress = config.current(), Progress()
         flat = [image for images in images_by_prompt for image in images]
         bar = os.environ.get("RANK", "0") == "0"
-        try:
-            outcomes = asyncio.run(judge_generated(flat, self._prepared, options, progress, bar))
-        finally:
-            tell(progress)
-        verdicts = zip([image.sample.id for image in flat], [outcome.verdict for outcome in outcomes], strict=True)
-        say(*(f"vieval: {line}" for line in failures(verdicts)), file=sys.stderr)
-        source = provenance_of(self._prepared, options, None)
+        if self._asks_the_model:
+            source = self._prepared.by(self._model()[0])
+            verdicts = [missing_image_verdict(i) or self.verdicts_by_the_model[i.sample.id] for i in flat]
+            outcomes = [with_findings(image, Outcome(v)) for image, v in zip(flat, verdicts, strict=True)]
+        else:
+            source = provenance_of(self._prepared, options, None)
+            try:
+                outcomes = asyncio.run(judge_generated(flat, self._prepared, options, progress, bar))
+            finally:
+                tell(progress)
+        by_id = zip([image.sample.id for image in flat], [outcome.verdict for outcome in outcomes], strict=True)
+        say(*(f"vieval: {line}" for line in failures(by_id)), file=sys.stderr)
         texts = iter([judged_response(image, outcome, source) for image, outcome in zip(flat, outcomes, strict=True)])
         return [[next(texts) for _ in images] for images in images_by_prompt]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,7 @@ from vieval_plugin.generation.image_api import ImageApi
 from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.hosts.host_models import given_backbone
-from vieval_plugin.hosts.lmms_eval.answering import is_padding
+from vieval_plugin.hosts.lmms_eval.answering import requests_with_repeats, with_padding
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
 from vieval_plugin.hosts.lmms_eval.models import HOST, OwnModel
 from vieval_plugin.hosts.shutdown import tell_usage, vieval_errors
@@ -40,13 +39,10 @@ class _Generating(OwnModel):
 
     @vieval_errors
     def vieval_generate(self, instances: list[Instance]) -> list[str]:
-        turns: Counter[int] = Counter()
-        requests = []
-        for request in (instance.args[2] for instance in instances if not is_padding(instance)):
-            requests.append(ImageRequest(request.conditions, request.prompt, request.images, turns[id(request)]))
-            turns[id(request)] += 1
-        answers = iter(self.answers(requests))
-        outputs = ["" if is_padding(instance) else next(answers) for instance in instances]
+        requests = [
+            ImageRequest(r.conditions, r.prompt, r.images, turn) for r, turn in requests_with_repeats(instances)
+        ]
+        outputs = with_padding(instances, self.answers(requests), "")
         finish(self, instances, outputs)
         return outputs
 

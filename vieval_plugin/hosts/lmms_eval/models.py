@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -25,15 +24,16 @@ from vieval_plugin.config import Config
 from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering
 from vieval_plugin.hosts.lmms_eval.answering import (
-    is_padding,
     jobs,
     judged,
     or_plan,
     plan_by_server,
     refuse_plan,
     requests_of,
+    requests_with_repeats,
     sampling_of,
     with_generation,
+    with_padding,
 )
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
@@ -84,7 +84,7 @@ class VievalReplay(OwnModel):
         if not logs:
             raise VievalError("vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of verdicts>")
         self.name, self.logs = str(name), path_of(str(logs))
-        self._recording = cache(self._load)
+        self._recording = cache(lambda judge, setting: replay.load(self.logs, judge, self.name, setting))
         answering(self, self._why_not)
 
     def _why_not(self, task: Task) -> Why | None:
@@ -109,13 +109,9 @@ class VievalReplay(OwnModel):
     def vieval_judge(self, requests: list[Instance]) -> list[str]:
         refuse_plan("a replay costs nothing; unset it")
         self._tell_uncovered(requests_of(requests))
-        repeats: Counter[int] = Counter()
-        answers = []
         progress = Progress()
-        for instance in tqdm(requests, desc="Replaying", unit="sample"):
-            request = instance.args[2]
-            answers.append("" if is_padding(instance) else self._answer(request, repeats[id(request)], progress))
-            repeats[id(request)] += 1
+        with_repeats = tqdm(requests_with_repeats(requests), desc="Replaying", unit="sample")
+        answers = with_padding(requests, [self._answer(*pair, progress) for pair in with_repeats], "")
         self._say(*progress.verdict_lines())
         return answers
 
@@ -147,9 +143,6 @@ class VievalReplay(OwnModel):
         )
         progress.count(verdict)
         return response_json(request.judged.id, verdict, provenance)
-
-    def _load(self, judge: str, setting: str) -> replay.Recording:
-        return replay.load(self.logs, judge, self.name, setting)
 
     def _say(self, *lines: str) -> None:
         if self.rank == 0:

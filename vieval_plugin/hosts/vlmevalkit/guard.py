@@ -24,15 +24,14 @@ REMEDY = (
 _JOB = ["model", "work_dir", "model_name", "dataset"]
 _PIPELINE = "inference_api"
 """The module of a pipeline for servers, which some distributions lack."""
-_NEEDED_HOST_ATTRIBUTES: tuple[tuple[str, str, type], ...] = (
-    ("vlm", "__name__", str),
-    ("dataset", "DATASET_CLASSES", list),
-    ("dataset", "SUPPORTED_DATASETS", list),
-    ("config", "supported_VLM", dict),
-    ("dataset.image_base", "ImageBaseDataset", type),
-    *(("smp", name, object) for name in ("load", "LMUDataRoot", "get_rank_and_world_size")),
-    (_PIPELINE, "APIEvalPipeline", object),
-)
+_NEEDED_HOST_ATTRIBUTES = {
+    "vlm": ("__name__",),
+    "dataset": ("DATASET_CLASSES", "SUPPORTED_DATASETS"),
+    "config": ("supported_VLM",),
+    "dataset.image_base": ("ImageBaseDataset",),
+    "smp": ("load", "LMUDataRoot", "get_rank_and_world_size"),
+    _PIPELINE: ("APIEvalPipeline",),
+}
 
 
 @dataclass(frozen=True)
@@ -71,14 +70,13 @@ def check() -> None:
     installed = installation()
     if "lmms_eval" in sys.modules:
         raise VievalError("lmms-eval and VLMEvalKit cannot share a process: each changes what the other relies on")
-    for module, name, kind in _NEEDED_HOST_ATTRIBUTES:
-        if module != _PIPELINE or has_pipeline():
-            imported = _module(installed, module)
-            is_there = hasattr(imported, name) and isinstance(getattr(imported, name), kind)
-            _require(installed, f"vlmeval.{module}.{name}", is_there)
+    for module, attributes in _NEEDED_HOST_ATTRIBUTES.items():
+        is_there = module != _PIPELINE or has_pipeline()
+        if is_there and (missing := [name for name in attributes if not hasattr(_module(installed, module), name)]):
+            raise _lacks(installed, f"vlmeval.{module}.{missing[0]}")
     job = getattr(_module(installed, "inference"), "infer_data_job", None)
-    takes = list(inspect.signature(job).parameters)[: len(_JOB)] if callable(job) else []
-    _require(installed, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)", takes == _JOB)
+    if not callable(job) or list(inspect.signature(job).parameters)[: len(_JOB)] != _JOB:
+        raise _lacks(installed, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)")
 
 
 def _module(installed: Installation, name: str) -> ModuleType:
@@ -89,11 +87,6 @@ def _module(installed: Installation, name: str) -> ModuleType:
         if not missing.startswith("vlmeval"):
             raise VievalError(f"VLMEvalKit ({installed.name}) needs {missing}, which is not installed") from None
         raise _lacks(installed, missing) from None
-
-
-def _require(installed: Installation, what: str, is_there: bool) -> None:
-    if not is_there:
-        raise _lacks(installed, what)
 
 
 def _lacks(installed: Installation, what: str) -> VievalError:

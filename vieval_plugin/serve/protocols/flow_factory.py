@@ -7,16 +7,17 @@ group, which are asked for at `/group/compute` (`server_url` ending in `/group`)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
+
+from aiohttp import web
 
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.rewards.reward import failure_message
 from vieval_plugin.rewards.samples import require_equally_many, sample_of
 from vieval_plugin.serve.protocols.protocol import (
     Body,
-    HttpAnswer,
     Protocol,
     Reading,
     RequestEntry,
@@ -51,21 +52,17 @@ def _sample(number: int, row: tuple[str, str, list[Any]], reading: Reading) -> S
     return sample_of(number, prompt, reading.base64_image(image), references, reading.conditions)
 
 
-def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
+def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     """The answer: the rewards in order, or the reason that some have none."""
     rewards = [value for by_name in values for value in by_name.values()]
     if message := failure_message(rewards):
-        return refuse(message, 200)
+        return json_answer({"error": message})
     document: dict[str, Any] = {"rewards": [reward.value for reward in rewards]}
     imputed = [number for number, reward in enumerate(rewards) if reward.imputed]
     return json_answer(document | ({"imputed": imputed} if imputed else {}))
 
 
-def refuse(reason: str, status: int) -> HttpAnswer:
-    """The answer that stops the client with a reason, whatever HTTP calls it; but a caller without the token gets 401."""
-    document: Mapping[str, str] = {"error": reason}
-    return json_answer(document, status if status == 401 else 200)
-
-
-POINTWISE = Protocol("flow_factory", "/compute", 55.0, read, write, refuse)
-GROUPWISE = Protocol("flow_factory_group", "/group/compute", 110.0, partial(read, group="all"), write, refuse)
+POINTWISE = Protocol("flow_factory", "/compute", 55.0, read, write, refuses_as_ok=True)
+GROUPWISE = Protocol(
+    "flow_factory_group", "/group/compute", 110.0, partial(read, group="all"), write, refuses_as_ok=True
+)

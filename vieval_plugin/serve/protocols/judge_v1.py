@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from aiohttp import web
+
 from vieval_plugin.judges.contests import Contest, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample, Verdict
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
@@ -25,7 +27,6 @@ from vieval_plugin.rewards.reward import RewardValue
 from vieval_plugin.rewards.samples import require_good_texts
 from vieval_plugin.serve.protocols.protocol import (
     Body,
-    HttpAnswer,
     Protocol,
     Reading,
     RequestEntry,
@@ -122,7 +123,7 @@ def _contest(number: int, row: Mapping[str, Any], files: Files, reading: Reading
     return replace(contest, candidates=tuple(map(with_images, contest.candidates)))
 
 
-def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
+def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     """The answer: a verdict a sample, the numbers of those that failed, and how far the members of a group are apart."""
     rows = []
     for entry, by_name in zip(entries, values, strict=True):
@@ -174,9 +175,4 @@ def _spread(group: str, rewards: Sequence[RewardValue]) -> dict[str, Any]:
     return {"group": group, "n": len(rewards), "failed": len(rewards) - len(valid), "mean": mean, "spread": deviation}
 
 
-def refuse(reason: str, status: int) -> HttpAnswer:
-    """The answer to a request that is not judged."""
-    return json_answer({"error": reason}, status)
-
-
-PROTOCOL = Protocol("judge_v1", "/v1/judge", 280.0, read, write, refuse)
+PROTOCOL = Protocol("judge_v1", "/v1/judge", 280.0, read, write)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from aiohttp import web
+
 from vieval_plugin import images
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image
@@ -18,10 +20,10 @@ from vieval_plugin.rewards.samples import Conditions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
-JSON_TYPE = "application/json"
 VALUE = "value"
 """The one number of a reward, where a protocol names it."""
 _MOST_VALUES = 1_000_000
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
 
 class RequestRefused(Exception):
@@ -102,16 +104,6 @@ def entry_of(make: Callable[[], Judged], **fields: Any) -> RequestEntry:
         return RequestEntry(None, str(error), **fields)
 
 
-@dataclass(frozen=True)
-class HttpAnswer:
-    """An answer in JSON over HTTP."""
-
-    #: Its bytes.
-    body: bytes
-    #: Its HTTP status.
-    status: int = 200
-
-
 Values: TypeAlias = Sequence[Mapping[str, RewardValue]]
 """For each entry of a request, in order, its reward values by name."""
 
@@ -129,16 +121,23 @@ class Protocol:
     #: Makes entries of a body, and runs beside the event loop; VievalError for one that is none.
     read: Callable[[Body, Reading], list[RequestEntry]]
     #: Makes the answer of the values, in which no failure is a number.
-    write: Callable[[Sequence[RequestEntry], Values], HttpAnswer]
-    #: Makes the answer to a request that is not judged, of a reason and the HTTP status where the client heeds it.
-    refuse: Callable[[str, int], HttpAnswer]
+    write: Callable[[Sequence[RequestEntry], Values], web.Response]
+    #: Key of the reason why a request is not judged.
+    reason_key: str = "error"
+    #: True where the client heeds a reason with status 200 alone.
+    refuses_as_ok: bool = False
     #: True where it serves all rewards at one address, and its body names them.
     all_rewards: bool = False
 
+    def refuse(self, reason: str, status: int) -> web.Response:
+        """The answer to a request that is not judged; a caller without the token hears of that in any case."""
+        return json_answer({self.reason_key: reason}, 200 if self.refuses_as_ok and status != 401 else status)
 
-def json_answer(document: Any, status: int = 200) -> HttpAnswer:
+
+def json_answer(document: Any, status: int = 200) -> web.Response:
     """An answer in JSON, which has no NaN."""
-    return HttpAnswer(json.dumps(document, allow_nan=False).encode(errors="replace"), status)
+    body = json.dumps(document, allow_nan=False).encode(errors="replace")
+    return web.Response(body=body, status=status, content_type="application/json", headers=_HEADERS)
 
 
 def json_object(content: bytes) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from aiohttp import web
+
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.rewards.samples import sample_of
 from vieval_plugin.serve.protocols.protocol import (
     VALUE,
     Body,
-    HttpAnswer,
     Protocol,
     Reading,
     RequestEntry,
@@ -71,7 +72,7 @@ def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample
     return sample_of(number, prompt, images[-1], images[:-1], reading.conditions)
 
 
-def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
+def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     """The answer: for each request its rewards, and the reason for each that has none."""
     results, errors = [], []
     for entry, by_name in zip(entries, values, strict=True):
@@ -85,9 +86,4 @@ def write(entries: Sequence[RequestEntry], values: Values) -> HttpAnswer:
     return json_answer(document | ({"identities": identities} if identities and all(identities) else {}))
 
 
-def refuse(reason: str, status: int) -> HttpAnswer:
-    """The answer to a request that is not judged."""
-    return json_answer({"detail": reason}, status)
-
-
-PROTOCOL = Protocol("unirl", "/unirl/score", 280.0, read, write, refuse, all_rewards=True)
+PROTOCOL = Protocol("unirl", "/unirl/score", 280.0, read, write, reason_key="detail", all_rewards=True)
