@@ -6,9 +6,9 @@ import numpy as np
 
 from bench.vieval_small import changes, grounds, photographs, quality
 from bench.vieval_small.places import somewhere
+from bench.vieval_small.synthetic.toys import ANIMALS, GARMENTS, PATTERNS
 from bench.vieval_small.synthetic.worlds import HELD_OUT_THINGS, World
 from vieval_plugin.benchmarks.vieval_demo.drawing import THINGS
-from vieval_plugin.benchmarks.vieval_demo.toys import ANIMALS, GARMENTS, PATTERNS
 
 _INSERTING = (*["faded"] * 8, *["surroundings"] * 9, "smaller", "displaced", "wrong_colour")
 _TOYS = (*["wrong_subject"] * 3, *["wrong_colour"] * 3, "faded")

@@ -13,8 +13,9 @@ from typing import TypeVar
 import numpy as np
 
 from bench.vieval_small.synthetic import content, grounds, photographs, quality
+from bench.vieval_small.synthetic.toys import ANIMALS, GARMENTS, PATTERNS
 from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, Picture
-from vieval_plugin.benchmarks.vieval_demo.toys import ANIMALS, GARMENTS, PATTERNS, Toy
+from vieval_plugin.benchmarks.vieval_demo.toys import Toy
 
 HELD_OUT_THINGS = ("crown", "bell", "drum", "key", "cactus", "snail")
 
