@@ -85,6 +85,14 @@ def test_no_modules_import_each_other_in_a_circle(imports):
         pytest.fail(" -> ".join(circle.args[1]))
 
 
+def test_rooms_and_the_arrows_between_them_are_few(imports):
+    """An arrow is a room that imports another; those from and to judges, which most rooms need, are not counted."""
+    arrows = {(room(importer), room(other)) for importer, several in imports["typed"].items() for other in several}
+    between = {arrow for arrow in arrows if arrow[0] != arrow[1] and "judges" not in arrow}
+    assert len({room(module) for module in imports["typed"]}) <= 30
+    assert len(between) <= 195, len(between)
+
+
 def test_the_root_holds_what_is_listed_and_nothing_else():
     held = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith(("__", "."))} - {"py"}
     assert held | {"judges"} == set().union(*LAYERS)

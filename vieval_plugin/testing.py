@@ -11,9 +11,7 @@ from typing import cast
 import PIL.Image
 
 from vieval_plugin.cli import main
-from vieval_plugin.generation.requests import as_png
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.image_folder import read_folders
 from vieval_plugin.readers.image_names import expected_name
 from vieval_plugin.report.answer import Answer
@@ -59,10 +57,11 @@ def assert_not_worse(
     with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
         result, new = Path(folder, "result.json"), Path(folder, "new")
         if callable(images):
+            new.mkdir()
             for number, row in enumerate(read_folders([new], Path(prompts), unmade=True)):
                 picture = images(prompt_of(cast(Sample, row.sample)), seed + number)
                 if picture is not None:
-                    write_whole(new / expected_name(row.sample.id.uid), as_png(picture))
+                    picture.save(new / expected_name(row.sample.id.uid))
             images = new
         other = [str(baseline)] if Path(baseline).is_dir() else ["--against", str(baseline)]
         command = ["rank", str(images), *other, "--prompts", str(prompts), "--margin", str(margin), "--judge", judge]

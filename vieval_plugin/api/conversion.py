@@ -219,8 +219,13 @@ def _converted(name: str, values: list[Any], form: Format) -> list[Image]:
 
     if len(values) < _WORTH_THREADS:
         return list(map(convert, range(len(values))))
+    return in_threads(convert, len(values))
+
+
+def in_threads(convert: Callable[[int], T], count: int) -> list[T]:
+    """The results of a function of 0, 1, ...: PNG takes its time, and threads do it side by side."""
     with DaemonPool(name="write") as pool:
-        return list(pool.map(convert, range(len(values))))
+        return list(pool.map(convert, range(count)))
 
 
 def _at(name: str, number: int, call: Callable[..., T], *arguments: Any) -> T:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from vieval_plugin import __version__
 from vieval_plugin.card.card import CARD_HTML, CARD_MD, Card
 from vieval_plugin.card.placing import PlacedJudge
 from vieval_plugin.card.read import json_text
@@ -26,6 +25,7 @@ from vieval_plugin.report.words import short_number, task_type
 from vieval_plugin.results.host_samples import CARD_JSON
 from vieval_plugin.text import escaping
 from vieval_plugin.text.html_page import policy, style_sheet, template
+from vieval_plugin.text.versions import VERSION
 
 PROTOCOL = (
     "All judges stand on the same samples, drawn with the seed as evenly as can be over task types and image models. "
@@ -90,7 +90,7 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
         thumbnails=thumbnails.rendered,
         tables=tables_of_all(card, judges),
         protocol=PROTOCOL,
-        version=__version__,
+        version=VERSION,
     )
 
 

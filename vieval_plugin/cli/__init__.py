@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vieval_plugin import __version__
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import did_you_mean
+from vieval_plugin.text.versions import VERSION
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -304,7 +304,7 @@ def _parser(command: str = "") -> argparse.ArgumentParser:
         description="Judge generated images, and measure how far to trust the judge.",
         epilog=_example_lines(_EXAMPLES),
     )
-    parser.add_argument("--version", action="version", version=f"vieval {__version__}")
+    parser.add_argument("--version", action="version", version=f"vieval {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser)
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     single = [command] if command in names else []

@@ -88,13 +88,14 @@ def _run(options: argparse.Namespace) -> int:
 
 def _local(options: Config) -> Iterator[Check]:
     """Python, the options, VLMEvalKit's hook, the data folder and the store."""
-    from vieval_plugin import __version__, config
+    from vieval_plugin import config
     from vieval_plugin.backends.cache.store import Store
     from vieval_plugin.hosts.vlmevalkit import guard, hook_files
     from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.versions import VERSION
 
     config_path = os.environ.get(config.FILE_VARIABLE)
-    yield Check(True, f"vieval {__version__}, Python {sys.version.split()[0]}")
+    yield Check(True, f"vieval {VERSION}, Python {sys.version.split()[0]}")
     yield Check(True, f"options: {config_path or 'defaults'} ({config.FILE_VARIABLE}), hash {options.hash}")
     yield Check(True, f"data: {options.data_folder()}")
     if (state := hook_files.state()) == "old":

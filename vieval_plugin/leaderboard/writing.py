@@ -10,7 +10,6 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from vieval_plugin import __version__
 from vieval_plugin.card.scale import ScaleRow, scale
 from vieval_plugin.leaderboard.board import BenchmarkBoard, View
 from vieval_plugin.leaderboard.making import POLICIES
@@ -30,6 +29,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.html_page import policy, style_sheet, template
+from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.wording import enumeration
 
 PAGE, CSV, JSON = "index.html", "leaderboard.csv", "leaderboard.json"
@@ -120,7 +120,7 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
         elsewhere=printed_elsewhere(),
         how=_how(options),
         adding=docs_url("guides/comparing.md#the-leaderboard"),
-        version=__version__,
+        version=VERSION,
     )
     return text
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import preferred
-from vieval_plugin.readers.image_names import natural
 from vieval_plugin.records import Record
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import natural
 
 
 @dataclass(frozen=True)

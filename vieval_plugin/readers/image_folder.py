@@ -16,7 +16,6 @@ from vieval_plugin.readers.image_names import (
     expected_name,
     image_model_of,
     image_models_of,
-    natural,
     readings,
     stems_of,
 )
@@ -36,7 +35,7 @@ from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
-from vieval_plugin.text.wording import plural
+from vieval_plugin.text.wording import natural, plural
 
 _KIND, _EDIT = "tig", "tie"
 _LONGEST_TEXT = 1 << 20

@@ -81,12 +81,6 @@ def _encodable(name: str) -> str:
     return name.encode(errors="replace").decode()  # results hold whole characters only
 
 
-def natural(name: str) -> list[tuple[int, str]]:
-    """A sort key by which `2.png` stands before `10.png`."""
-    pieces = re.split(r"(\d+)", name)
-    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]
-
-
 def are_numbered(files: Sequence[Path], rows: Sequence[int]) -> bool:
     """Return whether names differ in one number alone, which counts from 0 or 1 or is that of the rows of prompts.
 

@@ -9,11 +9,12 @@ from vieval_plugin.images import format_of
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.readers.arrow_tables import ARROW, PARQUET, arrow_table, is_saved, parquet_table, saved_table
 from vieval_plugin.readers.hub import hub_table, is_hub_name
-from vieval_plugin.readers.image_names import image_model_of, natural
+from vieval_plugin.readers.image_names import image_model_of
 from vieval_plugin.readers.places import place_of
 from vieval_plugin.readers.tables import InputTable, csv_table, json_table, jsonl_table, text_table
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isdir, isfile, path_of
+from vieval_plugin.text.wording import natural
 from vieval_plugin.text.yaml_json import read_json
 
 METADATA = tuple(f"metadata.{suffix}" for suffix in ("csv", "jsonl", "parquet"))

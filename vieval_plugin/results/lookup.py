@@ -146,10 +146,13 @@ def judge_of(source: Provenance) -> PreparedJudge:
     return _prepared[key]
 
 
-@cache
-def _samples(benchmark: str, part: str) -> dict[SampleId, Judged]:
+def samples_by_id(benchmark: str, part: str) -> dict[SampleId, Judged]:
+    """The samples of a benchmark in the data folder; VievalError where it is not there."""
     folder = config.current().data_folder()
     return {sample.id: sample for sample in benchmark_registry.samples(benchmark, part, folder)}
+
+
+_samples = cache(samples_by_id)
 
 
 def conversation(judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict) -> list[Exchange]:

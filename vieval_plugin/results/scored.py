@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import OUTPUTS, Status
 from vieval_plugin.media.files import write_whole
@@ -67,7 +66,7 @@ def read_scored(
         folder: where relative paths start.
         scored: what they are added to.
     """
-    scored.progress.usage = sum(map(log.usage, runs), Usage())
+    scored.progress.usage = log.usage(*runs)
     for run, provenance in runs.items():
         summary = ScoreSummary((*provenance.aspects, *provenance.calibration[:1]))
         scored.summaries[run] = provenance.judge, summary

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from vieval_plugin import config
-from vieval_plugin.api.conversion import Format, GivenImage, image
+from vieval_plugin.api.conversion import Format, GivenImage, image, in_threads
 from vieval_plugin.api.judge import Judge
-from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.rewards.reward import (
     Reward,
@@ -69,8 +68,7 @@ class OpenReward:
             output, *conditions = [image(picture, self.image_format) for picture in pixels]
             return sample_of(number, texts[number], output, conditions, self.conditions)
 
-        with DaemonPool(name="write") as pool:  # PNG takes its time, and threads do it side by side
-            return list(pool.map(sample, range(len(pictures))))
+        return in_threads(sample, len(pictures))
 
     def values(self, samples: Sequence[Sample]) -> list[RewardValue]:
         """The reward of each sample, or why it has none; all are of one group where the reward compares them.

@@ -112,9 +112,9 @@ class VerdictLog:
         self._usage[run][self._attempt] = usage
         self._write(json.dumps({"run": run, "attempt": self._attempt, "usage": usage.as_json()}))
 
-    def usage(self, run: str) -> Usage:
-        """The cost of a run in all attempts."""
-        return sum(self._usage[run].values(), Usage())
+    def usage(self, *runs: str) -> Usage:
+        """The cost of runs in all attempts."""
+        return sum((usage for run in runs for usage in self._usage[run].values()), Usage())
 
     def lines(self, run: str) -> Iterator[str]:
         """The lines of a run in the samples' order."""

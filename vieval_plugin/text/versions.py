@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+from vieval_plugin import __version__ as VERSION
 
-from vieval_plugin import __version__
+__all__ = ["VERSION", "versions_of"]
 
 
 def versions_of(*packages: str) -> dict[str, str]:
@@ -13,7 +13,9 @@ def versions_of(*packages: str) -> dict[str, str]:
     >>> list(versions_of("numpy", "no_such_package"))
     ['vieval', 'numpy']
     """
-    versions = {"vieval": __version__}
+    import importlib.metadata  # a command that only says its version needs none of it
+
+    versions = {"vieval": VERSION}
     for package in packages:
         try:
             versions[package] = importlib.metadata.version(package)

@@ -56,3 +56,9 @@ def unbroken(text: str) -> str:
     ['0.07\\xa0to\\xa00.14,', 'p\\xa0<\\xa0.001,', 'on', '36']
     """
     return _WITHIN_NUMBERS.sub("\N{NO-BREAK SPACE}", text)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A sort key by which `2.png` stands before `10.png`."""
+    pieces = re.split(r"(\d+)", name)
+    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]

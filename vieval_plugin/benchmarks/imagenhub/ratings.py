@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, ratings_folder, task_info
-from vieval_plugin.readers.image_names import natural
 from vieval_plugin.readers.rows import Row, read_table
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import natural
 
 LEVELS = (0.0, 0.5, 1.0)
 ADVICE = f"run `vieval prepare {NAME}`"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-from vieval_plugin import __version__
 from vieval_plugin.hosts.vlmevalkit import hook
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.versions import VERSION
 
 _MODULE = "_vieval_vlmevalkit_hook"
 
@@ -20,7 +20,7 @@ def _paths() -> tuple[Path, Path]:
 
 def _texts() -> tuple[str, str]:
     source = Path(hook.__file__).read_text(encoding="utf-8")
-    return f"# of vieval {__version__}\n{source}\n\ninstall()\n", f"# of vieval {__version__}\nimport {_MODULE}\n"
+    return f"# of vieval {VERSION}\n{source}\n\ninstall()\n", f"# of vieval {VERSION}\nimport {_MODULE}\n"
 
 
 def install() -> list[Path]:

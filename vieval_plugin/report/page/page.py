@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 from tqdm import tqdm
 
-from vieval_plugin import __version__
 from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
@@ -48,6 +47,7 @@ from vieval_plugin.report.words import ASPECTS, breakdown_words, task_type
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
+from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.wording import plural
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def page(
         left_out=thumbnails.left_out,
         glossary=glossary,
         thumbnails=thumbnails.rendered,
-        version=__version__,
+        version=VERSION,
     )
 
 

@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from vieval_plugin import config, images
-from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin import images
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
@@ -18,6 +17,7 @@ from vieval_plugin.meta_evaluation.win_rates import EVEN
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.records import OWN, YOUR_IMAGES, Record, fingerprint, output_file
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, prompt_of
+from vieval_plugin.results.lookup import samples_by_id
 from vieval_plugin.results.shard_verdicts import sample_of
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.text.errors import VievalError
@@ -137,8 +137,7 @@ class Samples:
         key = (record.id.benchmark, record.id.part)
         if key not in self._parts:
             try:
-                samples = benchmark_registry.samples(*key, config.current().data_folder())
-                self._parts[key] = {sample.id: sample for sample in samples}
+                self._parts[key] = samples_by_id(*key)
             except VievalError:
                 self._parts[key] = "The data of this benchmark is not here, so neither images nor texts are shown."
         loaded = self._parts[key]

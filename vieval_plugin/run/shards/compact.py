@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vieval_plugin import __version__
 from vieval_plugin.run.shards.folder import JOINED, ShardFolder
 from vieval_plugin.run.shards.plan import Plan
 from vieval_plugin.run.shards.schema import encoded_tables
 from vieval_plugin.run.shards.under_way import open_shards
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.versions import VERSION
 
 MOST_BYTES = 256 << 20
 
@@ -69,7 +69,7 @@ def _join(folder: ShardFolder, shards: Sequence[tuple[dict[str, Any], Any]], fil
     provenance = documents[0]["provenance"]
     described = [{name: value for name, value in document.items() if name != "provenance"} for document in documents]
     names = "".join(document["shard"]["name"] for document in documents)
-    metadata = {"version": __version__, "provenance": provenance, "shards": described}
+    metadata = {"version": VERSION, "provenance": provenance, "shards": described}
     joined = f"{JOINED}{hashlib.sha256(names.encode()).hexdigest()[:24]}"
     folder.write(joined, encoded_tables(tables, metadata))
     folder.remove(files)

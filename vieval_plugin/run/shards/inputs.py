@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.arrow_tables import parquet_file, parquet_table, reading_table
-from vieval_plugin.readers.image_names import SUFFIXES, natural
+from vieval_plugin.readers.image_names import SUFFIXES
 from vieval_plugin.readers.places import (
     REMOTE,
     Place,
@@ -33,6 +33,7 @@ from vieval_plugin.readers.tables import InputTable
 from vieval_plugin.readers.webdataset import COMPRESSED, PLAIN, TarMember, tar_index, webdataset_table
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isdir, path_of
+from vieval_plugin.text.wording import natural
 
 PARQUET = (".parquet",)
 _TARS = (*PLAIN, *COMPRESSED)

@@ -12,14 +12,14 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-import vieval_plugin
-from vieval_plugin import __version__, judges
+from vieval_plugin import judges
 from vieval_plugin.readers.places import Place
 from vieval_plugin.records import SCHEMA, Provenance
 from vieval_plugin.run.shards.inputs import InputFile, rows_of_files, with_limit
 from vieval_plugin.run.shards.schema import VerdictSchema
 from vieval_plugin.run.verdict_lines import differing_runs, identity_of
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.versions import VERSION
 
 ROWS_PER_SHARD = 512
 _MOST_SHARDS = 100_000_000  # a plan of more is damaged
@@ -115,7 +115,7 @@ def new_plan(
     planned = tuple(files if limit is None else with_limit(files, limit))
     return Plan(
         *(root.address, planned, rows_per_shard, dict(columns), kind or ""),
-        *(provenance, schema, __version__, readers_hash(), limit),
+        *(provenance, schema, VERSION, readers_hash(), limit),
     )
 
 
@@ -186,7 +186,7 @@ def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
 
 def readers_hash() -> str:
     """A hash of the code that reads replies: that of the judges, and of servers' answers."""
-    package = Path(vieval_plugin.__file__).parent
+    package = Path(__file__).parents[2]
     files = sorted(f for folder in judges.__path__ for f in Path(folder).rglob("*") if f.suffix in (".py", ".txt"))
     files += [package / name for name in _READERS]
     hashed = hashlib.sha256()

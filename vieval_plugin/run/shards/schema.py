@@ -39,7 +39,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vieval_plugin import __version__
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Choice, Verdict
 from vieval_plugin.readers.places import arrow
@@ -47,6 +46,7 @@ from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import Provenance, verdict_document
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.redaction import without_secrets
+from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.yaml_json import read_json
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def shard_metadata(
 ) -> dict[str, Any]:
     """The metadata of a shard's file."""
     return {
-        "version": __version__,
+        "version": VERSION,
         "run": run,
         "provenance": asdict(provenance),
         "shard": dict(shard),
