@@ -27,12 +27,9 @@ class VIEScoreOptions:
     """Options of the judge."""
 
     pack: str = option("viescore/v1", "prompt pack: a built-in name or a folder (`vieval prompts list`)", folder=True)
-    pack_1shot: str = option("viescore/v1", "prompt pack of the one-shot tasks", folder=True)
     examples: Mapping[str, OneShotExample] = option(
         {}, "one-shot examples by question: PQ, SC_tig, SC_tie, ... (images, scores, reasoning)"
     )
-    aspects: tuple[str, ...] = option((), "ask only about these, as [SC]; O needs both (default: SC and PQ)")
-    pq_inputs: bool = option(False, "show the conditions with the question about PQ, as the setting pq_inputs does")
 
 
 def build(options: VIEScoreOptions, wording: Pack, setting: str = PLAIN, of_scores: Rubric = RUBRIC) -> Judge:
@@ -43,7 +40,7 @@ def build(options: VIEScoreOptions, wording: Pack, setting: str = PLAIN, of_scor
             asked for.
     """
     require_wording(SPEC, wording, setting)
-    wording = _with_inputs(wording, options.pq_inputs or setting == PQ_INPUTS)
+    wording = _with_inputs(wording, setting == PQ_INPUTS)
     examples = dict(options.examples) if setting == ONE_SHOT else {}
     questions = [key for key in wording.questions if key.partition("_")[0] in of_scores.combine]
     if setting == ONE_SHOT and (missing := [key for key in questions if key not in examples]):
@@ -59,7 +56,7 @@ def _with_inputs(wording: Pack, shown: bool) -> Pack:
     questions = dict(wording.questions)
     question = questions.pop(PQ_INPUTS, None)
     if shown and question is None:
-        raise VievalError(f"prompt pack {wording.name} does not word {PQ_INPUTS!r} (judges.{SPEC.name}.pq_inputs)")
+        raise VievalError(f"prompt pack {wording.name} does not word {PQ_INPUTS!r}; use another setting or pack")
     if shown and question is not None:
         kinds = (kind for kind in INPUTS if f"SC_{kind}" in questions)
         questions |= {f"PQ_{kind}": replace(question, images=questions[f"SC_{kind}"].images) for kind in kinds}
@@ -76,7 +73,7 @@ SPEC = rubric.with_rubric(
         options=VIEScoreOptions,
         build=build,
         settings=(PLAIN, ONE_SHOT, PQ_INPUTS),
-        pack=lambda options, setting: options.pack_1shot if setting == ONE_SHOT else options.pack,
+        pack=lambda options, setting: options.pack,
         export=Export(turn_units),
     ),
     RUBRIC,

@@ -45,9 +45,6 @@ class AdieeOptions:
         "prompt", "a number in words (prompt), or the mean over the probabilities of 0 to 10 (expected)"
     )
     images: Images = option("two", "show source and edit as two images, or joined as one, for models that take one")
-    question: int = option(0, "number of the question asked; 0 draws one for each instruction", ge=0)
-    answer: int = option(0, "number of the sentence to answer with; 0 draws one for each instruction", ge=0)
-    seed: int = option(0, "seed of what is drawn", ge=0)
 
 
 def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
@@ -58,29 +55,23 @@ def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
     the middle of what is possible, and `bounds` has the interval.
 
     Raises:
-        VievalError: a question or answer that the pack does not have.
+        VievalError: a pack without questions or answers.
     """
     require_wording(SPEC, wording, setting)
-    _form("", options, wording)
+    form_of("", wording)
     ask = _score_from_sentence if options.mode == "prompt" else _expected_score
 
     def program(sample: Sample) -> Program:
         images, steps = yield from pictures(sample, options.images)
         if failure := failed(steps):
             return Verdict({}, failure.status, trace=steps)
-        verdict = yield from ask(sample, images, _form(sample.id.uid, options, wording), options, wording)
+        verdict = yield from ask(sample, images, form_of(sample.id.uid, wording), wording)
         return replace(verdict, trace=(*steps, *verdict.trace))
 
     return program
 
 
-def _form(uid: str, options: AdieeOptions, wording: Pack) -> Form:
-    return form_of(uid, wording, seed=options.seed, question=options.question, answer=options.answer)
-
-
-def _score_from_sentence(
-    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Pack
-) -> Program:
+def _score_from_sentence(sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack) -> Program:
     """The mode `prompt`."""
     sentences = [answer_text(key, DOTS, wording) for key in wording.questions if key.startswith(ANSWERS)]
     sentence = answer_text(form.answer, DOTS, wording)
@@ -92,9 +83,7 @@ def _score_from_sentence(
     return Verdict(scores, answer.final.status, trace=answer.steps, findings=answer.findings)
 
 
-def _expected_score(
-    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Pack
-) -> Program:
+def _expected_score(sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack) -> Program:
     """The mode `expected`."""
     message = question(sample, images, form, wording, "number")
     [reply] = yield [Likelihood((message,), SPELLINGS, _PATH, "beginning")]

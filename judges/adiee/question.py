@@ -1,6 +1,6 @@
 """Question about an edit: one of several questions, and one of several sentences that the answer is to be.
 
-A judge that always heard the same words would learn the words. So both are drawn for each instruction, from a seed; all
+A judge that always heard the same words would learn the words. So both are drawn for each instruction; all
 image models are asked about an instruction in the same words.
 """
 
@@ -35,34 +35,25 @@ class Form:
     answer: str
 
 
-def form_of(uid: str, wording: Pack, *, seed: int = 0, question: int = 0, answer: int = 0) -> Form:
-    """The question and the answer sentence of an instruction.
+def form_of(uid: str, wording: Pack) -> Form:
+    """The question and the answer sentence of an instruction, drawn by the uid of its samples.
 
     Args:
         uid: that of the instruction's samples.
         wording: a prompt pack with questions `question_1`, ... and answers `answer_1`, ...
-        seed: what is drawn depends on it and on `uid` alone.
-        question: the number of the question to ask, from 1; 0 draws one.
-        answer: the same for the answer sentence.
 
     Raises:
-        VievalError: the pack has no question or answer of that number.
+        VievalError: the pack has no questions, or no answers.
     """
-    digest = hashlib.sha256(f"{seed}/{uid}".encode()).digest()
-    return Form(
-        _prompt_pack_key(QUESTIONS, question, digest[:8], wording),
-        _prompt_pack_key(ANSWERS, answer, digest[8:16], wording),
-    )
+    digest = hashlib.sha256(f"0/{uid}".encode()).digest()
+    return Form(_drawn_key(QUESTIONS, digest[:8], wording), _drawn_key(ANSWERS, digest[8:16], wording))
 
 
-def _prompt_pack_key(kind: str, number: int, digest: bytes, wording: Pack) -> str:
+def _drawn_key(kind: str, digest: bytes, wording: Pack) -> str:
     keys = [key for key in wording.questions if key.startswith(kind)]
-    if not keys or (number and f"{kind}{number}" not in keys):
-        raise VievalError(
-            f"prompt pack {wording.name} has no {kind}{number or 1} (it has {', '.join(keys) or 'none of its kind'}); "
-            f"set judges.adiee.{kind.removesuffix('_')} to another number, or to 0 to draw one for each instruction"
-        )
-    return f"{kind}{number}" if number else keys[int.from_bytes(digest, "big") % len(keys)]
+    if not keys:
+        raise VievalError(f"prompt pack {wording.name} has no {kind}1; use a pack that words it")
+    return keys[int.from_bytes(digest, "big") % len(keys)]
 
 
 def question_text(instruction: str, form: Form, wording: Pack, images: Images, reading: Reading) -> str:

@@ -40,12 +40,10 @@ class CIGEvalOptions:
         (),
         "departures from the released code: difference_on_tie, all_differences, mask, named_entity, plan_each_subject",
     )
-    turns: int = option(3, "tool calls for a sub-question in the react form", ge=0)
     detector: str = option(
-        "IDEA-Research/grounding-dino-base", "the grounding tool's model, a name or a folder", folder=True
-    )
-    revision: str | None = option(
-        None, "the detector's commit, tag or branch on the hub (default: the latest; results say which was loaded)"
+        "IDEA-Research/grounding-dino-base",
+        "the grounding tool's model: a folder, or a name on the hub, as NAME or NAME@COMMIT (results say which was loaded)",
+        folder=True,
     )
 
 
@@ -93,18 +91,8 @@ class SubQuestion:
         """Request to a tool; without `phrases` of the model's own, those of the released code."""
         mask = sample.images.get("mask") if setup.improves("mask") else None
         sought = tuple(phrase for phrase in phrases if phrase.strip()) or (self.phrase,)
-        options = setup.options
-        return Request(
-            path,
-            self.name,
-            self.images,
-            sought,
-            setup.wording,
-            mask,
-            options.improvements,
-            options.detector,
-            options.revision,
-        )
+        improvements, detector = setup.options.improvements, setup.options.detector
+        return Request(path, self.name, self.images, sought, setup.wording, mask, improvements, detector)
 
     @property
     def phrase(self) -> str:

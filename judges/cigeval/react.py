@@ -31,6 +31,9 @@ from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import ChatRequest, StructuredChatOutcome, ask_all
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
+TURNS = 3
+"""Tool calls for a sub-question."""
+
 
 @dataclass(frozen=True)
 class Action:
@@ -57,7 +60,7 @@ class _Conversation:
 
 
 def judge(setup: Setup) -> Judge:
-    """CIGEval without a plan: each sub-question is a conversation of at most `options.turns` tool calls and a rating.
+    """CIGEval without a plan: each sub-question is a conversation of at most `TURNS` tool calls and a rating.
 
     SC is the lowest sub-score over 10, in [0, 1]. `findings` has the tools that were called and the calls that were
     bad.
@@ -78,7 +81,7 @@ def judge(setup: Setup) -> Judge:
 def _converse(sub_question: SubQuestion, sample: Sample, setup: Setup) -> Generator[list[Ask], list[Reply], Rating]:
     """Turns until the model rates, or its tool calls are used up and it must."""
     tools = tuple(tool for tool in setup.tools if not barred(tool, sub_question, setup))
-    turns = setup.options.turns if tools else 0
+    turns = TURNS if tools else 0
     text = sub_question.render(setup, form="react", tools=tools, turns=turns)
     talk = _Conversation([Message("user", (*sub_question.images.values(), text))], [], [])
     for turn in range(1, turns + 2):

@@ -58,11 +58,11 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     """
     require_wording(SPEC, wording, setting)
     needed = {"answers"} if options.mode == "framework" else {"overall"}
-    needed |= {"quality"} if options.explanation_quality else set()
+    needed |= {"quality"} if options.grades_explanations else set()
     if unworded := needed - set(wording.questions):
         raise VievalError(
             f"prompt pack {wording.name} does not word {min(unworded)!r}, which judges.{SPEC.name} asks for "
-            "(mode, explanation_quality)"
+            "(mode, backbones)"
         )
     ablation = cast(Ablation, setting)
 
@@ -81,7 +81,7 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
         else:
             judged = yield from individual.judge_questions(asker, extraction, notes)
             result = yield from individual.summarise(asker, extraction, judged, notes)
-        qualities = (yield from grade(asker, result, notes)) if options.explanation_quality else {}
+        qualities = (yield from grade(asker, result, notes)) if options.grades_explanations else {}
         return _verdict(result, notes, None, qualities)
 
     return program
@@ -271,10 +271,10 @@ SPEC = JudgeSpec(
     settings=ABLATIONS,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "3" if options.mode == "framework" else "about 33",
-    rounds=lambda options, setting: (3 if options.mode == "framework" else 8) + options.explanation_quality,
+    rounds=lambda options, setting: (3 if options.mode == "framework" else 8) + options.grades_explanations,
     setting_labels=lambda options, setting: (options.mode, *((setting,) if setting != PLAIN else ())),
     dimensions=KINDS,
-    grades=lambda options: (OVERALL, QUESTIONS) if options.explanation_quality else (),
+    grades=lambda options: (OVERALL, QUESTIONS) if options.grades_explanations else (),
     stepwise=True,
     titles=titles,
     export=Export(units, repetitions=REPETITIONS),

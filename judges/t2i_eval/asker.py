@@ -33,10 +33,16 @@ class T2IEvalOptions:
     )
     extraction: Literal["own", "given"] = option("own", "given: the benchmark's own entities and questions")
     reference: bool = option(False, "show a reference image, where there is one, with questions of appearance")
-    explanation_quality: bool = option(
-        False, "grade explanations against the annotators', by the backbone that backbones.quality names"
+    backbones: Mapping[Stage, str] = option(
+        {},
+        "a step's own backbone, by its name under backbones; one of the step quality grades explanations against the "
+        "annotators' ({quality: gpt})",
     )
-    backbones: Mapping[Stage, str] = option({}, "a step's own backbone, by its name under backbones ({quality: gpt})")
+
+    @property
+    def grades_explanations(self) -> bool:
+        """Return whether explanations are graded: by the backbone that is named for it."""
+        return "quality" in self.backbones
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,6 @@ class Request:
     improvements: Collection[str] = ()
     #: Model of the grounding tool.
     detector: str = ""
-    #: Version of that model; None for the latest.
-    revision: str | None = None
 
 
 @dataclass(frozen=True)

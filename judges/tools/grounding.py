@@ -17,11 +17,10 @@ NAME = "grounding"
 
 def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     """Each image of the sub-question with what the phrases name highlighted; one in which nothing is found stays."""
-    version = {} if request.revision is None else {"revision": request.revision}
     asks = [
         UseTool(
             NAME,
-            {"image": image, "phrases": request.phrases, "detector": request.detector, **version},
+            {"image": image, "phrases": request.phrases, "detector": request.detector},
             (*request.path, f"{NAME} {role}"),
         )
         for role, image in request.images.items()

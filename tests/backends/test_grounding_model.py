@@ -80,7 +80,7 @@ def test_the_tool_runs_the_named_model_and_loads_it_once(folder, monkeypatch):
     assert first == second
     assert 1 <= len(first.boxes) <= 2
     assert all(0 <= b.left < b.right <= 64 and 0 <= b.top < b.bottom <= decode(image).height for b in first.boxes)
-    assert loaded == [(str(folder), None)]
+    assert loaded == [(str(folder),)]
     assert first.by == str(folder)
 
 
@@ -104,7 +104,7 @@ def test_the_wanted_revision_is_loaded_and_the_commit_that_was_is_told(folder, m
     for name in ("AutoProcessor", "AutoModelForZeroShotObjectDetection"):
         loader = getattr(transformers, name)
         monkeypatch.setattr(loader, "from_pretrained", from_the_hub(loader))
-    arguments = {"image": file(photograph(64)), "phrases": ("a cat",), "detector": "some/dino", "revision": "v1"}
+    arguments = {"image": file(photograph(64)), "phrases": ("a cat",), "detector": "some/dino@v1"}
     found = backend.run(UseTool("grounding", arguments, ("t",)))
     assert wanted == [("some/dino", "v1")] * 2
     assert found.by == "some/dino@12bdfa3120f3e7ec7b434d90674b3396eccf88eb"

@@ -37,7 +37,7 @@ def test_a_fresh_run_asks_anew_and_replaces_whatever_the_clock_printed(path, clo
         old.add(key, "m", Text(f"old {key}"))
     old.remember("schemas m http://x", "not enforced")
     clock(0.0)
-    fresh = Store(path, refresh=True)
+    fresh = Store(path, max_age=0)
     assert [fresh.get("k"), fresh.remembered("schemas m http://x")] == [None, None]
     assert fresh.add("k", "m", Text("new")) == Text("new")
     assert fresh.add("k", "m", Text("newer")) == Text("new")  # which is this run's
@@ -48,7 +48,7 @@ def test_a_fresh_run_asks_anew_and_replaces_whatever_the_clock_printed(path, clo
 @pytest.mark.parametrize("jump", JUMPS)
 def test_a_clock_that_jumps_in_a_fresh_run_asks_nothing_of_it_again(path, clock, jump):
     Store(path).add("old", "m", Text("old"))
-    fresh = Store(path, refresh=True)
+    fresh = Store(path, max_age=0)
     fresh.add("k", "m", Text("new"))
     clock(jump)
     assert fresh.get("k") == Text("new")
@@ -57,10 +57,10 @@ def test_a_clock_that_jumps_in_a_fresh_run_asks_nothing_of_it_again(path, clock,
 
 
 def test_a_reply_that_another_process_stores_after_a_fresh_run_began_is_of_that_run(path):
-    plain, fresh = Store(path), Store(path, refresh=True)
+    plain, fresh = Store(path), Store(path, max_age=0)
     plain.add("k", "m", Text("x"))
     assert fresh.get("k") == Text("x")
-    assert Store(path, refresh=True).get("k") is None
+    assert Store(path, max_age=0).get("k") is None
 
 
 def test_to_ask_anew_again_and_again_goes_by_no_clock(path, clock):
@@ -136,7 +136,7 @@ time.time = lambda: real() + float(sys.argv[2])
 from pathlib import Path
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Text
-store = Store(Path(sys.argv[1]), refresh=sys.argv[3] == "fresh")
+store = Store(Path(sys.argv[1]), 0 if sys.argv[3] == "fresh" else None)
 reply = store.get("k")
 print(reply.text if reply else None, store.add("k", "m", Text(sys.argv[4])).text, store.claim("k"))
 if sys.argv[5] == "killed":

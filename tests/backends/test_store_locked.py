@@ -98,7 +98,7 @@ def test_so_does_one_that_is_killed(path, locked):
 
 def test_a_fresh_run_replaces_by_what_it_had_to_lay_aside_too(path, locked, hasty):
     Store(path).add("k", "m", Text("old"))
-    fresh = Store(path, refresh=True)
+    fresh = Store(path, max_age=0)
     free = locked()
     assert fresh.get("k") is None
     fresh.add("k", "m", Text("new"))
@@ -131,7 +131,7 @@ def test_another_does_not_replace_the_first_reply_when_it_is_free_again(path, lo
 def test_a_store_that_is_locked_when_it_is_opened_is_one_line(path, locked, hasty):
     locked()
     with pytest.raises(VievalError, match=r"replies.sqlite: locked by another process .*store.path") as raised:
-        Store(path, refresh=True)
+        Store(path, max_age=0)
     assert "disk" not in str(raised.value)
 
 

@@ -95,11 +95,11 @@ def numbering():
 
 
 def test_fresh_asks_anew_and_replaces_what_was_stored_and_so_does_the_option(score, samples_file, tmp_path):
-    runs = (([], "false"), ([], "false"), (["--fresh"], "false"), ([], "false"), ([], "true"), ([], "false"))
+    runs = (([], "null"), ([], "null"), (["--fresh"], "null"), ([], "null"), ([], "0"), ([], "null"))
     answers = []
     with FakeServer(reply=numbering(), schema_support="rejected") as server:
-        for flags, refresh in runs:
-            (tmp_path / "vieval.yaml").write_text(f"store: {{path: r.sqlite, refresh: {refresh}}}\n")
+        for flags, max_age in runs:
+            (tmp_path / "vieval.yaml").write_text(f"store: {{path: r.sqlite, max_age: {max_age}}}\n")
             code, verdicts, _, said = score(samples_file, *named(server), *flags)
             assert code == 0
             answers.append([step["reason"] for verdict in verdicts for step in verdict["trace"]])

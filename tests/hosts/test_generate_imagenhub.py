@@ -36,9 +36,7 @@ def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp
         (made / uid).write_bytes((museum / "input" / uid).read_bytes())
     with FakeServer(reply=reply) as server:
         backbones = {"judge": {"model": "fake", "base_url": server.base_url, "patience": 5}}
-        file = in_process.options_file(
-            tmp_path / "options.yaml", backbones=backbones, generate={"folder": str(tmp_path / "kept")}
-        )
+        file = in_process.options_file(tmp_path / "options.yaml", backbones=backbones)
 
         def run(name, folder):
             images = ("--model", "vieval_images", "--model_args", f"folder={folder},name={name}")

@@ -47,7 +47,7 @@ def images(folder, **further):
 
 def run(tmp_path, arguments, task=SSIM, limit=6, more=(), **options):
     out = tmp_path / f"out{len(list(tmp_path.glob('out*')))}"
-    options = {"generate": {"folder": str(tmp_path / "kept"), **options.pop("generate", {})}, **options}
+    options = {"data": str(tmp_path / "kept"), **options}
     file = in_process.options_file(out.with_suffix(".yaml"), **options)
     in_process.run(*in_process.command(arguments, task, limit)[1:], "--output_path", out, *more, options=file)
     return out
@@ -245,8 +245,7 @@ def judged_rows(host_generator, tmp_path, benchmark, rows, column, reply):
     parquet(tmp_path / "data" / benchmark / "rows.parquet", rows, column)
     with FakeServer(reply=reply) as server:
         backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
-        kept = {"folder": str(tmp_path / "kept")}
-        file = in_process.options_file(tmp_path / "o.yaml", backbones=backbones, generate=kept)
+        file = in_process.options_file(tmp_path / "o.yaml", backbones=backbones)
         command = in_process.command(host_generator("json"), f"generate_{benchmark}_viescore", 8)[1:]
         in_process.run(*command, "--output_path", tmp_path / "out", data=tmp_path / "data", options=file)
     return records(tmp_path / "out")

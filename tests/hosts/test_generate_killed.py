@@ -46,7 +46,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
             tmp_path / f"{where}.yaml",
             tmp_path / f"{where}.sqlite",
             backbones={"judge": {"model": "fake", "base_url": judge.base_url, "num_concurrent": 1}},
-            generate={"folder": str(tmp_path / where)},
+            data=str(tmp_path / where),
         )
         return file, [
             *map(str, in_process.command(model, TASK, PROMPTS)[1:]),

@@ -32,10 +32,12 @@ def run(fake_generator, tmp_path, monkeypatch):
         ]
         prompts = tmp_path / "prompts.jsonl"
         prompts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-        generate = {"prompts": str(prompts), "folder": str(tmp_path / "kept")}
+        generate = {"prompts": str(prompts)}
         generate |= {"trusted": [str(one) for one in trusted]} if trusted else {}
         file = tmp_path / f"o{len(list(tmp_path.glob('o*.yaml')))}.yaml"
-        options = in_process.options_file(file, generate=generate, backbones=backbones or {})
+        options = in_process.options_file(
+            file, data=str(tmp_path / "kept"), generate=generate, backbones=backbones or {}
+        )
         model = (*fake_generator, "--model_args", ",".join(f"{k}={v}" for k, v in arguments.items()))
         in_process.run(
             *in_process.command(model, task, limit)[1:], "--output_path", output_path, *more, options=options

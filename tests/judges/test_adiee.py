@@ -1,8 +1,8 @@
 """ADIEE driven by a for loop and canned replies: what it asks, what it reads, what it refuses to make up."""
 
 import itertools
-import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from vieval_plugin.backends.image_tools.tools import run
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode, pixels
 from vieval_plugin.judges.adiee import NUMBERS, SPELLINGS, UNLIKELY, read_number
-from vieval_plugin.judges.adiee.question import Form, answer_text, form_of, question_text
+from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
 from vieval_plugin.judges.expected_value import mean_bounds
 from vieval_plugin.judges.protocol import (
     Failure,
@@ -58,13 +58,14 @@ def told(numbers, total=1.0):
 
 @pytest.mark.parametrize("kind", ["tie", "mie"])
 def test_a_number_in_the_words_asked_for_is_the_score(kind):
-    judge = prepared("adiee", answer=4)
-    played = play(judge.program(sample(kind=kind)), [Text("I rate this edit 7")])
+    judge = prepared("adiee")
+    sentence = answer_text(form_of("1", PACK).answer, "...", PACK)
+    played = play(judge.program(sample(kind=kind)), [Text(sentence.replace("...", "7"))])
     assert (played.verdict.scores, played.verdict.status) == ({"O": 0.7}, Status.OK)
     [chat] = played.asks
     assert [pixels(image)[0, 0].tolist() for image in images_of(chat)] == [[255, 0, 0], [0, 0, 255]]
     assert "make it blue" in text_of(chat)
-    assert "I rate this edit ..." in text_of(chat)
+    assert sentence in text_of(chat)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_what_is_read_of_a_reply(reply, status, scores):
 
 
 def test_what_cannot_be_read_is_asked_again_once_and_never_made_up():
-    judge = prepared("adiee", answer=1)
+    judge = prepared("adiee")
     played = play(judge.program(sample()), [Text("quite good")], [Text("8")])
     assert (played.verdict.scores, played.verdict.status) == ({"O": 0.8}, Status.REPAIRED)
     assert "could not be used" in text_of(played.rounds[1][0])
@@ -163,32 +164,20 @@ def test_an_interval_has_its_middle_as_score():
 
 
 def test_the_words_are_drawn_for_an_instruction_and_all_are_drawn():
-    forms = {uid: form_of(uid, PACK, seed=3) for uid in map(str, range(400))}
+    forms = {uid: form_of(uid, PACK) for uid in map(str, range(400))}
     drawn = Counter(forms.values())
     assert len(drawn) == 20
     assert min(drawn.values()) > 5
-    assert forms != {uid: form_of(uid, PACK, seed=4) for uid in forms}
-    texts = {
-        text_of(first_asks(prepared("adiee", seed=3).program(sample("7", image_model=model)))[0]) for model in "abc"
-    }
-    assert len(texts) == 1
-
-
-def test_one_question_and_one_answer_can_be_fixed():
-    texts = [
-        question_text("make it blue", Form(f"question_{n}", "answer_2"), PACK, "two", "number") for n in range(1, 5)
-    ]
-    assert len(set(texts)) == 4
-    judge = prepared("adiee", question=2, mode="expected")
-    assert {text_of(first_asks(judge.program(sample(uid)))[0]) for uid in "abcdefgh"} == {texts[1]}
+    texts = {text_of(first_asks(prepared("adiee").program(sample("7", image_model=model)))[0]) for model in "abc"}
+    assert texts == {question_text("make it blue", forms["7"], PACK, "two", "sentence")}
     assert len(set(ANSWERS)) == 5
     assert all(answer.endswith("...") for answer in ANSWERS)
 
 
-@pytest.mark.parametrize("option", ["question", "answer"])
-def test_a_question_that_the_pack_does_not_have_is_one_line(option):
-    line = refusal(prepared, "adiee", **{option: 9})
-    assert re.search(rf"{option}_9.*judges\.adiee\.{option}", line)
+@pytest.mark.parametrize("kind", ["question", "answer"])
+def test_a_pack_without_questions_or_answers_is_one_line(kind):
+    fewer = {key: question for key, question in PACK.questions.items() if not key.startswith(kind)}
+    assert f"has no {kind}_1" in refusal(form_of, "7", replace(PACK, questions=fewer))
 
 
 @pytest.mark.parametrize("mode", ["prompt", "expected"])

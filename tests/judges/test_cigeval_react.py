@@ -18,13 +18,13 @@ def rate(value):
     return json.dumps({"thought": "clear", "tool": "none", "phrases": [], "score": [value], "reasoning": "because"})
 
 
-def played(task, *, turns=3, reminders=1, **of_names):
+def played(task, *, reminders=1, **of_names):
     """Each sub-question's replies in turn, by its name; the others are rated 5 at once. `also` has replies by label."""
     also = of_names.pop("also", {})
     replies = {f"{name}/turn 1": rate(5) for name in ASKED[task][0]}
     for name, said in of_names.items():
         replies |= {f"{name}/turn {number}": text for number, text in enumerate(said, start=1)}
-    judge = built(form=react, turns=turns, reminders=reminders)
+    judge = built(form=react, reminders=reminders)
     return play(judge(sample(task)), {**replies, **also})
 
 
@@ -66,16 +66,16 @@ def test_without_phrases_of_its_own_the_text_of_the_question_is_looked_for():
 
 
 def test_after_the_last_tool_call_only_a_score_is_taken():
-    game = played("sdig", turns=2, prompt=[use("ocr"), use("ocr"), rate(3)])
-    assert "use a tool (1 time more)" in game.text("prompt/turn 2")
-    assert "No more tools can be used" in game.text("prompt/turn 3")
-    enum = game.asked("prompt/turn 3").schema["properties"]["tool"]["enum"]
+    game = played("sdig", prompt=[use("ocr"), use("ocr"), use("ocr"), rate(3)])
+    assert "use a tool (1 time more)" in game.text("prompt/turn 3")
+    assert "No more tools can be used" in game.text("prompt/turn 4")
+    enum = game.asked("prompt/turn 4").schema["properties"]["tool"]["enum"]
     assert enum == ["none"]
     assert game.verdict.scores == {"SC": 0.3}
 
 
 def test_a_model_that_goes_on_calling_tools_is_not_rated():
-    game = played("sdig", turns=1, reminders=0, prompt=[use("ocr"), use("ocr")])
+    game = played("sdig", reminders=0, prompt=[use("ocr")] * 4)
     assert (game.verdict.scores, game.verdict.status) == ({}, Status.PARSE_FAILURE)
     assert "values given: 0, asked: 1" in game.verdict.trace[-1].reason
 
@@ -139,8 +139,8 @@ def test_conversations_of_different_sub_questions_go_on_at_once():
     ]
 
 
-def test_the_setting_and_the_limit_come_from_the_options():
-    ready = playing.prepared("cigeval", "react", turns=1, removed=("grounding", "ocr"))
+def test_the_setting_comes_from_the_options_and_the_limit_is_said():
+    ready = playing.prepared("cigeval", "react", removed=("grounding", "ocr"))
     assert ready.provenance.settings == ("react",)
     [ask] = playing.first_asks(ready.judge(sample("tig")))
-    assert "1 time at most" in ask.messages[0].parts[-1]
+    assert "3 times at most" in ask.messages[0].parts[-1]

@@ -121,9 +121,8 @@ def test_quality_of_a_lazy_run_is_no_score_of_its_judge_as_it_lacks_the_failed_e
     assert prepared.calls == "1 to 2"
 
 
-@pytest.mark.parametrize("options", [SC, {"viescore": {"aspects": ["SC"]}}])
-def test_one_aspect_is_one_question(options):
-    prepared = viescore(options)
+def test_one_aspect_is_one_question():
+    prepared = viescore(SC)
     played = play(prepared.program(EDIT), [answer(4, 9)])
     assert played.verdict.scores == {"SC": 0.4}
     assert prepared.provenance.aspects == ("SC",)

@@ -316,7 +316,7 @@ def test_each_step_goes_to_its_own_backbone():
 def test_explanations_are_graded_against_the_annotators():
     references = {"overall": "A fine tree.", "questions": {"Does the tree look real?": "It does.", "never asked?": "x"}}
     sample = replace(TREE.sample, annotations={"reference_explanations": references})
-    options = Options(explanation_quality=True, backbones={"quality": "grader"})
+    options = Options(backbones={"quality": "grader"})
     verdict, waves = outcome(played(sample, Script((TREE,)), options))
     assert [(label_of(chat), chat.backbone) for chat in waves[8]] == [
         ("appearance/1/quality", "grader"),

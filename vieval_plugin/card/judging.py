@@ -91,7 +91,7 @@ async def judge_entry(entry: PlannedEntry, folder: Path, judging: Judging) -> Ju
 async def judge_repeats(entry: PlannedEntry, n: int, seed: int, folder: Path, judging: Judging) -> JudgedFile:
     """Judge n samples of an entry three times past the store, as the repeats of an anchor."""
     provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
-    store = judging.options.store.model_copy(update={"use": False, "refresh": False})
+    store = judging.options.store.model_copy(update={"use": False})
     past_store = judging.options.model_copy(update={"store": store})
     entry = replace(entry, judged=tuple(draw_sample(entry.judged, n, seed)))
     runs = [run for _, run in runs_of_anchor(provenance, [[]] * REPEATS)]

@@ -164,7 +164,6 @@ def _import(options: argparse.Namespace) -> int:
     require_writable(options.to / packs.MANIFEST, "--to")
     for folder in importers()[options.judge](options.source, options.to, options.context):
         pack = packs.load(str(folder))
-        option = "pack_1shot" if pack.settings == ("1shot",) else "pack"
-        use = f"use it: judges.{options.judge}.{option}: {folder} in the file that VIEVAL_CONFIG names"
+        use = f"use it: judges.{options.judge}.pack: {folder} in the file that VIEVAL_CONFIG names"
         say(f"{folder}  {pack.hash}  ({use})")
     return 0

@@ -115,12 +115,11 @@ class JudgesBase(Section):
 
     def narrowed(self, spec: JudgeSpec) -> JudgeSpec:
         """The judge as these options have it ask; VievalError where it has no questions about such aspects."""
-        aspects = self.aspects or getattr(self.options_of(spec), "aspects", ())
         if spec.narrowed is None:
-            if aspects:
+            if self.aspects:
                 raise VievalError(f"aspects: {spec.name} asks about no aspect by itself; leave it out for this judge")
             return spec
-        return spec.narrowed(aspects, self.lazy) if aspects or self.lazy else spec
+        return spec.narrowed(self.aspects, self.lazy) if self.aspects or self.lazy else spec
 
     def options_of(self, spec: JudgeSpec) -> Any:
         """A judge's options, an instance of its own options type; a judge in a file has none."""
@@ -162,21 +161,17 @@ class Statistics(Section):
 class StoreOptions(Section):
     use: bool = Field(True, description="keep replies on disk and never ask again what was answered")
     path: Path | None = Field(None, description="the SQLite file (default: replies.sqlite in the user's cache folder)")
-    refresh: bool = Field(False, description="ask anew what the store holds, and replace it")
     max_age: float | None = Field(
         None,
-        gt=0,
-        description="seconds after which a stored reply is asked anew, for a model that changes (default: never)",
+        ge=0,
+        description="seconds after which a stored reply is asked anew, for a model that changes; 0 asks anew what was "
+        "stored before this run (default: never)",
     )
 
 
 class GenerateOptions(Section):
     prompts: Path | None = Field(None, description="file of prompts, one a line, for the tasks generate_prompts_*")
     images: int = Field(1, ge=1, description="images asked of a generator for each prompt, in one answer")
-    folder: Path | None = Field(
-        None,
-        description="where generators of VIEval keep what they make (default: generated in the user's cache folder)",
-    )
     trusted: tuple[Path, ...] = Field(
         (),
         description="folders whose files the answers of a host's generator may name as its output, beside those into "
@@ -187,7 +182,10 @@ class GenerateOptions(Section):
 class Config(Section):
     """Options of VIEval, with their defaults."""
 
-    data: Path | None = Field(None, description="folder of prepared benchmarks; VIEVAL_DATA, where set, goes before it")
+    data: Path | None = Field(
+        None,
+        description="folder of prepared benchmarks, and in `generated` of what generators make; VIEVAL_DATA, where set, goes before it",
+    )
     uids: Path | None = Field(
         None, description="file with one uid a line, or a JSON split: only these samples are judged"
     )
@@ -274,12 +272,12 @@ class Config(Section):
         return path_of(self.data) if self.data else Path(platformdirs.user_cache_dir("vieval"))
 
     def generated_folder(self) -> Path:
-        """The folder in which generators keep what they make."""
-        return self.generate.folder or Path(platformdirs.user_cache_dir("vieval")) / "generated"
+        """The folder in which generators keep what they make, beside prepared benchmarks."""
+        return self.data_folder() / "generated"
 
     def asking_anew(self) -> Config:
         """The same options, under which what the store holds is asked anew and replaced."""
-        return self.model_copy(update={"store": self.store.model_copy(update={"refresh": True})})
+        return self.model_copy(update={"store": self.store.model_copy(update={"max_age": 0.0})})
 
     def store_path(self) -> Path | None:
         """The file of replies, or None where none are kept."""

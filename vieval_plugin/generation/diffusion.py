@@ -198,7 +198,7 @@ def _make_batch(diffusion: Diffusion, parameters: Mapping[str, Any], batch: Sequ
     if len(outputs) != len(batch) or not all(isinstance(output, PIL.Image.Image) for output in outputs):
         raise ValueError(f"it made {len(outputs)} images of {len(batch)}")
     for image, picture in zip(batch, outputs, strict=True):
-        write_whole(image.file, as_png(picture), "generate.folder")
+        write_whole(image.file, as_png(picture), "data")
 
 
 def _seed(diffusion: Diffusion, image: _Image) -> int:

@@ -85,7 +85,7 @@ async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: U
             if file.is_file():  # of an answer whose other images failed
                 continue
             try:
-                write_whole(file, await _image(server, item), "generate.folder")
+                write_whole(file, await _image(server, item), "data")
             except Refused as refused:
                 failed.append(refused)
     except Refused as refused:

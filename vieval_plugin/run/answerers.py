@@ -41,7 +41,7 @@ def opened_store(options: Config, asks_a_model: bool = True) -> Iterator[Store |
     """
     path, store = options.store_path(), None
     try:
-        store = Store(path, options.store.refresh, options.store.max_age) if path else None
+        store = Store(path, options.store.max_age) if path else None
     except VievalError as error:
         if asks_a_model:
             raise

@@ -269,7 +269,7 @@ def on_disk(conditions: Sample, folder: Path) -> Sample:
             return Image(image.source.absolute())
         path = folder / f"{hashlib.sha256(image.source).hexdigest()[:32]}.png"
         if not path.is_file():
-            write_whole(path, image.source, "generate.folder")
+            write_whole(path, image.source, "data")
         return Image(path)
 
     return replace(conditions, images={role: file(image) for role, image in conditions.images.items()})

@@ -142,12 +142,12 @@ def _with_store(options: Config) -> Iterator[Config]:
 
     It is one for the pilot alone where none is wanted, or where what is stored is to be asked anew.
     """
-    if options.store.use and not options.store.refresh:
+    if options.store.use and options.store.max_age != 0:
         yield options
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "replies.sqlite"
-        store = options.store.model_copy(update={"use": True, "refresh": False, "path": path})
+        store = options.store.model_copy(update={"use": True, "max_age": None, "path": path})
         yield options.model_copy(update={"store": store})
 
 
@@ -205,9 +205,7 @@ def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
     fresh_costs = [cost for cost in trial.costs if not cost.cached]
     further = sum(not cost.cached for cost in trial.costs[1:])
     if not fresh_costs or (trial.samples > 1 and not further):
-        return (
-            "not known, as answers of the pilot were in the store; --fresh (or store: {refresh: true}) asks them anew"
-        )
+        return "not known, as answers of the pilot were in the store; --fresh (or store: {max_age: 0}) asks them anew"
     slowest = trial.wall / further * (trial.samples - 1) if further else 0.0
     if backbone is None:
         return f"about {_short(slowest)}"

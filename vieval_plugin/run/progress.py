@@ -85,7 +85,7 @@ class Progress:
         if u.cached and not (u.calls or u.measured or u.retries or u.failures):
             lines.append(
                 f"no model was asked: all {u.cached} answers were kept from earlier runs; --fresh, or the option "
-                "store: {refresh: true}, asks anew"
+                "store: {max_age: 0}, asks anew"
             )
         if u.retries:
             lines.append(f"tried again: {_listing(u.retries)}")

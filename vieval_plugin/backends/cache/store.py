@@ -89,8 +89,8 @@ def from_stored(text: str) -> Answer:
 class Store:
     """A file of replies by key; the model is kept beside each to list and clear by.
 
-    With `refresh`, what was stored before it was opened is as if absent, and replaced; with `max_age`, what is older
-    than so many seconds, or of the future. While another process has the file locked, replies go into a file beside it.
+    With `max_age`, what is older than so many seconds, or of the future, is as if absent, and replaced; with 0 what was
+    stored before the file was opened. While another process has the file locked, replies go into a file beside it.
     """
 
     # States of the file, as this process sees it:
@@ -99,11 +99,11 @@ class Store:
     #   had where nobody else holds one; a write that must be made (`_write`) waits for its turn.
     # States of a question: nobody's, leased (a row of `claims` until its time is up), stored (a row of `replies`).
 
-    def __init__(self, path: Path, refresh: bool = False, max_age: float | None = None) -> None:
+    def __init__(self, path: Path, max_age: float | None = None) -> None:
         """Open or create the file. VievalError if it is no store, of another version, or cannot be written."""
         self.path = path
         self._database = store_file.connect(path)
-        self._since, self._max_age = 0, max_age
+        self._since, self._max_age = 0, max_age or None
         self._owner = f"{socket.gethostname()} {os.getpid()} {secrets.token_hex(4)}"
         self._spool = Spool(real(path))
         self._locked_until = -math.inf
@@ -111,7 +111,7 @@ class Store:
         for file in left_behind(real(path)):
             self._spool.take(file)
         self._drop_dead_leases()
-        if refresh:
+        if max_age == 0:
             self.ask_anew()
             self._forget()
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from vieval_plugin import images
@@ -21,6 +22,7 @@ from vieval_plugin.judges.protocol import Box, Image, ToolResult
 from vieval_plugin.judges.tools import ToolMissing
 from vieval_plugin.judges.tools._pixels import Pixels
 from vieval_plugin.text.errors import install_advice
+from vieval_plugin.text.untrusted import exists
 
 BOX_THRESHOLD = TEXT_THRESHOLD = 0.2
 BATCH = 8
@@ -114,8 +116,8 @@ def without_enclosing(detections: Sequence[Detection]) -> list[Box]:
     return [detection.box for detection in sorted(smallest, key=lambda d: -d.score)]
 
 
-def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
-    """A GroundingDINO by its name or folder, on a GPU where there is one, and its name with the commit that was loaded.
+def load(detector: str) -> tuple[Detect, str]:
+    """A GroundingDINO by its folder, name or name@revision, on a GPU where there is one, and its name with the commit that was loaded.
 
     ToolMissing if it cannot be loaded.
     """
@@ -126,13 +128,15 @@ def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
         advice = install_advice("tools")
         raise ToolMissing(f"the tool grounding needs torch and transformers ({error}); {advice}") from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    name, _, version = (detector, "", "") if exists(Path(detector)) else detector.partition("@")
+    revision = version or None
     try:
         processor: Any = AutoProcessor.from_pretrained(name, revision=revision)  # type: ignore[no-untyped-call]
         model = AutoModelForZeroShotObjectDetection.from_pretrained(name, revision=revision).to(device).eval()
     except (OSError, ValueError) as error:
-        remedy = "`detector` to a folder that holds it, or `revision` to one that there is, or do without the tool"
+        remedy = "`detector` to a folder that holds it, or to NAME@REVISION, or do without the tool"
         raise ToolMissing(
-            f"the tool grounding cannot load {name} ({str(error).splitlines()[0]}); set the judge's option {remedy} "
+            f"the tool grounding cannot load {detector} ({str(error).splitlines()[0]}); set the judge's option {remedy} "
             "(setting no_grounding)"
         ) from None
 
@@ -178,15 +182,15 @@ def as_query(phrase: str) -> str:
 
 
 def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
-    """The boxes of `phrases` in `image`, found by the model `detector` in its `revision`."""
-    detector = grounder(arguments["detector"], arguments.get("revision"))
+    """The boxes of `phrases` in `image`, found by the model `detector`."""
+    detector = grounder(arguments["detector"])
     return ToolResult(tuple(detector.boxes(arguments["image"], arguments["phrases"], pixels)), by=detector.by)
 
 
 @cache
-def _loaded(name: str, revision: str | None) -> Grounder | ToolMissing:
+def _loaded(name: str) -> Grounder | ToolMissing:
     try:
-        detect, by = load(name, revision)
+        detect, by = load(name)
     except ToolMissing as error:  # a download that failed takes minutes, and others are waiting
         return error
     return Grounder(detect, by=by)
@@ -195,10 +199,10 @@ def _loaded(name: str, revision: str | None) -> Grounder | ToolMissing:
 _loading = threading.Lock()
 
 
-def grounder(name: str, revision: str | None = None) -> Grounder:
-    """The grounder of a model in a revision, loaded once a process."""
+def grounder(name: str) -> Grounder:
+    """The grounder of a model, loaded once a process."""
     with _loading:
-        loaded = _loaded(name, revision)
+        loaded = _loaded(name)
     if isinstance(loaded, ToolMissing):
         raise loaded
     return loaded

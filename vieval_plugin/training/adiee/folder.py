@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from vieval_plugin.backends.weights import identity, library
-from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
+from vieval_plugin.judges.adiee.question import Form, answer_text, question_text
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.prompts import packs
 from vieval_plugin.text.wording import nan_to_none
@@ -42,7 +42,7 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
 def _description(folder: Path, recipe: Recipe, weights: str, dtype: str) -> dict[str, Any]:
     """The scorer's description: the first question with the first answer sentence, the head read before the token."""
     wording = packs.load(recipe.pack)
-    form = form_of("", wording, question=1, answer=1)
+    form = Form("question_1", "answer_1")
     return {
         "name": "adiee_" + re.sub("[^a-z0-9]+", "_", folder.name.lower())[:40],
         "kinds": ["tie", "mie"],
