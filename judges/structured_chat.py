@@ -35,12 +35,16 @@ class StructuredChatOutcome(Generic[T]):
 
     #: Its value, if there is one.
     value: T | None
-    #: Step that counts.
-    final: Step
     #: Every step on the way, for the trace.
     steps: tuple[Step, ...]
     #: Findings of its replies.
     findings: tuple[str, ...] = ()
+
+    @property
+    def final(self) -> Step:
+        """The step that counts: the last if it was read or its call failed, else the first."""
+        unreadable = (Status.PARSE_FAILURE, Status.REFUSAL)
+        return self.steps[0] if self.steps[-1].status in unreadable else self.steps[-1]
 
 
 def score_request(
@@ -66,30 +70,27 @@ def ask_all(
     if not questions:
         return []
     replies = yield [question.chat for question in questions]
-    steps: list[list[Step]] = []
-    values: list[T | None] = []
-    findings: list[list[str]] = []
-    for reply, question in zip(replies, questions, strict=True):
-        step, read = _read(reply, question)
-        steps.append([step])
-        values.append(read.value)
-        findings.append([read.finding])
+    outcomes = [_outcome(reply, question) for reply, question in zip(replies, questions, strict=True)]
     # a published protocol of labels has no second question
-    reminders = 0 if wording.replies == "labels" else wording.reminders
-    for turn in range(1, reminders + 1):
-        failed = [i for i, so_far in enumerate(steps) if so_far[-1].status is Status.PARSE_FAILURE]
+    for _ in range(0 if wording.replies == "labels" else wording.reminders):
+        failed = [i for i, outcome in enumerate(outcomes) if outcome.steps[-1].status is Status.PARSE_FAILURE]
         if not failed:
             break
-        replies = yield [_reminder_chat(questions[i].chat, steps[i][-1], wording) for i in failed]
+        replies = yield [_reminder_chat(questions[i].chat, outcomes[i].steps[-1], wording) for i in failed]
         for i, reply in zip(failed, replies, strict=True):
-            step, read = _read(reply, questions[i], turn)
-            steps[i].append(replace(step, status=Status.REPAIRED) if step.status.usable else step)
-            values[i] = read.value if step.status.usable else values[i]
-            findings[i].append(read.finding)
-    return [
-        StructuredChatOutcome(value, _final(so_far), tuple(so_far), tuple(filter(None, notes)))
-        for value, so_far, notes in zip(values, steps, findings, strict=True)
-    ]
+            outcomes[i] = _outcome(reply, questions[i], outcomes[i])
+    return outcomes
+
+
+def _outcome(
+    reply: Reply, question: ChatRequest[T], earlier: StructuredChatOutcome[T] | None = None
+) -> StructuredChatOutcome[T]:
+    """The outcome of a question after a reply to it, or to a reminder of it."""
+    steps, findings = (earlier.steps, earlier.findings) if earlier else ((), ())
+    step, read = _read(reply, question, len(steps))
+    if steps and step.status.usable:
+        step = replace(step, status=Status.REPAIRED)
+    return StructuredChatOutcome(read.value, (*steps, step), (*findings, *filter(None, [read.finding])))
 
 
 def excerpt(text: str) -> str:
@@ -105,7 +106,7 @@ def excerpt(text: str) -> str:
     )
 
 
-def _read(reply: Reply, question: ChatRequest[T], attempt: int = 0) -> tuple[Step, Read[T]]:
+def _read(reply: Reply, question: ChatRequest[T], attempt: int) -> tuple[Step, Read[T]]:
     """The step of a reply, and what was read of it: of all that was said, however much of it is kept."""
     path = question.chat.path
     if isinstance(reply, Failure):
@@ -132,9 +133,3 @@ def _reminder_chat(chat: Chat, failed: Step, wording: Pack) -> Chat:
         return replace(chat, messages=(*chat.messages, *previous, Message("user", (text,))))
     *earlier, last = chat.messages
     return replace(chat, messages=(*earlier, Message(last.role, (*last.parts, text))))
-
-
-def _final(steps: list[Step]) -> Step:
-    """The step that counts: the last if it was read or its call failed, else the first."""
-    unreadable = (Status.PARSE_FAILURE, Status.REFUSAL)
-    return steps[0] if steps[-1].status in unreadable else steps[-1]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from vieval_plugin.judges.cigeval.questions import SCALE, Rate, Rating, Setup, SubQuestion, barred, program
 from vieval_plugin.judges.parsing import Read, json_value, object_schema, reply_schema
-from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Message, Program, Reply, Sample, Status, Step
+from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Message, Reply, Sample, Status, Step
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, score_request
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
@@ -182,16 +183,14 @@ def judge(setup: Setup) -> Judge:
     failed.
     """
 
-    def of_sample(sample: Sample) -> Program:
-        def begin(
-            sub_questions: list[SubQuestion], images: Mapping[str, Image]
-        ) -> Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]:
-            choices, steps = yield from plan(sub_questions, images, setup)
-            return steps, lambda sub_question: _rate(sub_question, choices[sub_question.name], sample, setup)
+    return partial(program, setup=setup, begin=_begin)
 
-        return program(sample, setup, begin)
 
-    return of_sample
+def _begin(
+    sub_questions: Sequence[SubQuestion], images: Mapping[str, Image], sample: Sample, setup: Setup
+) -> Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]:
+    choices, steps = yield from plan(sub_questions, images, setup)
+    return steps, lambda sub_question: _rate(sub_question, choices[sub_question.name], sample, setup)
 
 
 def _rate(

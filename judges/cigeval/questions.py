@@ -155,7 +155,8 @@ Rating: TypeAlias = tuple[StructuredChatOutcome[tuple[float, ...]], Sequence[Ste
 """The rating of a sub-question, all steps on the way to it, and what is to be counted."""
 Rate: TypeAlias = Callable[[SubQuestion], Generator[list[Ask], list[Reply], Rating]]
 Begin: TypeAlias = Callable[
-    [list[SubQuestion], Mapping[str, Image]], Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]
+    [Sequence[SubQuestion], Mapping[str, Image], Sample, Setup],
+    Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]],
 ]
 """What comes before all ratings: its steps, and how each sub-question is rated then."""
 
@@ -173,7 +174,7 @@ def program(sample: Sample, setup: Setup, begin: Begin) -> Generator[list[Ask], 
     if not questions:
         reason = f"prompt pack {setup.wording.name} words no sub-questions for the kind {sample.kind}"
         return Verdict({}, Status.NOT_APPLICABLE, trace=(*cut, Step(("sample",), Status.NOT_APPLICABLE, reason=reason)))
-    planning, rate = yield from begin(questions, images)
+    planning, rate = yield from begin(questions, images, sample, setup)
     rated = yield from gather([rate(question) for question in questions])
     final = {question.name: answer.final for question, (answer, _, _) in zip(questions, rated, strict=True)}
     steps = (*planning, *(step for _, steps, _ in rated for step in steps))

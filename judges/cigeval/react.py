@@ -8,25 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from vieval_plugin.judges.cigeval.plan import texts_of, tool_name
 from vieval_plugin.judges.cigeval.questions import SCALE, Rate, Rating, Setup, SubQuestion, barred, program
 from vieval_plugin.judges.parsing import REFUSAL_INSIDE, Read, object_schema, read_answer
-from vieval_plugin.judges.protocol import (
-    Ask,
-    Chat,
-    Failure,
-    Image,
-    Judge,
-    Message,
-    Path,
-    Program,
-    Reply,
-    Sample,
-    Status,
-    Step,
-)
+from vieval_plugin.judges.protocol import Ask, Chat, Failure, Image, Judge, Message, Path, Reply, Sample, Status, Step
 from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import ChatRequest, StructuredChatOutcome, ask_all
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
@@ -66,16 +54,14 @@ def judge(setup: Setup) -> Judge:
     bad.
     """
 
-    def of_sample(sample: Sample) -> Program:
-        def begin(
-            sub_questions: list[SubQuestion], images: Mapping[str, Image]
-        ) -> Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]:
-            yield from ()
-            return (), lambda sub_question: _converse(sub_question, sample, setup)
+    return partial(program, setup=setup, begin=_begin)
 
-        return program(sample, setup, begin)
 
-    return of_sample
+def _begin(
+    sub_questions: Sequence[SubQuestion], images: Mapping[str, Image], sample: Sample, setup: Setup
+) -> Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]:
+    yield from ()
+    return (), lambda sub_question: _converse(sub_question, sample, setup)
 
 
 def _converse(sub_question: SubQuestion, sample: Sample, setup: Setup) -> Generator[list[Ask], list[Reply], Rating]:
@@ -108,7 +94,7 @@ def _converse(sub_question: SubQuestion, sample: Sample, setup: Setup) -> Genera
         observation = setup.wording.render(setup.wording.questions["observation"].template, variables)
         talk.messages += [Message("assistant", (action_text,)), Message("user", (*pictures, observation))]
     scores = did.scores if did is not None else None
-    return StructuredChatOutcome(scores, answer.final, answer.steps), talk.steps, talk.findings
+    return StructuredChatOutcome(scores, answer.steps), talk.steps, talk.findings
 
 
 def _act(

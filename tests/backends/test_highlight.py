@@ -11,7 +11,7 @@ from tests.tool_pictures import file, photograph
 from vieval_plugin import images
 from vieval_plugin.backends.image_tools.tools import run
 from vieval_plugin.images import pixels
-from vieval_plugin.judges.protocol import Box, Image, Status, ToolResult, UseTool
+from vieval_plugin.judges.protocol import Box, ToolResult, UseTool
 from vieval_plugin.judges.tools.highlight import highlight
 
 BOXES = (Box(40, 60, 200, 180),)
@@ -97,10 +97,3 @@ def test_what_was_encoded_here_is_not_decoded_to_be_sent(photo, monkeypatch):
 def test_a_jpeg_resized_to_a_side_that_no_jpeg_has_goes_out_as_png(photo):
     long = file(np.zeros((2, 65_501, 3), np.uint8))
     assert kind(highlighted(photo, (Box(0, 0, 2, 2),), like=long)) == "PNG"
-
-
-def test_half_a_file_is_one_line(photo):
-    half = Image(photo.source[: len(photo.source) // 2])
-    reply = run(UseTool("highlight", {"image": half, "boxes": BOXES}, ("t",)))
-    assert reply.status is Status.TOOL_ERROR
-    assert "\n" not in reply.reason

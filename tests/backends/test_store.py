@@ -57,13 +57,6 @@ def test_the_first_reply_under_a_key_stays_and_is_the_one_to_use(path):
     assert one.get("k") == other.get("k") == Text("first")
 
 
-def test_a_reply_is_on_disk_as_soon_as_it_is_put(path):
-    store = Store(path)
-    store.add("k", "m", Text("x"))
-    assert Store(path).get("k") == Text("x")
-    assert sqlite3.connect(path).execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
 @pytest.mark.parametrize(
     "reply",
     [

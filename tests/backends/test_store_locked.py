@@ -118,16 +118,6 @@ def test_what_was_laid_aside_before_replies_are_asked_anew_is_not_the_answer(pat
     assert kept.get("k") is None
 
 
-def test_another_does_not_replace_the_first_reply_when_it_is_free_again(path, locked, hasty):
-    kept = Store(path)
-    free = locked()
-    kept.add("k", "m", Text("second"))
-    free()
-    other = Store(path)
-    assert other.get("k") == Text("second")
-    assert kept.add("k", "m", Text("third")) == Text("second")
-
-
 def test_a_store_that_is_locked_when_it_is_opened_is_one_line(path, locked, hasty):
     locked()
     with pytest.raises(VievalError, match=r"replies.sqlite: locked by another process .*store.path") as raised:

@@ -86,8 +86,3 @@ def test_rows_of_another_form_are_one_line_and_nothing_is_written(tmp_path, hub,
     assert not report.complete
     assert said in report.lines[1]
     assert not (tmp_path / "editscore_bench" / "overall" / "contests.jsonl").exists()
-
-
-def test_it_trains_nothing_and_has_the_published_dimensions():
-    assert (BENCHMARK.trainable, BENCHMARK.licence) == (False, "Apache-2.0 (the hub's card)")
-    assert dict(BENCHMARK.parts) == {"prompt_following": 944, "consistency": 890, "overall": 1238}

@@ -12,7 +12,6 @@ from tests import extras
 from tests.benchmarks.hub import hub_with, stored
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import genai_bench_tiger
-from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges import viescore, vqascore
 from vieval_plugin.judges.protocol import outputs
@@ -394,9 +393,3 @@ def video(frames):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
         container.mux(stream.encode())
     return body.getvalue()
-
-
-def test_it_says_where_it_is_from_and_trains_nothing():
-    found = benchmark_registry.benchmark("genai_bench_tiger")
-    assert (found.licence.startswith("CC BY 4.0"), found.trainable) == (True, False)
-    assert found.folders == {"image_edition": "edit", "image_generation": "generation", "video_generation": "video"}

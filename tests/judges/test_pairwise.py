@@ -296,14 +296,6 @@ def test_what_is_known_to_an_interval_only_is_said_so():
 # What is not asked about, and packs that do not show what they must.
 
 
-def test_a_candidate_without_its_image_is_not_applicable():
-    whole = contest()
-    first, second = whole.candidates
-    bare = Sample(second.id, CONDITIONS, second.texts)
-    said = not_applicable(Contest(whole.id, (first, bare)))
-    assert said == "candidate 2: the sample has no image output or frame_0 or view_0"
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -92,11 +92,6 @@ def test_outside_the_boxes_every_value_is_a_quarter_and_inside_it_is_untouched()
             assert (found[row, column] == wanted).all()
 
 
-def test_without_boxes_an_image_stays_as_it_is():
-    image = photograph(32)
-    assert (highlight(image, []) == image).all()
-
-
 def test_boxes_that_reach_beyond_the_image_are_cut():
     image = np.full((10, 10, 3), 200, np.uint8)
     found = highlight(image, [Box(-5, -5, 3, 2), Box(8, 8, 99, 99), Box(-9, -9, -1, -1)])

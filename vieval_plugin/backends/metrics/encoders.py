@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import PIL.Image
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, Picture
 from vieval_plugin.backends.weights import library, state_dict
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import natural
 
 TRUNCATED = "text truncated to the length that the scorer reads"
 """What verdicts take note of where a network was given the beginning of a text only."""
@@ -113,7 +113,7 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
     if strays:
         raise VievalError(f"{path}: {strays[0]} belongs to no linear layer; name the head by network.prefix")
     layers: list[Any] = []
-    for name in sorted((name for name in tensors if name.endswith("weight")), key=_natural):
+    for name in sorted((name for name in tensors if name.endswith("weight")), key=natural):
         weight, bias = tensors[name], tensors.pop(f"{name[: -len('weight')]}bias", None)
         if weight.dim() != 2 or weight.shape[1] != size or (bias is not None and bias.shape != weight.shape[:1]):
             reason = "the head of another network, or no chain of linear layers"
@@ -126,8 +126,3 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
     if stray := next((name for name in tensors if name.endswith("bias")), ""):
         raise VievalError(f"{path}: {stray} has no weight beside it")
     return torch.nn.Sequential(*layers[:-1]).float().eval()
-
-
-def _natural(name: str) -> list[tuple[bool, int, str]]:
-    """Layers in the order of their numbers: 2 before 10, and numbers before names."""
-    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"[._]", name)]
