@@ -117,9 +117,9 @@ def without_enclosing(detections: Sequence[Detection]) -> list[Box]:
 
 
 def load(detector: str) -> tuple[Detect, str]:
-    """A GroundingDINO by its folder, name or name@revision, on a GPU where there is one, and its name with the commit that was loaded.
+    """A GroundingDINO by its folder, name or name@revision, and its name with the commit that was loaded.
 
-    ToolMissing if it cannot be loaded.
+    It is on a GPU where there is one. ToolMissing if it cannot be loaded.
     """
     try:
         import torch
