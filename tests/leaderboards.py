@@ -1,11 +1,14 @@
 """Leaderboards of what a family of benchmarks finds, for tests."""
 
-from vieval_plugin.meta_evaluation.leaderboards import headlines
+from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
 
 
 def headlines_of(family, benchmark, parts, runs, options, against="annotators"):
     """The leaderboards that lead a report on some runs."""
-    return headlines(family.findings(benchmark, parts, runs, options), benchmark, runs, options, against)
+    findings = family.findings(benchmark, parts, runs, options)
+    few = len(runs) <= MOST_WITH_INTERVALS
+    ranked = [statistic for statistic in findings.ranked if statistic.is_headline]
+    return [leaderboard(statistic, findings, benchmark, runs, options, few, against) for statistic in ranked]
 
 
 def estimates_of(board):

@@ -105,7 +105,7 @@ FAMILIES = (
         "scores are each 1, 0, or ½ for a tie.",
         "from 0 to 1; 0.5 is chance",
         r"\frac{1}{n}\sum_i \left(1 - |\mathrm{label}_i - \mathrm{comparison}_i|\right)",
-        binary.preference_accuracy,
+        binary.preference_points,
     ),
     Family(
         "Winoground's scores",
@@ -114,7 +114,7 @@ FAMILIES = (
         "text. `image`: each text scores higher with its own image. `group`: both.",
         "from 0 to 1; chance is 1/4, 1/4 and 1/6",
         r"\mathrm{text}: s_{00} > s_{01} \wedge s_{11} > s_{10} \qquad \mathrm{image}: s_{00} > s_{10} \wedge s_{11} > s_{01}",
-        compositional.right,
+        compositional.right_points,
     ),
     Family(
         "Rankings",
@@ -122,7 +122,7 @@ FAMILIES = (
         "Share of contests of two or more candidates all of whose pairs are right.",
         "from 0 to 1",
         r"\frac{\text{contests with all pairs right}}{\text{contests}}",
-        votes.accuracy_by_size,
+        votes.group_points,
     ),
     Family(
         "Accuracy of votes",
@@ -133,7 +133,7 @@ FAMILIES = (
         "`votes_forward_...` of the forward order alone.",
         "from 0 to 1",
         r"\frac{\text{right pairs}}{\text{pairs}}",
-        votes.accuracy,
+        votes.points,
     ),
     Family(
         "Above the best constant answer",
@@ -141,7 +141,7 @@ FAMILIES = (
         "Accuracy of votes less that of the best fixed answer, such as always `first`.",
         "from -1 to 1",
         "",
-        votes.above_constant,
+        votes.best_constant,
     ),
     Family(
         "Upper bound of thresholds",
@@ -150,7 +150,7 @@ FAMILIES = (
         "thresholds can exceed it; it is not an accuracy of the judge.",
         "from 0 to 1",
         "",
-        thresholds.upper_bound,
+        thresholds.best_thresholds,
     ),
     Family(
         "Both orders",

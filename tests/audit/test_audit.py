@@ -113,7 +113,7 @@ def test_a_judge_of_pairs_is_flagged_for_what_sways_it(audit, judge, found, shar
             ["--judge", "ssim", "vieval_demo/tig"],
             "ssim can judge none of these; it is audited on samples that it knows",
         ),
-        (["--model", "fake"], "--base-url (or VIEVAL_BASE_URL) is not there"),
+        (["--model", "fake"], "--model is set but --base-url is missing (or set VIEVAL_BASE_URL)"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, vieval, arguments, message):

@@ -67,7 +67,9 @@ def judge(
     )
     by_value = {part: {model: estimate(of)} for part, of in (parts or {}).items()}
     board = Leaderboard(
-        *("imagenhub", *place, "spearman", "Spearman's correlation", (own, *of_others)),
+        *(*place, "spearman", "Spearman's correlation", "", (-1.0, 1.0), lambda options: compared),
+        benchmark="imagenhub",
+        numbers=(own, *of_others),
         comparison=Comparison(compared, (), tuple(test for test, _ in others)),
         references=tuple(references),
         breakdowns={"kind": by_value} if by_value else {},

@@ -19,8 +19,8 @@ from vieval_plugin.meta_evaluation import metrics, statistics
 from vieval_plugin.meta_evaluation.annotator_agreement import AnnotatedRows, among_annotators, correlations
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
-from vieval_plugin.meta_evaluation.statistics import Rating, estimates_of
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.statistics import Rating, estimate_of
 from vieval_plugin.stats.options import StatisticsOptions
 
 NAN = math.nan
@@ -41,7 +41,7 @@ def observation(uid, ratings, scores, status=Status.OK):
 def compare(rows, aspects, wanted, options=OPTIONS):
     dimensions = tuple(dict.fromkeys(statistic.aspect for statistic in wanted))
     of_judge = AnnotatedRows.from_observations(rows, Rating(aspects, dimensions), REPORT, options)
-    return {name.removesuffix("_value"): e for name, e in estimates_of(wanted, of_judge, BOOTSTRAP).items()}
+    return {statistic.name: estimate_of(statistic, of_judge, BOOTSTRAP) for statistic in wanted}
 
 
 def direct(x, y, kind="spearman"):
@@ -152,22 +152,6 @@ def test_annotators_agree_with_the_mean_of_all_and_with_that_of_the_others(thirt
             assert with_all.value == pytest.approx(direct(own, rated["O"].mean(axis=0).round(9), kind), abs=1e-12)
             assert with_others.value == pytest.approx(direct(own, others.mean(axis=0).round(9), kind), abs=1e-12)
             assert with_others.value < with_all.value
-
-
-@pytest.mark.parametrize("policy", ["drop", "random", "worst"])
-def test_a_failed_verdict_enters_by_the_policy_whichever_aspects_the_judge_rates(policy):
-    failed = observation("0", {"O": (1, 2, 3)}, {}, Status.PARSE_FAILURE)
-    options = StatisticsOptions(policy, draws=0)
-    [of_o] = apply_failure_policy([failed], ("O", "appearance"), options)
-    [of_all] = apply_failure_policy([failed], ("SC", "PQ", "O"), options)
-    if policy == "drop":
-        assert of_o.scores == of_all.scores == {}
-    else:
-        assert list(of_o.scores) == ["O", "appearance"]
-        scores = of_all.scores
-        assert scores["O"] == pytest.approx(math.sqrt(scores["SC"] * scores["PQ"]))
-    if policy == "worst":
-        assert set(of_o.scores.values()) == {0.0}
 
 
 def test_only_a_judge_that_scores_dimensions_has_metrics_of_them():

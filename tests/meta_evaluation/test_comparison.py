@@ -235,7 +235,7 @@ def test_a_judge_of_one_aspect_is_compared_on_that() -> None:
     found = compared(three, one)
     assert found["SC"].pairs
     assert not found["PQ"].all_pairs
-    assert found["PQ"].reason == "two judges are needed, and the only one with a number is three"
+    assert found["PQ"].reason == "two judges are needed, and the only one is three"
 
 
 def test_a_metric_whose_one_score_stands_for_all_is_compared_on_all() -> None:

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from tests.leaderboards import compared_of
 from tests.voted import CODES, OPTIONS, contest, run, scored, summarise, table, values
-from vieval_plugin.judges.contests import RANKING, SCHEMES
+from vieval_plugin.judges.contests import RANKING
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation import metrics, statistics
-from vieval_plugin.meta_evaluation.statistics import Rating
+from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.meta_evaluation.vote_answers import answers_of, pairs_of
 from vieval_plugin.meta_evaluation.votes import ByVotes
@@ -52,18 +51,6 @@ def test_two_orders_by_hand():
     for what, value in expected.items():
         assert found[f"votes_{what}"] == pytest.approx(value), what
     assert summarise(rows).scored == 3
-
-
-def test_inconsistent_answers_are_a_tie_where_ties_are_one_answer():
-    rows = [
-        contest(str(n), vote, forward="first", reverse="second") for n, vote in enumerate(["both_good", "both_bad"])
-    ]
-    found = values([*rows, contest("c", "first", forward="first", reverse="second")])
-    assert found["votes_accuracy_three_way"] == pytest.approx(2 / 3)
-    assert (
-        found["votes_accuracy_four_way"] == found["votes_accuracy_decisive"] == found["votes_both_orders_accuracy"] == 0
-    )
-    assert found["votes_inconsistent_share"] == 1
 
 
 @pytest.mark.parametrize("policy", ["drop", "random", "worst", "as_recorded"])
@@ -193,28 +180,6 @@ def test_agreement_with_annotators_without_votes_of_four_says_why(said, why):
     assert why in judged["annotator 1"]
 
 
-words = st.sampled_from(["first", "second", "both_good", "both_bad", ""])
-
-
-@given(st.lists(st.tuples(words.filter(bool), words, words), min_size=1, max_size=25))
-@settings(max_examples=50)
-def test_two_orders_are_their_definition(rows):
-    rows = [("first", "first", "first"), *rows]
-    found = values([contest(str(n), p, forward=f, reverse=r) for n, (p, f, r) in enumerate(rows)])
-    tied = ("both_good", "both_bad", "tie")
-    overall = [(p, "" if not (f and r) else f if f == r else "tie") for p, f, r in rows]
-    assert found["votes_accuracy_four_way"] == pytest.approx(np.mean([p == o for p, o in overall]))
-    three = [o in tied if p in tied else p == o for p, o in overall]
-    assert found["votes_accuracy_three_way"] == pytest.approx(np.mean(three))
-    assert found["votes_accuracy_decisive"] == pytest.approx(np.mean([p == o for p, o in overall if p not in tied]))
-    assert found["votes_both_orders_accuracy"] == pytest.approx(np.mean([p == f == r for p, f, r in rows]))
-    assert found["votes_each_order_accuracy"] == pytest.approx(
-        np.mean([p == w for p, f, r in rows for w in (f, r) if w])
-    )
-    assert found["votes_consistent_share"] == pytest.approx(np.mean([bool(f) and f == r for _, f, r in rows]))
-    assert found["votes_inconsistent_share"] == pytest.approx(np.mean([bool(f and r) and f != r for _, f, r in rows]))
-
-
 # --- rankings
 
 
@@ -264,22 +229,6 @@ def test_a_judge_may_rank_itself():
 
 
 # --- names and intervals
-
-
-@pytest.mark.parametrize("scheme", [*SCHEMES, RANKING])
-@pytest.mark.parametrize("aspects", [(), ("SC", "PQ", "O")])
-def test_no_metric_name_is_part_of_another_and_each_has_a_value(scheme, aspects):
-    report, rating = ByVotes(scheme), Rating(aspects)
-    names = metrics.names(report, rating)
-    assert not [(one, other) for one, other in itertools.permutations(names, 2) if one in other]
-    said = "1>2" if scheme == RANKING else "first"
-    judged = {"scores": [dict.fromkeys(aspects, 0.7)] * 2} if aspects else {"forward": said, "reverse": said}
-    rows = tuple(contest(str(n), said, scheme, **judged) for n in range(4))
-    for some in (rows, ()):
-        found = statistics.summary_of(report, some, rating, "b", "t", OPTIONS)
-        for summary in (found, statistics.combine((found, found))):
-            assert all(isinstance(metrics.value(summary, name), (str, float, type(None))) for name in names)
-    assert set(found.estimates) == {name for name in names if name.endswith(("_value", "_count"))}
 
 
 def test_intervals_are_those_of_a_bootstrap_over_groups():

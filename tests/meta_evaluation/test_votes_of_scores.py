@@ -13,7 +13,7 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.vote_answers import answers_of, pairs_of
 from vieval_plugin.meta_evaluation.vote_statistics import bounds
 from vieval_plugin.stats import thresholds
-from vieval_plugin.stats.votes import BOTH_GOOD, accuracy
+from vieval_plugin.stats.votes import BOTH_GOOD, mean, points
 
 # --- scores and preferences
 
@@ -52,7 +52,7 @@ def test_votes_from_scores_are_those_of_nested_thresholds_over_groups():
         merged = [np.where(np.isin(one, (2, 3)), tied, one) if tied else one for one in (own, human)]
         assert found[f"O_accuracy_{scheme}"] == pytest.approx(np.mean(merged[0] == merged[1]))
         best = thresholds.best_thresholds(first, second, human, scheme)
-        bound = accuracy(thresholds.vote_of_scores(first, second, *best), human, scheme)
+        bound = mean(points(thresholds.vote_of_scores(first, second, *best), human, scheme))
         assert found[f"O_upper_bound_{scheme}"] == pytest.approx(bound)
         assert found[f"O_accuracy_{scheme}"] <= bound
 

@@ -8,6 +8,10 @@ import math
 import numpy as np
 import pytest
 
+from vieval_plugin.benchmarks import registry
+from vieval_plugin.meta_evaluation.image_model_agreement import generator_pairs
+from vieval_plugin.meta_evaluation.observations import observe
+from vieval_plugin.results.published.judges import published_judges, run_of
 from vieval_plugin.stats.generator_pairs import PairAgreement, accuracy_over_pairs, pair_agreement, sign_flip_p
 
 
@@ -51,3 +55,15 @@ def test_the_interval_is_that_of_generators_and_not_of_pairs() -> None:
     as_if_independent = 2 * 1.96 * math.sqrt(0.8 * 0.2 / 45)
     assert hard.high == 1
     assert hard.high - hard.low > 1.3 * as_if_independent
+
+
+def test_gpt_4o_orders_image_models_of_imagenhub_nearly_as_people_do(shared_data):
+    """On O, zero-shot, failures left out: a judge's difference is over prompts that it scored of both, people's over all."""
+    known = registry.benchmark("imagenhub")
+    judged = [sample for part in known.parts for sample in known.load(shared_data, part)]
+    [judge] = [judge for judge in published_judges("imagenhub") if judge.title == "GPT-4o zero-shot"]
+    run = run_of(judge, shared_data, judged)
+    parts = [generator_pairs(list(map(observe, rows)), "O") for rows in run.records.values()]
+    hard, soft = accuracy_over_pairs(parts, 200, 0)
+    assert (hard.n, round(hard.value, 3), round(soft.value, 3)) == (57, 0.877, 0.864)
+    assert hard.low < hard.value < hard.high

@@ -64,27 +64,6 @@ def test_scores_that_do_not_fit_are_an_error(scores: list[float]) -> None:
         prediction_powered_mean([0.1, 0.2, 0.3], scores)
 
 
-def _covered(rated: int, runs: int, rng: np.random.Generator, *, biased: float = 0.2) -> float:
-    """How often the interval holds the true mean of 0.5, of groups of two with a shared part, by a judge that is biased."""
-    groups = 200
-    names = [str(n) for n in np.repeat(np.arange(groups), 2)]
-    held = 0
-    for _ in range(runs):
-        people = 0.5 + np.repeat(rng.normal(0, 0.15, groups), 2) + rng.normal(0, 0.1, 2 * groups)
-        judge = 0.6 * people + biased + rng.normal(0, 0.1, 2 * groups)
-        chosen = np.isin(np.repeat(np.arange(groups), 2), rng.choice(groups, rated // 2, replace=False))
-        found = prediction_powered_mean(np.where(chosen, people, np.nan), judge, names)
-        held += found.mean.low <= 0.5 <= found.mean.high
-    return held / runs
-
-
-@pytest.mark.slow
-def test_intervals_at_100_labels_hold_the_truth_as_often_as_they_say() -> None:
-    shares = {rated: _covered(rated, 2000, np.random.default_rng(0)) for rated in (20, 40, 100)}
-    print(f"coverage of 95% intervals in 2,000 runs by number of labels: {shares}")
-    assert 0.93 <= shares[100] <= 0.97
-
-
 def _two_kinds(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """300 items of one kind that people like less than 100 of another; 20 of each are rated, as a page chooses them."""
     kinds = np.repeat(["plain", "good"], [300, 100])

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from vieval_plugin.stats import binary, bootstrap, compositional
+from vieval_plugin.stats.votes import mean
 
 levels = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 labelled = st.lists(st.tuples(st.sampled_from([0, 1]), levels), min_size=1, max_size=25)
 preferences = st.lists(st.tuples(st.sampled_from([0, 0.5, 1]), levels, levels), min_size=1, max_size=25)
-examples = st.integers(1, 12).flatmap(lambda n: arrays(float, (n, 2, 2), elements=levels | st.just(math.nan)))
 
 
 def draws_of(n, seed=0, draws=6):
@@ -61,22 +60,14 @@ def test_auroc_of_order_alone():
     ],
 )
 def test_points_of_a_preference_pair(label, first, second, points):
-    assert binary.preference_accuracy([label], [first], [second]) == points
-
-
-@given(preferences, st.integers(0, 5))
-def test_resampled_accuracy_equals_repeating_the_pairs(rows, seed):
-    columns = [np.array(column) for column in zip(*rows, strict=True)]
-    counts = draws_of(len(rows), seed)
-    slow = [binary.preference_accuracy(*(np.repeat(column, c) for column in columns)) for c in counts]
-    np.testing.assert_array_equal(binary.resampled_preference_accuracy(*columns, counts), slow)
-    assert 0 <= binary.preference_accuracy(*columns) <= 1
+    assert binary.preference_points([label], [first], [second]) == points
 
 
 @given(preferences)
 def test_swapping_the_two_changes_nothing(rows):
     label, first, second = (np.array(column) for column in zip(*rows, strict=True))
-    assert binary.preference_accuracy(1 - label, second, first) == binary.preference_accuracy(label, first, second)
+    of_swapped = binary.preference_points(1 - label, second, first)
+    np.testing.assert_array_equal(of_swapped, binary.preference_points(label, first, second))
 
 
 def test_bad_labels_and_scores_are_refused():
@@ -87,48 +78,28 @@ def test_bad_labels_and_scores_are_refused():
     with pytest.raises(ValueError, match="same length"):
         binary.auroc([0, 1], [1, 2, 3])
     with pytest.raises(ValueError, match="a tie"):
-        binary.preference_accuracy([0.3], [1], [2])
+        binary.preference_points([0.3], [1], [2])
     with pytest.raises(ValueError, match="left out"):
-        binary.preference_accuracy([1], [math.nan], [2])
-    assert math.isnan(binary.preference_accuracy([], [], []))
+        binary.preference_points([1], [math.nan], [2])
 
 
 def test_text_and_image_score_differ_in_what_is_compared():
     def of(*scores):
-        return [bool(part[0]) for part in compositional.right([np.reshape(scores, (2, 2))])]
+        return [part[0] for part in compositional.right_points([np.reshape(scores, (2, 2))]).tolist()]
 
-    # scores in the order image 0 text 0, image 0 text 1, image 1 text 0, image 1 text 1
-    assert of(0.9, 0.1, 0.2, 0.8) == [True, True, True, True]
-    assert of(0.9, 0.8, 0.3, 0.4) == [True, False, False, True]
-    assert of(0.9, 0.3, 0.8, 0.4) == [False, True, False, True]
-    assert of(0.5, 0.5, 0.5, 0.5) == [False, False, False, True]
-    assert of(0.9, 0.9, 0.2, 0.8) == [False, False, False, True]
-    assert of(0.9, math.nan, 0.2, 0.8) == [False, False, False, False]
-
-
-@given(examples, st.sampled_from(["left_out", "wrong"]), st.integers(0, 5))
-def test_resampled_shares_equal_repeating_the_examples(scores, missing, seed):
-    counts = draws_of(len(scores), seed)
-    fast = compositional.resampled_shares(scores, counts, missing)
-    slow = [compositional.shares(np.repeat(scores, c, axis=0), missing) for c in counts]
-    np.testing.assert_array_equal(np.array(fast).T, slow)
-
-
-@given(examples)
-def test_group_is_no_easier_than_its_parts_and_missing_scores_never_help(scores):
-    left_out, wrong = compositional.shares(scores), compositional.shares(scores, "wrong")
-    incomplete = np.isnan(scores).any(axis=(1, 2))
-    assert 0 <= wrong.group <= min(wrong.text, wrong.image) <= 1
-    if incomplete.all():
-        assert np.isnan(left_out).all()
-    else:
-        assert left_out == compositional.shares(scores[~incomplete], "wrong")
-        np.testing.assert_allclose(wrong, np.array(left_out) * (~incomplete).mean())
-
-
-def test_bad_shapes_and_policies_are_refused():
+    # scores in the order image 0 text 0, image 0 text 1, image 1 text 0, image 1 text 1; the points are text, image, group
+    assert of(0.9, 0.1, 0.2, 0.8) == [1, 1, 1]
+    assert of(0.9, 0.8, 0.3, 0.4) == [1, 0, 0]
+    assert of(0.9, 0.3, 0.8, 0.4) == [0, 1, 0]
+    assert of(0.5, 0.5, 0.5, 0.5) == [0, 0, 0]
+    assert of(0.9, 0.9, 0.2, 0.8) == [0, 0, 0]
+    assert np.isnan(of(0.9, math.nan, 0.2, 0.8)).all()
     with pytest.raises(ValueError, match="2 images, 2 texts"):
-        compositional.right(np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="left_out"):
-        compositional.shares(np.zeros((1, 2, 2)), "ignored")
-    assert np.isnan(compositional.shares(np.zeros((0, 2, 2)))).all()
+        compositional.right_points(np.zeros((3, 2)))
+
+
+@given(st.lists(levels | st.just(math.nan), min_size=1, max_size=25), st.integers(0, 5))
+def test_resampled_mean_equals_repeating_the_items(values, seed):
+    counts = draws_of(len(values), seed)
+    slow = [mean(np.repeat(values, c)) for c in counts]
+    np.testing.assert_array_equal(binary.resampled_mean(values, counts), slow)

@@ -22,8 +22,8 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import QuestionCounts, Session
-from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.votes import share
 from vieval_plugin.text.errors import VievalError
 
 ORDER = "order swapped"
@@ -210,11 +210,8 @@ def _inconsistent(verdicts: Sequence[Verdict], groups: Sequence[str], resamples:
     answered_twice = ~np.isnan(forward)
     if not answered_twice.any():
         return None
-    differs = (forward[answered_twice] != reverse[answered_twice]).astype(float)
-    counts = cluster_counts(list(compress(groups, answered_twice)), resamples, seed)
-    sums = counts.sum(axis=1)
-    shares = (counts @ differs) / np.where(sums, sums, math.nan)
-    return Estimate(float(differs.mean()), *interval(shares), shares, len(differs))
+    differs = (forward != reverse)[answered_twice]
+    return share(differs, list(compress(groups, answered_twice)), resamples, seed)
 
 
 def of_aspect(verdicts: Sequence[Verdict], aspect: str) -> list[float]:

@@ -192,7 +192,7 @@ def audit_text(audit: CardAudit) -> str:
     finding = "nothing is shown to fool it"
     if flagged:
         finding = f"it is fooled by {enumeration(flagged)}"
-    elif len(undecided) == len(audit.effects) or any(_moves(estimate_in(row)) for row in undecided):
+    elif len(undecided) == len(audit.effects) or any(e.low > 0 or e.high < 0 for e in map(estimate_in, undecided)):
         finding = "it is not decided what fools it"
     samples = plural(audit.samples, "sample")
     if not undecided:
@@ -205,7 +205,3 @@ def audit_text(audit: CardAudit) -> str:
 def fooled_by(audit: CardAudit) -> list[str]:
     """Changes that fool a judge."""
     return list(dict.fromkeys(str(row["change"]) for row in audit.effects if str(row["finding"]).startswith(FLAGGED)))
-
-
-def _moves(difference: Estimate) -> bool:
-    return difference.low > 0 or difference.high < 0

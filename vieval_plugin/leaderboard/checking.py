@@ -201,7 +201,7 @@ def _wrong_numbers(card: Card, entry: CardEntry, records: Sequence[Record], fold
     for place in {**claimed, **computed}:
         texts = [_number(of.get(place)) for of in (claimed, computed)]
         if texts[0] != texts[1]:
-            name = " ".join(filter(None, map(str, place)))
+            name = " ".join(str(text) for text in place if text)
             yield f"{entry.title}: {name} is {texts[0]} on the card, and its verdicts give {texts[1]}"
 
 

@@ -218,12 +218,8 @@ def _choices(
     both = [*judges, *baselines]
     findings = benchmark.report.findings(benchmark.name, parts, both, options)
     if any(statistic.choice for statistic in findings.ranked):
-        for part in (ALL, *parts):
-            answering = _of_part(judges, part)
-            both = [*answering, *_of_part(baselines, part)]
-            of_part = findings if part == ALL else benchmark.report.findings(benchmark.name, (part,), both, options)
-            for statistic in (s for s in of_part.ranked if s.choice):
-                yield {"part": part, **statistic.choice}, statistic, of_part, answering, options
+        for statistic in (s for s in findings.ranked if s.choice):
+            yield {"part": statistic.value or ALL, **statistic.choice}, statistic, findings, judges, options
         return
     settings = {ALL: judges}
     for setting in dict.fromkeys(run.setting for run in judges):
@@ -237,9 +233,3 @@ def _choices(
                 if len(of_setting) > 1 or setting == ALL:
                     choice = {"aspect": statistic.aspect, "failures": policy, "setting": setting}
                     yield choice, statistic, of_policy, of_setting, varied
-
-
-def _of_part(runs: Sequence[Run], part: str) -> list[Run]:
-    if part == ALL:
-        return list(runs)
-    return [replace(run, records={part: run.records[part]}) for run in runs if part in run.records]

@@ -22,7 +22,7 @@ from vieval_plugin.report.files import by_name
 from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.report.tables import failures_of, marks_of, rank_text
-from vieval_plugin.report.words import ASPECTS, breakdown_words, number_word, reason_words, short_number, task_type
+from vieval_plugin.report.words import ASPECTS, breakdown_words, reason_words, short_number, task_type
 from vieval_plugin.results.published.files import NAME
 from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.estimate import Estimate
@@ -30,7 +30,6 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.versions import VERSION
-from vieval_plugin.text.wording import enumeration
 
 PAGE, CSV, JSON = "index.html", "leaderboard.csv", "leaderboard.json"
 _HOME = Path(__file__).parent
@@ -103,7 +102,7 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
         style=Markup(style),
         script=Markup(script),
         title=title(boards),
-        answers=[line for board in boards for line in board.views[0].lines[1:2]],
+        answers=[line for board in boards for line in board.views[0].lines[1:3]],
         age=_age(boards),
         boards=boards,
         chart=_chart,
@@ -126,26 +125,8 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
 
 
 def title(boards: Sequence[BenchmarkBoard]) -> str:
-    """A sentence on the leaders of each leaderboard."""
-    return " ".join(f"On {board.title}, {_leader(board.views[0].board)}." for board in boards)
-
-
-def _leader(board: Leaderboard) -> str:
-    """The leaders, and whether any judge agrees with people as people do, in words that follow the benchmark's name."""
-    first = [n.system for n in board.ranked if n.ranks and n.ranks[0] == 1]
-    if not first:
-        return "no judge is ranked"
-    names = enumeration(first) if len(first) < 3 else f"{', '.join(first[:2])} and {len(first) - 2} others"
-    beside = [board.ceiling(n.system) if board.ceiling else None for n in board.defined]
-    judges = (
-        f"the {number_word(len(beside))} judges recomputed here" if len(beside) > 1 else "the one judge recomputed here"
-    )
-    if all(ceiling and ceiling.position == "below" for ceiling in beside):
-        closest = f"{names} {'come' if first[1:] else 'comes'} closest"
-        if len(beside) > 1:
-            return f"none of {judges} agrees with people as well as people do; {closest}"
-        return f"{judges} agrees with people less than people do"
-    return f"{names} cannot be told apart at the top" if first[1:] else f"{names} is the best of {judges}"
+    """The title of each leaderboard's answer."""
+    return " ".join(board.views[0].lines[0] for board in boards)
 
 
 def _method(board: Leaderboard) -> str:

@@ -145,19 +145,12 @@ def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
     index_of = {model: number for number, model in enumerate(models)}
     groups, group = factorize(pairs.groups)
     won, tied = (np.zeros((len(groups), len(models), len(models))) for _ in range(2))
-    for of_group, (first, second), code in zip(group, model_pairs, codes, strict=True):
-        first_model_index, second_model_index = index_of[first], index_of[second]
-        if code == NONE or first_model_index == second_model_index:
-            continue
-        if code in (FIRST, SECOND):
-            won[
-                (of_group, first_model_index, second_model_index)
-                if code == FIRST
-                else (of_group, second_model_index, first_model_index)
-            ] += 1
-        else:
-            tied[of_group, first_model_index, second_model_index] += 1
-            tied[of_group, second_model_index, first_model_index] += 1
+    first, second = np.array([[index_of[model] for model in pair] for pair in model_pairs]).reshape(-1, 2).T
+    counts, decisive = (codes != NONE) & (first != second), np.isin(codes, (FIRST, SECOND))
+    better, worse = np.where(codes == SECOND, [second, first], [first, second])
+    np.add.at(won, tuple(column[counts & decisive] for column in (group, better, worse)), 1)
+    for of_pair in ((first, second), (second, first)):
+        np.add.at(tied, tuple(column[counts & ~decisive] for column in (group, *of_pair)), 1)
     return models, won, tied
 
 

@@ -321,11 +321,6 @@ class Leaderboard(RankedStatistic):
     not_above_constant: frozenset[str] = frozenset()
 
     @property
-    def key(self) -> tuple[str, JudgeName | None]:
-        """The benchmark and the judge."""
-        return self.benchmark, self.judge
-
-    @property
     def entrants(self) -> str:
         """Name of the systems, `judges` or `generators`."""
         return self.comparison.compared.entrants

@@ -95,8 +95,8 @@ def breakdown_values(judged: Sequence[GeneratorImages], breakdown: str) -> list[
     )
 
 
-OfImages: TypeAlias = Callable[[Sequence[float]], float]
-"""The score of a prompt from those of its images."""
+OfImages: TypeAlias = Callable[[Sequence[float]], float | None]
+"""The score of a prompt from those of its images; None where there are too few."""
 
 COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
 """Costs of an image, each a mean over the images of which it is known."""
@@ -106,16 +106,8 @@ COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
 class GeneratorRows:
     """A part's images in a fixed order: as they were judged, and with failed verdicts imputed."""
 
-    judged: tuple[Observation, ...]
-    imputed: tuple[Observation, ...]
-
-    @classmethod
-    def from_images(
-        cls, images: Sequence[Observation], scores: tuple[str, ...], options: StatisticsOptions
-    ) -> GeneratorRows:
-        """Return those of some images of which the judge gives these scores."""
-        ordered = tuple(sorted(images, key=lambda image: (image.group, image.uid, image.draw)))
-        return cls(ordered, tuple(apply_failure_policy(ordered, scores, options)))
+    judged: Sequence[Observation]
+    imputed: Sequence[Observation]
 
     @property
     def scored(self) -> list[Observation]:
@@ -139,8 +131,7 @@ def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bo
     >>> from vieval_plugin.judges.protocol import Status
     >>> images = [("1", 0, 0.25), ("1", 1, 0.75), ("2", 0, 1.0)]
     >>> seen = [Observation("m", uid, {}, {"PQ": v}, Status.OK, draw=n) for uid, n, v in images]
-    >>> rows = GeneratorRows.from_images(seen, ("PQ",), StatisticsOptions())
-    >>> [statistic.compute(rows).value for statistic in generator_statistics(("PQ",), (), True)[:3]]
+    >>> [statistic.compute(GeneratorRows(seen, seen)).value for statistic in generator_statistics(("PQ",), (), True)[:3]]
     [0.75, 0.875, 3.0]
     """
     ways: dict[str, OfImages] = {"mean": mean_of, **({"best": max} if best else {})}
@@ -197,8 +188,8 @@ def best_of(scores: Sequence[float], number: int) -> float:
     return math.fsum(math.comb(position, number - 1) / ways * score for position, score in enumerate(sorted(scores)))
 
 
-def by_prompt(observations: Sequence[Observation], aspect: str, of_images: OfImages = mean_of) -> Mapping[str, float]:
-    """The score of each prompt from those of its images that have one.
+def by_prompt(observations: Sequence[Observation], aspect: str, of_images: OfImages = mean_of) -> dict[str, float]:
+    """The score of each prompt from those of its images that have one, in the order of prompts.
 
     Args:
         observations: one an image, failures already imputed.
@@ -209,7 +200,8 @@ def by_prompt(observations: Sequence[Observation], aspect: str, of_images: OfIma
     >>> by_prompt([Observation("m", "1", {}, {"PQ": 0.5}, Status.OK)], "PQ")
     {'1': 0.5}
     """
-    return {prompt: of_images(values) for prompt, values in scores_by_prompt(observations, aspect).items()}
+    by_prompt = {prompt: of_images(values) for prompt, values in sorted(scores_by_prompt(observations, aspect).items())}
+    return {prompt: value for prompt, value in by_prompt.items() if value is not None}
 
 
 def scores_by_prompt(observations: Sequence[Observation], aspect: str) -> dict[str, list[float]]:

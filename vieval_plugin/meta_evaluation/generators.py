@@ -6,7 +6,7 @@ The tests are those by which judges are compared: a generator stands in a judge'
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
@@ -20,8 +20,10 @@ from vieval_plugin.meta_evaluation.generator_means import (
     BREAKDOWNS,
     GeneratorImages,
     GeneratorRows,
+    OfImages,
     best_of,
     breakdown_values,
+    by_prompt,
     generator_statistics,
     generators_of,
     mean_of,
@@ -39,8 +41,6 @@ from vieval_plugin.stats.options import StatisticsOptions
 MEAN = "mean over prompts"
 _WHY = "It is the judge's opinion: nobody rated these images."
 
-OfImages: TypeAlias = Callable[[Sequence[float]], float | None]
-"""The score of a prompt from those of its images; None where there are too few."""
 ImagesByModel: TypeAlias = Mapping[str, Sequence[Observation]]
 
 
@@ -62,7 +62,9 @@ class OfGenerators(Report):
         self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
     ) -> GeneratorRows:
         """The images in a fixed order."""
-        return GeneratorRows.from_images(observations, (*rating.aspects, *rating.dimensions), options)
+        ordered = sorted(observations, key=lambda image: (image.group, image.uid, image.draw))
+        scores = (*rating.aspects, *rating.dimensions)
+        return GeneratorRows(ordered, apply_failure_policy(ordered, scores, options))
 
     def findings(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
@@ -126,7 +128,7 @@ def _numbers(
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{statistic.value or ALL}", options)
     table = f"generators_by_{statistic.breakdown}" if statistic.breakdown else "generators"
     for model, of_model in images.items():
-        scores = _by_prompt(of_model, statistic.aspect, of_images)
+        scores = by_prompt(of_model, statistic.aspect, of_images)
         key = Key(table, statistic.value or ALL, model, run.label, "mean", statistic.aspect)
         mean = bootstrap.estimate(mean_over_prompts(scores))
         yield Number(
@@ -143,7 +145,7 @@ def _numbers(
 
 def _compared(images: ImagesByModel, part: str, aspect: str, statistic: str, of_images: OfImages) -> ComparedStatistic:
     items = {
-        model: {prompt: JudgedItem(prompt, score) for prompt, score in _by_prompt(of_model, aspect, of_images).items()}
+        model: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(of_model, aspect, of_images).items()}
         for model, of_model in images.items()
     }
     compared = compared_means(part, aspect, statistic, items, "prompts", "generators")
@@ -185,13 +187,8 @@ def _penalised(
     if all(aspect in image.scores for image in images[first]):
         return CommonSamplesStatistic(0, reason="no failures")
     everything = apply_failure_policy([*images[first], *images[second]], (aspect,), StatisticsOptions("worst"))
-    penalised = _by_prompt(everything[: len(images[first])], aspect, of_images)
-    scores = _by_prompt(images[second], aspect, of_images)
+    penalised = by_prompt(everything[: len(images[first])], aspect, of_images)
+    scores = by_prompt(images[second], aspect, of_images)
     prompts = sorted(penalised.keys() & scores.keys())
     values = [[side[prompt] for prompt in prompts] for side in (penalised, scores)]
     return CommonSamplesStatistic(len(prompts), MeanDifference(values[0], values[1], prompts))
-
-
-def _by_prompt(images: Sequence[Observation], aspect: str, of_images: OfImages) -> dict[str, float]:
-    prompt_scores = {prompt: of_images(scores) for prompt, scores in sorted(scores_by_prompt(images, aspect).items())}
-    return {prompt: value for prompt, value in prompt_scores.items() if value is not None}

@@ -8,8 +8,8 @@ correlated with the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from vieval_plugin.meta_evaluation.findings import CeilingComparison
 from vieval_plugin.meta_evaluation.image_model_agreement import (
     columns,
     filled_observations,
+    fisher_average,
+    fisher_over_parts,
     resampled_counts,
     why_no_value,
 )
@@ -24,18 +26,12 @@ from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.bootstrap import bias_corrected_interval
-from vieval_plugin.stats.correlation import Floats, correlation, fisher_mean, fisher_mean_over, resampled_correlations
+from vieval_plugin.stats.correlation import Floats, correlation, resampled_correlations
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
-
-class _Correlations(NamedTuple):
-    """Values and resamples of the judge and of the annotators in a part, an entry an image model and annotator."""
-
-    judge: list[float]
-    annotators: list[float]
-    judge_resamples: list[Floats]
-    annotator_resamples: list[Floats]
+Correlated: TypeAlias = tuple[float, Floats]
+"""A correlation and its resamples."""
 
 
 def compared_with_annotators(
@@ -52,29 +48,19 @@ def compared_with_annotators(
     Returns:
         Correlations in [-1, 1], averaged over annotators, image models and parts by Fisher's z.
     """
-    parts: list[_Correlations] = []
-    n = 0
+    parts: list[tuple[Estimate, Estimate]] = []
     for part, records in run.records.items():
         imputed, aspects = filled_observations(
             [observe(judged) for judged in records], run.aspects, rated if run.against_all else (), options
         )
         complete = [observation for observation in imputed if _counts(observation, aspects, aspect)]
-        if (correlations := _of_part(complete, aspect, f"{run.benchmark}/{part}", options)).judge:
-            parts.append(correlations)
-            n += len(complete)
+        parts += _of_part(complete, aspect, f"{run.benchmark}/{part}", options)
     if not parts:
         return None
-    judge, annotators = (
-        fisher_mean([fisher_mean(values) for values in side])
-        for side in ([part.judge for part in parts], [part.annotators for part in parts])
-    )
-    resamples = [
-        fisher_mean_over([fisher_mean_over(values) for values in side])
-        for side in ([part.judge_resamples for part in parts], [part.annotator_resamples for part in parts])
-    ]
-    value, difference = judge - annotators, resamples[0] - resamples[1]
+    judge, annotators = (fisher_over_parts(side) for side in zip(*parts, strict=True))
+    value, difference = judge.value - annotators.value, judge.resamples - annotators.resamples
     ends = bias_corrected_interval(difference, value)
-    return CeilingComparison(judge, annotators, Estimate(value, *ends, difference, n))
+    return CeilingComparison(judge.value, annotators.value, Estimate(value, *ends, difference, judge.n))
 
 
 def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bool:
@@ -83,22 +69,25 @@ def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bo
     return scored and len(ratings) > 1 and not any(map(math.isnan, ratings))
 
 
-def _of_part(observations: Sequence[Observation], aspect: str, name: str, options: StatisticsOptions) -> _Correlations:
-    """One entry for each image model and each annotator that is left out."""
+def _of_part(
+    observations: Sequence[Observation], aspect: str, name: str, options: StatisticsOptions
+) -> Iterator[tuple[Estimate, Estimate]]:
+    """The judge and the annotators in a part, over image models and annotators that are left out; nothing without any."""
     counts = resampled_counts(observations, name, options)
-    correlations = _Correlations([], [], [], [])
+    sides: tuple[list[Correlated], list[Correlated]] = [], []
     for of_model in columns(observations, (), aspect).values():
         of_groups = counts(of_model.groups)
         for annotator, annotator_ratings in enumerate(of_model.ratings):
             mean_of_others = annotator_mean(np.delete(of_model.ratings, annotator, axis=0))
             if why_no_value(mean_of_others):
                 continue
-            for values, side, side_resamples in (
-                (of_model.judge, correlations.judge, correlations.judge_resamples),
-                (annotator_ratings, correlations.annotators, correlations.annotator_resamples),
-            ):
+            for side, values in zip(sides, (of_model.judge, annotator_ratings), strict=True):
                 value = correlation(mean_of_others, values)
-                side.append(0.0 if math.isnan(value) else value)
                 resamples = resampled_correlations(mean_of_others, values, of_groups, constant_y_correlation=0.0)
-                side_resamples.append(resamples)
-    return correlations
+                side.append((0.0 if math.isnan(value) else value, resamples))
+    if sides[0]:
+        judge, annotators = (
+            fisher_average([value for value, _ in side], [of for _, of in side], len(observations), (), options)
+            for side in sides
+        )
+        yield judge, annotators

@@ -160,11 +160,11 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
         of_groups = counts(of_model.groups)
         resampled.append(resampled_correlations(human, of_model.judge, of_groups, constant_y_correlation=0.0))
     coverage = ImageModelCoverage(len(values), len(rows.columns[aspect]), int(bool(values)), 1)
-    average = _fisher_average(values, resampled, _sample_count(aspect, rows), reasons, rows.options)
+    average = fisher_average(values, resampled, _sample_count(aspect, rows), reasons, rows.options)
     return replace(average, zeros=tuple(constant), coverage=coverage)
 
 
-def _fisher_average(
+def fisher_average(
     values: Sequence[float], resampled: Sequence[Floats], n: int, reasons: Sequence[str], options: StatisticsOptions
 ) -> Estimate:
     """Fisher's average of correlations, with the interval of the averages of their resamples."""
@@ -232,7 +232,7 @@ def human_agreement(
             papers.append(paper_mean(per_annotator, rounded=False))
             resampled.extend(leave_one_out_resampled(rated.ratings, counts(rated.groups)))
             reasons.extend(f"{model}: rater {r + 1} is constant" for r in np.flatnonzero(np.isnan(per_annotator)))
-        average = bias_corrected(_fisher_average(values, resampled, len(observations), reasons, options))
+        average = bias_corrected(fisher_average(values, resampled, len(observations), reasons, options))
         result[aspect] = average, Estimate(paper_mean(papers), n=len(observations), reasons=tuple(reasons))
     return result
 

@@ -49,7 +49,7 @@ from vieval_plugin.stats.correlation import Coefficient, correlation, paper_mean
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.generator_pairs import PairAgreement, accuracy_over_pairs
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.ranking import footrule, rank_rho, ranks
+from vieval_plugin.stats.ranking import footrule, ranks
 
 HUMAN = "human"
 """The system under which tables show human raters."""
@@ -271,7 +271,7 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     # rank 1 is the best, and the statistics rank by scores
     judge, humans = -np.array(by_judge), -np.array(by_humans)
     why = "all image models are ranked alike" if len(judge) > 1 else undefined(judge, humans)
-    for name, distance in (("footrule", footrule(judge, humans)), ("rho", rank_rho(judge, humans))):
+    for name, distance in (("footrule", footrule(judge, humans)), ("rho", correlation(judge, humans))):
         key = Key("T5", part, "", label, name, "O")
         yield Number(label, Estimate(distance, reasons=(why,)), part, "O", name, key=key)
 

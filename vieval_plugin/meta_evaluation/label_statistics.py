@@ -7,7 +7,7 @@ an example, and all images of a prompt, are resampled together.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.stats import binary, compositional, pairwise
 from vieval_plugin.stats.correlation import Coefficient, Floats
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.votes import mean
 
 ASPECT = "SC"
 """The aspect that such benchmarks rate: how well an image fits its text."""
@@ -123,57 +124,35 @@ def _auroc(rows: LabelRows) -> Computed:
     )
 
 
-def _preferences(rows: LabelRows) -> tuple[list[str], Floats, Floats, Floats]:
-    """Pairs by name: people's preference for the first (1, 0, or 0.5 for a tie), and the scores of both."""
+def _preference_points(rows: LabelRows) -> tuple[list[str], Floats]:
+    """Pairs by name, and whether the judge scores that one higher which people prefer (1, 0, or 0.5 for a tie)."""
     examples = rows.examples(FIRST_AND_SECOND)
     first, second = (rows.scores_at(examples, position) for position in FIRST_AND_SECOND)
     preferred = [by_position[FIRST_AND_SECOND[0]].ratings[rows.rated][0] for by_position in examples.values()]
-    return list(examples), np.array(preferred, dtype=float), first, second
+    return list(examples), binary.preference_points(preferred, first, second)
 
 
-def _preference_accuracy(rows: LabelRows) -> Computed:
-    names, preferred, first, second = _preferences(rows)
-    return Computed(
-        binary.preference_accuracy(preferred, first, second),
-        lambda counts: binary.resampled_preference_accuracy(preferred, first, second, counts),
-        names,
-        "no complete pair",
-    )
-
-
-def _preference_items(rows: LabelRows) -> dict[str, JudgedItem]:
-    return {
-        name: JudgedItem(name, binary.preference_accuracy(*([value] for value in pair)))
-        for name, *pair in zip(*_preferences(rows), strict=True)
-    }
-
-
-def _two_by_two(rows: LabelRows) -> tuple[list[str], Floats]:
-    """Examples by name, and their scores of shape (examples, images, texts)."""
+def _compositional_points(share_index: int, rows: LabelRows) -> tuple[list[str], Floats]:
+    """Examples by name, and whether the judge is right by text, by image, or by both."""
     examples = rows.examples(IMAGES_AND_TEXTS)
     scores = np.array([rows.scores_at(examples, position) for position in IMAGES_AND_TEXTS]).T
-    return list(examples), scores.reshape(-1, 2, 2)
+    return list(examples), compositional.right_points(scores.reshape(-1, 2, 2))[share_index]
 
 
-def _compositional(share_index: int, rows: LabelRows) -> Computed:
-    names, scores = _two_by_two(rows)
-    return Computed(
-        float(compositional.shares(scores)[share_index]),
-        lambda counts: compositional.resampled_shares(scores, counts)[share_index],
-        names,
-        "no complete example",
-    )
+def _share_statistic(
+    name: str, points_of: Callable[[LabelRows], tuple[list[str], Floats]], constant: float, what: str = "example"
+) -> Statistic:
+    """The mean of points of complete examples."""
 
+    def compute(rows: LabelRows) -> Computed:
+        names, points = points_of(rows)
+        share = mean(points)
+        return Computed(share, lambda counts: binary.resampled_mean(points, counts), names, f"no complete {what}")
 
-def _compositional_items(share_index: int, rows: LabelRows) -> dict[str, JudgedItem]:
-    names, scores = _two_by_two(rows)
-    right = compositional.right(scores)[share_index]
-    return {name: JudgedItem(name, float(point)) for name, point in zip(names, right, strict=True)}
+    def items(rows: LabelRows) -> dict[str, JudgedItem]:
+        return {example: JudgedItem(example, float(point)) for example, point in zip(*points_of(rows), strict=True)}
 
-
-def _compositional_statistic(name: str, share_index: int, constant: float) -> Statistic:
-    test = PairedTestSpec(partial(_compositional_items, share_index), unit="examples")
-    return Statistic(name, partial(_compositional, share_index), constant=constant, paired=test)
+    return Statistic(name, compute, constant=constant, paired=PairedTestSpec(items, unit="examples"))
 
 
 def _correlation_statistic(coefficient: Coefficient) -> Statistic:
@@ -191,16 +170,12 @@ STATISTICS: Mapping[str, Statistic] = MappingProxyType(
             _correlation_statistic("kendall"),
             Statistic("pairwise_accuracy", _pairwise),
             Statistic("auroc", _auroc, constant=0.5),
-            Statistic(
-                "preference_accuracy",
-                _preference_accuracy,
-                constant=0.5,
-                paired=PairedTestSpec(_preference_items, unit="examples"),
-            ),
+            _share_statistic("preference_accuracy", _preference_points, 0.5, "pair"),
             # Source of the means of constant baselines: Thrush et al., Winoground (2022)
-            _compositional_statistic("text_score", 0, 1 / 4),
-            _compositional_statistic("image_score", 1, 1 / 4),
-            _compositional_statistic("group_score", 2, 1 / 6),
+            *(
+                _share_statistic(f"{by}_score", partial(_compositional_points, index), constant)
+                for index, (by, constant) in enumerate({"text": 1 / 4, "image": 1 / 4, "group": 1 / 6}.items())
+            ),
         )
     }
 )

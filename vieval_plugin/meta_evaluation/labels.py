@@ -105,7 +105,8 @@ class WithLabels(Report):
             self._ranked(column, aspect, part, runs, part_count=len(judged_parts))
             for aspect in self.aspects
             for part in parts_of(parts, runs)
-            for column in self._ranking_columns()
+            for column in self.columns
+            if column.paired or column is self.columns[0]
             if any((n.aspect, n.part) == (aspect, part) for n in numbers)
         ]
         ranked.sort(key=lambda statistic: not statistic.is_headline)
@@ -121,10 +122,6 @@ class WithLabels(Report):
             for layout in layouts("labels")
         ]
         return Findings(tuple(numbers), tuple(ranked), tuple(tables))
-
-    def _ranking_columns(self) -> list[Statistic]:
-        """The first statistic, which leads, and the others that have a paired test."""
-        return [column for column in self.columns if column.paired or column is self.columns[0]]
 
     def _numbers(self, run: Run, benchmark: str, part: str, options: StatisticsOptions) -> list[Number]:
         [(_, observations)] = observed([run], part)

@@ -21,25 +21,6 @@ MOST_WITH_INTERVALS = 6
 """With more systems than these, differences have no intervals."""
 
 
-def headlines(
-    findings: Findings, benchmark: str, runs: Sequence[Run], options: StatisticsOptions, against: str = "annotators"
-) -> list[Leaderboard]:
-    """The leaderboards that lead a report, the default first.
-
-    Args:
-        findings: of the benchmark's family.
-        benchmark: its name.
-        runs: one a judge.
-        options: number of resamples, the seed.
-        against: whose ratings they compare with.
-    """
-    boards = []
-    for statistic in (statistic for statistic in findings.ranked if statistic.is_headline):
-        few = sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
-        boards.append(leaderboard(statistic, findings, benchmark, runs, options, few, against))
-    return boards
-
-
 def leaderboard(
     statistic: RankedStatistic,
     findings: Findings,
@@ -55,8 +36,12 @@ def leaderboard(
 
     Args:
         statistic: of the findings.
-        findings, benchmark, runs, options, against: as for `headlines`.
+        findings: of the benchmark's family.
+        benchmark: its name.
+        runs: one a judge.
+        options: number of resamples, the seed.
         intervals: whether differences have intervals.
+        against: whose ratings they compare with.
         systems: labels of those that it has; None for all.
         family_of: the label of a system whose pairs are a family of their own.
     """
@@ -76,6 +61,7 @@ def leaderboard(
         completed.append(replace(number, ranks=ranks, unranked=unranked, statuses=statuses, total=total))
     completed.sort(key=lambda n: (position.get(n.system, len(position)), -n.estimate.value))
     costs = {label: cost_of(judged) for label, judged in records.items()}
+    same_answers = {label: one_answer(judged, statistic.aspect) for label, judged in records.items()}
     comparable = statistic.is_headline and len(numbers) > 1 and any(number.estimate.defined for number in numbers)
     failed = comparable and any(cost.failed for cost in costs.values())
     constants = [r.estimate for r in statistic.references if r.role == "baseline"]
@@ -88,7 +74,7 @@ def leaderboard(
         breakdowns=_breakdowns(statistic, findings.numbers),
         against=against,
         costs=costs,
-        same_answers={} if statistic.judge else _same_answers(records, statistic.aspect),
+        same_answers={} if statistic.judge else {label: text for label, text in same_answers.items() if text},
         positions=_positions(statistic, compared, options) if failed else {},
         not_above_constant=comparison.not_above_constant if compared.above_constant else frozenset(below),
     )
@@ -123,10 +109,6 @@ def _breakdowns(
             elif statistic.part == ALL != number.part and not number.breakdown and statistic.parts:
                 breakdowns.setdefault(statistic.parts, {}).setdefault(number.part, {})[number.system] = number.estimate
     return breakdowns
-
-
-def _same_answers(records: Mapping[str, Sequence[Record]], aspect: str) -> dict[str, str]:
-    return {label: text for label, judged in records.items() if (text := one_answer(judged, aspect))}
 
 
 def _positions(

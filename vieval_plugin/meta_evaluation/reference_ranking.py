@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vieval_plugin.meta_evaluation.findings import Number
 from vieval_plugin.meta_evaluation.observations import apply_failure_policy, observe
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
-from vieval_plugin.stats.correlation import Floats, undefined
+from vieval_plugin.stats.correlation import Floats, correlation, undefined
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.ranking import footrule, rank_rho, rank_tau, ranks, resampled_means, resampled_rankings
+from vieval_plugin.stats.ranking import footrule, ranks, resampled_means, resampled_rankings
 
 ORDER = "order"
-_STATISTICS = {"footrule": footrule, "rho": rank_rho, "tau": rank_tau}
+_STATISTICS: Mapping[str, Callable[[ArrayLike, ArrayLike], float]] = {
+    "footrule": footrule,
+    "rho": correlation,
+    "tau": partial(correlation, coefficient="kendall"),
+}
 
 
 def ranking_against(

@@ -164,19 +164,15 @@ def summary_of(
         options: what failed verdicts are, how many resamples, the seed.
     """
     rows, statistics = report.rows(observations, rating, benchmark, part, options), report.statistics(rating)
+    bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
     return Summary(
         statistics,
-        estimates_of(statistics, rows, Bootstrap.for_part(f"{benchmark}/{part}", options)),
+        {statistic.metric: estimate_of(statistic, rows, bootstrap) for statistic in statistics},
         Counter(o.status for o in observations),
         options,
         len(rows.scored),
         sum(o.exact for o in rows.scored),
     )
-
-
-def estimates_of(statistics: Sequence[Statistic], rows: StatisticRows, bootstrap: Bootstrap) -> dict[str, Estimate]:
-    """Estimates of some rows by the name of their metric."""
-    return {statistic.metric: estimate_of(statistic, rows, bootstrap) for statistic in statistics}
 
 
 def estimate_of(statistic: Statistic, rows: StatisticRows, bootstrap: Bootstrap) -> Estimate:

@@ -7,7 +7,8 @@ votes in one order or two, preferences, or scores.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from types import MappingProxyType
 
@@ -53,15 +54,20 @@ class Pairs:
     #: Cluster of each pair.
     groups: tuple[str, ...]
 
+    @cached_property
+    def contests(self) -> tuple[ContestObservation, ...]:
+        """The contests as votes see them."""
+        return tuple(o.contest for o in self.observations if o.contest is not None)
+
     @property
     def contest_sizes(self) -> Ints:
         """The number of candidates of each contest."""
-        return np.array([len(contest_of(o).image_models) for o in self.observations], dtype=np.int64)
+        return np.array([len(contest.image_models) for contest in self.contests], dtype=np.int64)
 
     @property
     def image_models(self) -> list[tuple[str, str]]:
         """The two image models of each pair, in order."""
-        models_of_pair = [contest_of(self.observations[number]).image_models for number in self.contest]
+        models_of_pair = [self.contests[number].image_models for number in self.contest]
         return [(models[i], models[j]) for models, (i, j) in zip(models_of_pair, self.indices, strict=True)]
 
     def codes_of(self, answers: Sequence[str]) -> Ints:
@@ -69,8 +75,8 @@ class Pairs:
         return np.array(
             [
                 code
-                for o, answer in zip(self.observations, answers, strict=True)
-                for code in _codes(answer, len(contest_of(o).image_models))
+                for contest, answer in zip(self.contests, answers, strict=True)
+                for code in _codes(answer, len(contest.image_models))
             ],
             dtype=np.int64,
         )
@@ -78,23 +84,20 @@ class Pairs:
     @property
     def by_order(self) -> dict[str, Ints]:
         """The judge's code for each pair, by each order of showing in which it voted on any."""
-        votes = [contest_of(o).judge_votes for o in self.observations]
+        votes = [contest.judge_votes for contest in self.contests]
         orders = [order for order in (FORWARD, REVERSE, PAPER) if any(order in of_contest for of_contest in votes)]
         return {order: self.codes_of([of_contest.get(order, "") for of_contest in votes]) for order in orders}
 
     def annotations(self) -> Ints:
         """The code of each annotator for each pair, shape (annotators, pairs); `NONE` where one gave no vote."""
-        rows = [contest_of(o).votes.annotators for o in self.observations]
+        rows = [contest.votes.annotators for contest in self.contests]
         count = max(map(len, rows), default=0)
         table = [self.codes_of([row[n] if n < len(row) else "" for row in rows]) for n in range(count)]
         return np.array(table, dtype=np.int64).reshape(count, len(self.contest))
 
     def scores(self, aspect: str) -> tuple[Floats, Floats]:
         """The judge's scores of both candidates of each pair; NaN where it gave none."""
-        scored = [
-            [candidate_scores.get(aspect, np.nan) for candidate_scores in contest_of(o).scores]
-            for o in self.observations
-        ]
+        scored = [[scores.get(aspect, np.nan) for scores in contest.scores] for contest in self.contests]
         table = [
             [scored[number][index] if index < len(scored[number]) else np.nan for index in candidate_indices]
             for number, candidate_indices in zip(self.contest, self.indices, strict=True)
@@ -104,10 +107,9 @@ class Pairs:
 
     def preferences(self, orders: Sequence[str]) -> Floats:
         """The judge's preference for the first of each pair, the mean over orders; NaN where it lacks one of them."""
-        preferences = [contest_of(o).preferences for o in self.observations]
         means = [
-            float(np.mean([by_order.get(order, np.nan) for order in orders])) if orders else np.nan
-            for by_order in preferences
+            float(np.mean([contest.preferences.get(order, np.nan) for order in orders])) if orders else np.nan
+            for contest in self.contests
         ]
         # of more than two candidates one number says nothing
         return np.where(self.contest_sizes == 2, np.array(means, dtype=float), np.nan)[self.contest]
@@ -132,11 +134,10 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
     [1, 4, 0]
     """
     voted = sorted((o for o in observations if left_out(o) == ""), key=lambda o: o.uid)
-    if mismatched := [o for o in voted if contest_of(o).votes.scheme != scheme]:
-        other_scheme = contest_of(mismatched[0]).votes.scheme
-        raise ValueError(
-            f"contest {mismatched[0].uid} has {other_scheme} votes, and this benchmark reports on {scheme} votes"
-        )
+    for o in voted:
+        if o.contest and o.contest.votes.scheme != scheme:
+            votes_of_contest = f"contest {o.uid} has {o.contest.votes.scheme} votes"
+            raise ValueError(f"{votes_of_contest}, and this benchmark reports on {scheme} votes")
     return paired(voted)
 
 
@@ -162,16 +163,17 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
 
 def paired(contested: Sequence[Observation]) -> Pairs:
     """The pairs of contests, in their order, whether people voted on them or not."""
+    rows = [o.contest for o in contested if o.contest is not None]
     contest_pairs = [
         (number, candidate_indices)
-        for number, o in enumerate(contested)
-        for candidate_indices in combinations(range(len(contest_of(o).image_models)), 2)
+        for number, contest in enumerate(rows)
+        for candidate_indices in combinations(range(len(contest.image_models)), 2)
     ]
-    contest = np.array([number for number, _ in contest_pairs], dtype=np.int64)
+    numbers = np.array([number for number, _ in contest_pairs], dtype=np.int64)
     index_pairs = np.array([candidate_indices for _, candidate_indices in contest_pairs], dtype=np.int64).reshape(-1, 2)
-    bare = Pairs(tuple(contested), contest, index_pairs, contest, tuple(contested[number].group for number in contest))
-    human = bare.codes_of([contest_of(o).votes.vote for o in contested])
-    return Pairs(bare.observations, contest, index_pairs, human, bare.groups)
+    groups = tuple(contested[number].group for number in numbers)
+    bare = Pairs(tuple(contested), numbers, index_pairs, numbers, groups)
+    return replace(bare, human=bare.codes_of([contest.votes.vote for contest in rows]))
 
 
 def left_out(observation: Observation) -> str:
@@ -185,12 +187,6 @@ def left_out(observation: Observation) -> str:
     if observation.status in NEVER_JUDGED:
         return str(observation.status)
     return "" if observation.contest.votes.vote else "no vote of people"
-
-
-def contest_of(observation: Observation) -> ContestObservation:
-    """The contest of an observation of one."""
-    assert observation.contest is not None
-    return observation.contest
 
 
 def _codes(vote: str, candidates: int) -> list[int]:
@@ -300,9 +296,9 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     tie_handlings = TIE_HANDLINGS[scheme]
     if subject != VOTES:
         return _from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
-    contested = [o.contest for o in pairs.observations if o.contest is not None]
-    if any(contest.preferences for contest in contested):
-        preferred = pairs.preferences([o for o in (FORWARD, REVERSE) if any(o in c.preferences for c in contested)])
+    if any(contest.preferences for contest in pairs.contests):
+        asked_orders = [o for o in (FORWARD, REVERSE) if any(o in contest.preferences for contest in pairs.contests)]
+        preferred = pairs.preferences(asked_orders)
         of_three = tuple(ties for ties in tie_handlings if ties != "four_way")
         preference_answers = _from_scores(pairs, preferred, np.zeros(preferred.shape), of_three, seed)
         why: dict[VoteScheme, str] = {"four_way": "a preference does not tell both good from both bad"}

@@ -14,17 +14,15 @@ import numpy as np
 from vieval_plugin.meta_evaluation.contest_ranking import ContestStrengths, contest_strengths
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import Number, Role, preferred
-from vieval_plugin.meta_evaluation.observations import ContestObservation
 from vieval_plugin.meta_evaluation.tables import Key, Table, number, with_interval
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs
 from vieval_plugin.meta_evaluation.vote_statistics import JudgedPart, default_subjects
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import Bools
-from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.correlation import Floats, correlation
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.ranking import rank_tau
 from vieval_plugin.stats.thresholds import vote_of_scores
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, points
 
@@ -128,7 +126,8 @@ def _ordered(ranking: ContestStrengths) -> list[Number]:
 def _tau(votes: ContestStrengths, by_scores: ContestStrengths) -> float:
     strengths = [{n.system: n.estimate.value for n in ranking.numbers} for ranking in (votes, by_scores)]
     common = [model for model in strengths[0] if model in strengths[1]]
-    return rank_tau(*([strength_of[model] for model in common] for strength_of in strengths))
+    first, second = ([strength_of[model] for model in common] for strength_of in strengths)
+    return correlation(first, second, "kendall")
 
 
 def _all_pairs(judged: JudgedPart) -> Pairs:
@@ -143,7 +142,7 @@ def _compared_aspect(subject: str, aspects: Sequence[str]) -> str:
 
 def _rated(pairs: Pairs) -> tuple[str, ...]:
     """The aspects of which all candidates have ratings."""
-    candidate_ratings = [ratings for contest in _contests(pairs) for ratings in contest.rated or ({},)]
+    candidate_ratings = [ratings for contest in pairs.contests for ratings in contest.rated or ({},)]
     return tuple(
         aspect
         for aspect in (candidate_ratings[0] if candidate_ratings else ())
@@ -153,12 +152,8 @@ def _rated(pairs: Pairs) -> tuple[str, ...]:
 
 def _by_ratings(pairs: Pairs, aspect: str) -> Ints:
     """The vote that people's mean ratings of each pair stand for; equal means are a tie."""
-    means = [[float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated] for c in _contests(pairs)]
+    means = [[float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated] for c in pairs.contests]
     first, second = (
         [means[contest][index] for contest, index in zip(pairs.contest, side, strict=True)] for side in pairs.indices.T
     )
     return vote_of_scores(np.array(first, dtype=float), np.array(second, dtype=float))
-
-
-def _contests(pairs: Pairs) -> list[ContestObservation]:
-    return [o.contest for o in pairs.observations if o.contest is not None]

@@ -39,7 +39,6 @@ from vieval_plugin.meta_evaluation.vote_answers import (
     Answers,
     Pairs,
     answers_of,
-    contest_of,
     left_out,
     pairs_of,
     subjects_of,
@@ -182,9 +181,8 @@ def order_shares(scheme: str) -> dict[str, Scored]:
 
 def _where_asked(right: Floats, of_both: bool, answers: Answers) -> Points:
     """Points of orders, none of orders that were not asked; a judge without any answer was asked and failed, which is wrong."""
-    voted, contests = answers.by_order.keys() & {FORWARD, REVERSE}, map(contest_of, answers.pairs.observations)
-    reason = ""
-    if not voted and any(contest.preferences for contest in contests):
+    voted, reason = answers.by_order.keys() & {FORWARD, REVERSE}, ""
+    if not voted and any(contest.preferences for contest in answers.pairs.contests):
         reason = "the judge gives preferences and no votes"
     elif of_both and len(voted) == 1:
         reason = "one order was asked"

@@ -29,7 +29,7 @@ FINDING_FILES = (NUMBERS_CSV, PAIRS_CSV, FINDINGS_JSON)
 def finding_texts(report: Report, options: StatisticsOptions) -> dict[str, str | bytes]:
     """What `FINDING_FILES` hold, and parquet files where pyarrow is installed, by their names.
 
-    The same results have the same numbers and pairs here whichever command shows them.
+    `report` and `compare` write the same rows of the same results; of a benchmark `rank` writes those of generators.
     """
     boards = [
         board

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, resampled_correlations
 
-Level: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
+Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 # bounds the memory of the comparison of all values with all: 8 MB an array of doubles
 _CELLS_AT_ONCE = 1_000_000
@@ -133,13 +133,10 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
     Args:
         ratings: shape (annotators, items), any number of annotators; NaN marks a missing rating.
         level: what a difference is. `nominal`: 1 unless equal; `ordinal`: how many ratings lie between the two values,
-            half of those at either included; `interval`: c - k; `ratio`: (c - k) / (c + k), of values >= 0.
+            half of those at either included; `interval`: c - k.
 
     Returns:
         1 for perfect agreement, 0 for chance, below 0 for less; NaN where fewer than two different values are left.
-
-    Raises:
-        ValueError: for another level.
 
     Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability; Krippendorff, Content Analysis, chapter 12.
 
@@ -149,8 +146,6 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
     >>> round(krippendorff_alpha([[1, 2, 3, nan], [1, 2, nan, 3], [1, 3, 3, 3]], "nominal"), 3)
     0.71
     """
-    if level not in ("nominal", "ordinal", "interval", "ratio"):
-        raise ValueError(f"level is 'nominal', 'ordinal', 'interval' or 'ratio', not {level!r}")
     values = np.asarray(ratings, dtype=float)
     values = values[:, (~np.isnan(values)).sum(axis=0) >= 2]
     is_rated = ~np.isnan(values)
@@ -180,10 +175,7 @@ def _squared_differences(c: Floats, k: Floats, level: Level) -> Floats:
     """The squared difference of values that are broadcast against each other, NaN where either is."""
     if level == "nominal":
         return np.where(np.isnan(c) | np.isnan(k), np.nan, c != k)
-    if level != "ratio":
-        return np.asarray((c - k) ** 2)
-    # two zeros do not differ
-    return np.asarray(((c - k) / np.where(c + k == 0, 1.0, c + k)) ** 2)
+    return np.asarray((c - k) ** 2)
 
 
 def _mean_without(values: Floats, annotator: int) -> Floats:

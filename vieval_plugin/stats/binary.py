@@ -63,8 +63,8 @@ def resampled_auroc(labels: ArrayLike, scores: ArrayLike, counts: NDArray[np.int
         return np.asarray(twice_won / (2 * positives.sum(axis=1) * negatives.sum(axis=1)))
 
 
-def preference_accuracy(preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike) -> float:
-    """Accuracy on preference pairs: how often the one that people prefer has the higher score.
+def preference_points(preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike) -> Floats:
+    """Points of preference pairs, whose mean is how often the one that people prefer has the higher score.
 
     A pair counts 1 if scores and label say the same, a half if just one of them is a tie, and 0 if they contradict each
     other: `1 - |label - what the scores say|`. Scores are tied where equal.
@@ -75,41 +75,21 @@ def preference_accuracy(preferred_first: ArrayLike, score_first: ArrayLike, scor
         score_second: that of the second, shape (pairs,).
 
     Returns:
-        The accuracy, in [0, 1]; NaN for no pair.
+        Shape (pairs,), each 0, 0.5 or 1.
 
     Raises:
         ValueError: for another label, a NaN, or vectors of different lengths.
 
     Source: the code of Kirstain et al. 2023 (Pick-a-Pic), whose threshold below which scores are tied is 0 here.
 
-    >>> preference_accuracy([1, 0, 0.5, 1], [0.9, 0.8, 0.3, 0.2], [0.1, 0.9, 0.3, 0.2])
-    0.875
+    >>> preference_points([1, 0, 0.5, 1], [0.9, 0.8, 0.3, 0.2], [0.1, 0.9, 0.3, 0.2]).tolist()
+    [1.0, 1.0, 1.0, 0.5]
     """
-    points = _points(preferred_first, score_first, score_second)
-    return float(resampled_mean(points, np.ones((1, len(points)), dtype=np.int64))[0])
-
-
-def resampled_preference_accuracy(
-    preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike, counts: NDArray[np.int64]
-) -> Floats:
-    """`preference_accuracy` in each bootstrap resample, for its interval.
-
-    Args:
-        preferred_first: as for `preference_accuracy`, shape (pairs,).
-        score_first: as for `preference_accuracy`, shape (pairs,).
-        score_second: as for `preference_accuracy`, shape (pairs,).
-        counts: number of occurrences of each pair in each resample, shape (resamples, pairs).
-
-    Returns:
-        Shape (resamples,), in [0, 1]; NaN for an empty resample.
-
-    Raises:
-        ValueError: as `preference_accuracy` does.
-
-    >>> resampled_preference_accuracy([1, 0], [0.9, 0.8], [0.1, 0.3], np.array([[1, 1], [2, 0], [0, 0]]))
-    array([0.5, 1. , nan])
-    """
-    return resampled_mean(_points(preferred_first, score_first, score_second), counts)
+    label, first, second = _vectors(preferred_first, score_first, score_second)
+    if not np.isin(label, (0, 0.5, 1)).all():
+        raise ValueError("labels are 1 (the first is preferred), 0 (the second) or 0.5 (a tie)")
+    says = np.where(first > second, 1.0, np.where(first < second, 0.0, 0.5))
+    return np.asarray(1 - np.abs(label - says))
 
 
 def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:
@@ -129,14 +109,6 @@ def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:
     is_defined = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((counts @ np.where(is_defined, values, 0.0)) / (counts @ is_defined))
-
-
-def _points(preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike) -> Floats:
-    label, first, second = _vectors(preferred_first, score_first, score_second)
-    if not np.isin(label, (0, 0.5, 1)).all():
-        raise ValueError("labels are 1 (the first is preferred), 0 (the second) or 0.5 (a tie)")
-    says = np.where(first > second, 1.0, np.where(first < second, 0.0, 0.5))
-    return np.asarray(1 - np.abs(label - says))
 
 
 def _vectors(*arrays: ArrayLike) -> list[Floats]:

@@ -84,19 +84,15 @@ def accuracy_over_pairs(
     >>> [round(e.value, 2) for e in accuracy_over_pairs([(5, one)], 20, 0)]
     [1.0, 0.5]
     """
-    n = sum(len(pairs) for _, pairs in parts)
-    reason = f"{n} pairs, {LEAST_PAIRS} are needed" if len(parts) != 1 and n < LEAST_PAIRS else ""
-    if len(parts) == 1 and (parts[0][0] < LEAST_GENERATORS or not n):
-        generators = parts[0][0]
-        reason = (
-            f"{generators} generators, {LEAST_GENERATORS} are needed"
-            if n
-            else "no sample of two generators has a score"
-        )
+    n, reason = sum(len(pairs) for _, pairs in parts), ""
+    if len(parts) != 1:
+        reason = "" if n >= LEAST_PAIRS else f"{n} pairs, {LEAST_PAIRS} are needed"
+    elif not n:
+        reason = "no sample of two generators has a score"
+    elif (generators := parts[0][0]) < LEAST_GENERATORS:
+        reason = f"{generators} generators, {LEAST_GENERATORS} are needed"
     if reason:
         return (undefined := Estimate(math.nan, n=n, reasons=(reason,))), undefined
-    if not n:
-        return (undefined := Estimate(math.nan, reasons=("no two generators have scores of one prompt",))), undefined
     rng = np.random.default_rng(seed)
     weights, values = [], []
     for generators, pairs in parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike
 from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
 from vieval_plugin.stats.comparison import Bools, require_same_items
 from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, fisher_mean_over, resampled_correlations
-
-Swapped: TypeAlias = Literal["group", "cell"]
 
 # averages that are equal but for rounding are equal
 _ROUNDING = 1e-9
@@ -26,8 +24,8 @@ class CorrelationDifference:
     Scores of judges on different scales cannot be swapped as they are, so each judge's are standardised first within
     what is correlated, which is one image model: z-scores for Pearson's r, ranks for Spearman's rho. A swap then mixes
     ranks, and rho is Pearson's r of these. All scores of a group are swapped together, because one instruction's images
-    are judged well or badly together. `swapped="cell"` swaps each score alone (PERM-BOTH of Deutsch, Dror and Roth
-    2021) and rejects far too often here: about 20 to 30% of true null hypotheses at 5%. It is there to show that.
+    are judged well or badly together. To swap each score alone (PERM-BOTH of Deutsch, Dror and Roth 2021)
+    rejects far too often here: about 20 to 30% of true null hypotheses at 5%.
 
     An image model in which people are constant is left out of both judges' averages, in each swap and resample too: the
     averages of the two are always over the same image models. Where people vary and a judge is constant, its
@@ -41,10 +39,9 @@ class CorrelationDifference:
         parts: the part of each image model, shape (image models,); the average is over the image models of a part, then
             over parts, as `meta_evaluation` has it, and groups are drawn within parts. By default there is one part.
         coefficient: `spearman` or `pearson`.
-        swapped: what is swapped together.
 
     Raises:
-        ValueError: for other shapes, another coefficient, or cells that not all three have. Take what all have before.
+        ValueError: for other shapes, or cells that not all three have. Take what all have before.
 
     Source: PROTOCOLS of this project, "Comparing two judges"; Fisher's average as `correlation.fisher_mean`.
 
@@ -64,13 +61,10 @@ class CorrelationDifference:
         groups: Sequence[Hashable] | None = None,
         parts: Sequence[Hashable] | None = None,
         coefficient: Literal["spearman", "pearson"] = "spearman",
-        swapped: Swapped = "group",
     ) -> None:
         a, b, h = (np.asarray(scores, dtype=float) for scores in (first, second, human))
         if a.ndim != 2 or a.shape != b.shape or a.shape != h.shape:
             raise ValueError(f"three tables of the same shape are needed, not shapes {a.shape}, {b.shape}, {h.shape}")
-        if coefficient not in ("spearman", "pearson") or swapped not in ("group", "cell"):
-            raise ValueError(f"spearman or pearson, by group or by cell: not {coefficient!r} by {swapped!r}")
         require_same_items(a, b)
         require_same_items(a, h)
         rows, models = a.shape
@@ -82,8 +76,7 @@ class CorrelationDifference:
         self._scores, self._group_index = (a, b, h), group_index
         self._parts = [np.flatnonzero(part == number) for number in range(len(part_names))]
         self.strata = _strata(~np.isnan(h), group_index, part)
-        self._by_cell = swapped == "cell"
-        self.units = a.size if self._by_cell else len(self.strata)
+        self.units = len(self.strata)
         # r needs three sums of each image model: of x, of x squared and of x times h, which is centred and of length 1.
         # Swapping moves a unit's share of the sums from one judge to the other. Shape (image models, units, 3).
         ratings = _standardised(h, coefficient)
@@ -91,13 +84,10 @@ class CorrelationDifference:
         ratings = _unit_length(ratings)
         moments = [np.stack([x, x**2, x * ratings], axis=2) for x in (_standardised(y, coefficient) for y in (a, b))]
         self._totals = [judge_moments.sum(axis=0)[:, None] for judge_moments in moments]
-        unit_shifts = moments[1] - moments[0]
-        if not self._by_cell:
-            by_row, unit_shifts = unit_shifts, np.zeros((len(self.strata), models, 3))
-            np.add.at(unit_shifts, group_index, by_row)
-        self._unit_shifts = unit_shifts.transpose(1, 0, 2)
+        unit_shifts = np.zeros((self.units, models, 3))
+        np.add.at(unit_shifts, group_index, moments[1] - moments[0])
         # a part's units move nothing elsewhere, so each part has a product of its own
-        self._shifts_of_parts = [_nonzero(self._unit_shifts[models]) for models in self._parts]
+        self._shifts_of_parts = [_nonzero(unit_shifts.transpose(1, 0, 2)[models]) for models in self._parts]
 
     def estimates(self) -> tuple[float, float]:
         """Both averages, in [-0.9999, 0.9999]; NaN where no image model is left."""
@@ -105,15 +95,11 @@ class CorrelationDifference:
         return float(first[0]), float(second[0])
 
     def swapped(self, swap: Bools) -> Floats:
-        if self._by_cell:
-            mask = swap.astype(float).reshape(len(swap), -1, len(self._n)).transpose(2, 0, 1)
-            moved_sums = mask @ self._unit_shifts
-        else:
-            moved_sums = np.empty((len(self._n), len(swap), 3))
-            for models, (units, shifts) in zip(self._parts, self._shifts_of_parts, strict=True):
-                # by einsum and not `@`, whose threads spend several times the work's own CPU seconds on waiting
-                of_part = np.einsum("su,ku->sk", swap[:, units].astype(float), shifts)
-                moved_sums[models] = of_part.reshape(len(swap), len(models), 3).transpose(1, 0, 2)
+        moved_sums = np.empty((len(self._n), len(swap), 3))
+        for models, (units, shifts) in zip(self._parts, self._shifts_of_parts, strict=True):
+            # by einsum and not `@`, whose threads spend several times the work's own CPU seconds on waiting
+            of_part = np.einsum("su,ku->sk", swap[:, units].astype(float), shifts)
+            moved_sums[models] = of_part.reshape(len(swap), len(models), 3).transpose(1, 0, 2)
         first, second = self._averages(
             self._pearson(self._totals[0] + moved_sums), self._pearson(self._totals[1] - moved_sums)
         )

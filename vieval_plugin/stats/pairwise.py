@@ -9,7 +9,7 @@ in memory and sort. Most of this module finds the best one without keeping them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +20,9 @@ from vieval_plugin.stats.correlation import Floats, paired_vectors, weighted_pai
 
 # how many pairs one chunk has: small enough for a processor's cache, large enough that Python's loop costs little
 _PAIRS_AT_ONCE = 250_000
-# once no more pairs than this can still matter, they are kept (128 MB) instead of being made again in each round
+# so many pairs that can still matter are looked at together (128 MB)
 _PAIRS_HELD = 16_000_000
-# about 2^16 bins are counted in a round, so that their counters stay in a processor's cache too
+# at most 2^16 bins are counted, so that their counters stay in a processor's cache too
 _BIN_BITS = 16
 
 
@@ -41,8 +41,8 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     that gives the highest accuracy on these items, the smallest of several.
 
     Exact in O(n^2) time and bounded memory: 20,000 items take seconds. Raising epsilon past a pair gains 1 if humans
-    tie it and loses 1 if both order it alike. These are counted in bins of the difference, then only bins in which
-    the total may still be highest are divided further, until each holds a single value.
+    tie it and loses 1 if both order it alike. These are counted in bins of the difference, and only pairs of bins in
+    which the total may still be highest are looked at one by one.
 
     Args:
         metric: the metric's value of each item, shape (items,), on any scale.
@@ -61,12 +61,12 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     >>> calibrated([0.1, 0.2, 0.7, 0.9], [1, 1, 3, 2])
     Calibrated(accuracy=0.8333333333333334, epsilon=0.1)
     """
-    m, ends = _by_human(metric, human)
-    n = len(m)
+    cells = _cells(metric, human)
+    n = int(cells.counts.sum())
     if n < 2:
         return Calibrated(math.nan, math.nan)
-    tied_in_both = _equal_pairs(m, ends)
-    gain, epsilon, alike = _best_gain(m, ends)
+    tied_in_both = int((cells.counts * (cells.counts - 1) // 2).sum())
+    gain, epsilon, alike = _best_gain(cells)
     return Calibrated((tied_in_both + alike + gain) / math.comb(n, 2), epsilon)
 
 
@@ -118,145 +118,85 @@ def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
     return m, h
 
 
-def _by_human(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Ints]:
-    """The metric sorted by human score, then by itself; and for each item the place where its human score ends.
+class _Cells(NamedTuple):
+    """Items that are alike in metric and human score, once, sorted by human score and then by the metric.
 
-    So m[j] - m[i] for j > i is 0 or more where humans tie the two, and else above 0 if they are ordered alike: no sign
-    has to be looked at again, and a pair that the metric orders the wrong way (below 0) is right at no epsilon.
-    """
-    m, h = _finite(metric, human)
-    order = np.lexsort((m, h))
-    return m[order], np.searchsorted(h[order], h[order], side="right")
-
-
-def _equal_pairs(m: Floats, ends: Ints) -> int:
-    """The number of pairs that are equal both in the metric and in human score (`ends` stands for it): right at epsilon 0."""
-    _, sizes = np.unique(np.stack([m, ends]), axis=1, return_counts=True)
-    return int((sizes * (sizes - 1) // 2).sum())
-
-
-class _Pairs(NamedTuple):
-    """Keys of pairs of items: of those that humans tie, and of those that metric and humans order alike.
-
-    A key is the bits of the difference read as an integer, which keeps the order of floats above 0. Bins of keys are
-    thus narrow where differences are small and wide where they are large, and divide evenly whatever the metric's scale
-    is.
+    So m[j] - m[i] for j > i is above 0 where metric and humans order the two alike, or where humans tie them: no sign has to
+    be looked at again, and a pair that the metric orders the wrong way (below 0) is right at no epsilon.
     """
 
-    tied: Ints
-    alike: Ints
+    #: The metric.
+    m: Floats
+    #: Place where the human score of each ends.
+    ends: Ints
+    #: Number of items.
+    counts: Ints
 
 
-def _pairs(m: Floats, ends: Ints, lowest: int, highest: int) -> Iterator[_Pairs]:
-    """Generate the pairs with keys from `lowest` to `highest`, which are above 0, in chunks.
+def _cells(metric: ArrayLike, human: ArrayLike) -> _Cells:
+    (h, m), counts = np.unique(np.stack(_finite(metric, human)[::-1]), axis=1, return_counts=True)
+    return _Cells(m, np.searchsorted(h, h, side="right"), counts)
 
-    Differences of 0 have no key: they are tied at every epsilon, and `_equal_pairs` has counted them. Nor have those
-    below 0, see `_by_human`.
+
+def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Ints]]:
+    """Generate the pairs with keys from `lowest` to `highest`, which are above 0, in chunks, each with what it gains.
+
+    A pair that is tied gains 1 where humans tie it, and loses 1 where humans and metric order it alike. A key is the bits
+    of the difference read as an integer, which keeps the order of floats above 0. Bins of keys are thus narrow where
+    differences are small and wide where they are large, and divide evenly whatever the metric's scale is. Differences of
+    0 have no key: they are tied at every epsilon. Nor have those below 0, see `_Cells`.
     """
     low, high = np.array([lowest, highest]).view(np.float64)
-
-    def keys(parts: list[Floats]) -> Ints:
-        differences = np.concatenate(parts)
-        return np.asarray(differences[(differences >= low) & (differences <= high)].view(np.int64))
-
-    tied: list[Floats] = []
-    alike: list[Floats] = []
-    size = 0
+    m, ends, counts = cells
+    differences, gains, size = list[Floats](), list[Ints](), 0
     for i in range(len(m)):
-        differences = m[i + 1 :] - m[i]
-        tied.append(differences[: ends[i] - i - 1])
-        alike.append(differences[ends[i] - i - 1 :])
-        size += len(differences)
+        differences.append(m[i + 1 :] - m[i])
+        gains.append(counts[i + 1 :] * -counts[i])
+        gains[-1][: ends[i] - i - 1] *= -1
+        size += len(gains[-1])
         if size >= _PAIRS_AT_ONCE or i == len(m) - 1:
-            yield _Pairs(keys(tied), keys(alike))
-            tied, alike, size = [], [], 0
+            of_chunk = np.concatenate(differences)
+            is_between = (of_chunk >= low) & (of_chunk <= high)
+            yield of_chunk[is_between].view(np.int64), np.concatenate(gains)[is_between]
+            differences, gains, size = [], [], 0
 
 
-class _Bins:
-    """The bins of keys in which the best epsilon may lie, and their division into ever smaller ones.
+def _best_gain(cells: _Cells) -> tuple[int, float, int]:
+    """The highest gain of an epsilon over 0, the smallest such epsilon, and the number of pairs ordered alike.
 
-    The gain of an epsilon is the number of pairs up to it that humans tie, less those ordered alike. What happens
-    inside a bin is not known, but bounded: at its start the gain is that of all bins before; inside, at the very most,
-    all of its ties come first. A bin whose bound is below a gain that some bin's end has for certain cannot hold the
-    best epsilon and is closed. What is left is divided again, by another pass over the pairs, until a bin is a single
-    key.
+    Pairs are first counted in bins of keys. At the end of a bin the gain is known, and inside it is at most what it would
+    be if all of the bin's ties came first; so only the pairs of bins that may hold the best epsilon are made once more,
+    and looked at one by one.
     """
-
-    def __init__(self, lowest: int, highest: int) -> None:
-        self.lowest, self.highest = lowest, highest
-        self.width = (highest - lowest).bit_length()  # a bin is 2^width keys wide
-        self.best = 0
-        self._first = np.array([lowest])  # lowest key of each open bin
-        self._start_gains = np.array([0])  # gain of an epsilon just below each
-        self._origin, self._full_width = lowest, self.width
-        self._steps: list[tuple[int, Ints]] = []  # width of bins, and number of each among the open ones or -1
-
-    def inside(self, keys: Ints) -> tuple[Ints, Ints]:
-        """The keys that lie in open bins, less the origin, and the number of each one's bin.
-
-        Open bins are not next to one another, so a key finds its own by the way that the divisions took.
-        """
-        keys, number, width = keys - self._origin, np.zeros(1, dtype=np.int64), self._full_width
-        for narrower, among_open in self._steps:
-            number = among_open[_divided(keys, number, width, narrower)]
-            keys, number, width = keys[number >= 0], number[number >= 0], narrower
-        return keys, number
-
-    def divide(self, chunks: Iterable[_Pairs]) -> tuple[int, int]:
-        """Divide the open bins, keep those in which an epsilon may gain most.
-
-        Returns the number of pairs left in these, and of pairs ordered alike that were counted.
-        """
-        # the more bins are open, the fewer parts each is divided into, at least two: about 2^_BIN_BITS counters in all
-        width = max(0, self.width - max(1, _BIN_BITS - len(self._first).bit_length()))
-        divisions = 1 << (self.width - width)
-        tied, alike = np.zeros((2, len(self._first) * divisions), dtype=np.int64)
-        for chunk in chunks:
-            for keys, count in zip(chunk, (tied, alike), strict=True):
-                count += np.bincount(_divided(*self.inside(keys), self.width, width), minlength=len(count))
-        # gain at the end of each part and at its start, from that before the whole bin
-        net = (tied - alike).reshape(-1, divisions)
-        gain_at_end = (self._start_gains[:, None] + np.cumsum(net, axis=1)).reshape(-1)
-        gain_at_start = gain_at_end - net.reshape(-1)
-        # the end of a bin is an epsilon that can be had; inside it, at most all ties come first
-        self.best = max(self.best, int(gain_at_end.max()))
-        # without a tie inside, its start is no worse; and an epsilon must gain at least 1 over 0, the smallest of all
-        may_win = (tied > 0) & (gain_at_start + tied >= max(self.best, 1))
-        if width == 0:  # a bin is one key
-            may_win &= gain_at_end >= max(self.best, 1)
-        self._steps.append((width, np.where(may_win, np.cumsum(may_win) - 1, -1)))
-        self._first = (self._first[:, None] + (np.arange(divisions) << width)).reshape(-1)[may_win]
-        self._start_gains, self.width = gain_at_start[may_win], width
-        # pairs outside the open bins need not be made again
-        if may_win.any():
-            self.lowest, self.highest = int(self._first[0]), min(self.highest, int(self._first[-1]) + (1 << width) - 1)
-        return int((tied + alike)[may_win].sum()), int(alike.sum())
-
-
-def _divided(keys: Ints, number: Ints, width: int, narrower: int) -> Ints:
-    """Numbers of the keys' bins after each numbered bin of 2^width keys is divided into bins of 2^narrower.
-
-    The low `width` bits of a key are its place in its bin, and the high bits of these the number of its part.
-    """
-    return (number << (width - narrower)) + ((keys & ((1 << width) - 1)) >> narrower)
-
-
-def _best_gain(m: Floats, ends: Ints) -> tuple[int, float, int]:
-    """The highest gain of an epsilon over 0, the smallest such epsilon, and the number of pairs ordered alike."""
-    gaps = np.diff(np.unique(m))
+    gaps = np.diff(np.unique(cells.m))
     if len(gaps) == 0:  # all values are equal: every epsilon is as good as 0
         return 0, 0.0, 0
     # rounding keeps order, so no difference is smaller than one of neighbours
-    lowest, highest = np.array([gaps.min(), m.max() - m.min()]).view(np.int64).tolist()
-    bins = _Bins(lowest, highest)
-    remaining_pairs, alike = bins.divide(_pairs(m, ends, bins.lowest, bins.highest))
-    # the first division saw all pairs, so it alone counts those ordered alike; later ones see fewer
-    cached_chunks: list[_Pairs] = []
-    while bins.width and remaining_pairs:
-        chunks = cached_chunks or _pairs(m, ends, bins.lowest, bins.highest)
-        if remaining_pairs <= _PAIRS_HELD and not cached_chunks:
-            chunks = cached_chunks = [_Pairs(*(bins.inside(keys)[0] + lowest for keys in chunk)) for chunk in chunks]
-        remaining_pairs, _ = bins.divide(chunks)
-    # bins of one key are left, or none where nothing gains over 0; the first is the smallest epsilon
-    epsilon = float(np.array([bins.lowest]).view(np.float64)[0]) if remaining_pairs else 0.0
-    return bins.best, epsilon, alike
+    lowest, highest = np.array([gaps.min(), np.ptp(cells.m)]).view(np.int64).tolist()
+    width = max(0, (highest - lowest).bit_length() - _BIN_BITS)  # a bin is 2^width keys wide
+    net, tied, pairs = np.zeros((3, ((highest - lowest) >> width) + 1), dtype=np.int64)
+    for keys, gains in _pairs(cells, lowest, highest):
+        bins = (keys - lowest) >> width
+        for total, weights in ((net, gains), (tied, np.maximum(gains, 0)), (pairs, None)):
+            total += np.bincount(bins, weights, len(total)).astype(np.int64)
+    at_start = np.cumsum(net) - net
+    # an epsilon must gain at least 1 over 0, the smallest of all
+    may_win = np.flatnonzero((tied > 0) & (at_start + tied >= max((at_start + net).max(), 1)))
+    best, epsilon = 0, 0.0
+    at_once = np.cumsum(pairs[may_win]) // _PAIRS_HELD
+    for bins in (may_win[at_once == number] for number in np.unique(at_once)):
+        first, last = lowest + (int(bins[0]) << width), lowest + ((int(bins[-1]) + 1) << width) - 1
+        found = []
+        for keys, gains in _pairs(cells, first, min(last, highest)):
+            is_open = np.isin((keys - lowest) >> width, bins)
+            found.append((keys[is_open], gains[is_open]))
+        all_keys, all_gains = map(np.concatenate, zip(*found, strict=True))
+        keys, number = np.unique(all_keys, return_inverse=True)
+        gains = np.bincount(number, all_gains).astype(np.int64)
+        # what lies before the bin of a key is known, closed bins included
+        bin_of_key = (keys - lowest) >> width
+        totals = np.cumsum(gains)
+        totals += at_start[bin_of_key] - (totals - gains)[np.searchsorted(bin_of_key, bin_of_key)]
+        if (highest_gain := int(totals.max())) > best:
+            best, epsilon = highest_gain, float(keys[[totals.argmax()]].view(np.float64)[0])
+    return best, epsilon, int((tied - net).sum())

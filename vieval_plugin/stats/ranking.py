@@ -7,7 +7,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import Ints
-from vieval_plugin.stats.correlation import Floats, correlation
+from vieval_plugin.stats.correlation import Floats
 
 
 def ranks(mean_scores: ArrayLike) -> Floats:
@@ -43,46 +43,6 @@ def footrule(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
     return float(np.abs(ranks(mean_scores) - ranks(reference_means)).sum())
 
 
-def rank_rho(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
-    """Spearman's rho between two rankings of the same image models.
-
-    Args:
-        mean_scores: mean scores by one annotator, shape (models,).
-        reference_means: mean scores by the other, shape (models,), on any scale.
-
-    Returns:
-        The coefficient, in [-1, 1]; NaN for fewer than two models or where all are ranked alike.
-
-    Raises:
-        ValueError: for anything but two vectors of the same length.
-
-    >>> rank_rho([3, 2, 1], [3, 1, 2])
-    0.5
-    """
-    return correlation(mean_scores, reference_means)
-
-
-def rank_tau(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
-    """Kendall's tau-b between two rankings of the same image models.
-
-    Args:
-        mean_scores: mean scores by one annotator, shape (models,).
-        reference_means: mean scores by the other, shape (models,), on any scale.
-
-    Returns:
-        The coefficient, in [-1, 1]; NaN for fewer than two models or where all are ranked alike.
-
-    Raises:
-        ValueError: for anything but two vectors of the same length.
-
-    Source: Kendall 1945 (tau-b).
-
-    >>> round(rank_tau([3, 2, 1], [3, 1, 2]), 4)
-    0.3333
-    """
-    return correlation(mean_scores, reference_means, "kendall")
-
-
 def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
     """The mean score of each image model in each resample of a bootstrap over what they were given.
 
@@ -105,7 +65,7 @@ def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
 
 
 def resampled_rankings(means: ArrayLike, reference_means: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """`footrule`, `rank_rho` and `rank_tau` between the ranking of each resample and one that stays as it is.
+    """`footrule`, Spearman's rho and Kendall's tau-b between the ranking of each resample and one that stays as it is.
 
     Args:
         means: mean scores of each resample, shape (resamples, models); see `resampled_means`.

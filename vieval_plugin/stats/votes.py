@@ -66,34 +66,14 @@ def points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way") 
         Shape (contests,): 1, 0, or NaN where people's vote is not in the scheme.
 
     Raises:
-        ValueError: for another scheme, a code that is none, or arrays of different shapes.
+        ValueError: for a code that is none, or arrays of different shapes.
+
+    Source: Jiang et al. 2024, GenAI Arena (GenAI-Bench: four labels, all pairs in the denominator).
 
     >>> points([FIRST, BOTH_BAD, NONE], [FIRST, BOTH_GOOD, SECOND], "three_way").tolist()
     [1.0, 1.0, 0.0]
     """
     return _points(votes, codes(human, FIRST), scheme)
-
-
-def accuracy(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way") -> float:
-    """The share of contests in which a judge is right.
-
-    Args:
-        votes: as for `points`.
-        human: as for `points`.
-        scheme: as for `points`.
-
-    Returns:
-        The accuracy, in [0, 1]; NaN where no contest counts.
-
-    Raises:
-        ValueError: as `points` does.
-
-    Source: Jiang et al. 2024, GenAI Arena (GenAI-Bench: four labels, all pairs in the denominator).
-
-    >>> accuracy([FIRST, BOTH_BAD, NONE, FIRST], [FIRST, BOTH_GOOD, SECOND, SECOND])
-    0.25
-    """
-    return mean(points(votes, human, scheme))
 
 
 def mean(points: ArrayLike) -> float:
@@ -272,9 +252,7 @@ def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
 
 
 def is_vote_in_scheme(human: Ints, scheme: VoteScheme) -> Bools:
-    """Mask of the contests in which people's vote is in a scheme; ValueError for another scheme."""
-    if scheme not in ANSWERS:
-        raise ValueError(f"scheme is one of {', '.join(ANSWERS)}, not {scheme!r}")
+    """Mask of the contests in which people's vote is in a scheme."""
     return np.asarray(np.isin(human, list(frozenset().union(*ANSWERS[scheme].values()))))
 
 
