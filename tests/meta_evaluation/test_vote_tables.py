@@ -2,10 +2,8 @@
 
 import csv
 import itertools
-import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.leaderboards import compared_of
@@ -204,50 +202,3 @@ def test_constants_stand_beside_the_judges_of_genai_bench(genai_bench, part, fou
     assert read == read | {f"always {word}": value for word, value in four_way.items()} | {"always tie": bare}
     judges = [row["judge"] for row in paper if not row["judge"].startswith("always")]
     assert [judge for judge in judges if "paper" not in not_above(genai_bench, judge, part)] == above
-
-
-@pytest.mark.parametrize(("part", "ceiling", "always_a"), [("t2i", "85.9", "53.20"), ("edit", "86.9", "55.50")])
-def test_mmrb2(shared_data, part, ceiling, always_a):
-    path = shared_data / "mmrb2" / f"{part}_response_only.json"
-    if not path.is_file():
-        pytest.skip("the votes of MMRB2 are not there")
-    sides = {True: "first", False: "second"}
-    pairs = json.loads(path.read_text())["pairs"]
-
-    def judged(forward, reverse):
-        return [
-            contest(
-                pair["id"],
-                sides[pair["chosen"] == "A"],
-                "two_way",
-                annotators=tuple(sides[value >= 4] for value in pair["human_annotations"]),
-                models=(pair["response_a"]["model_name"], pair["response_b"]["model_name"]),
-                tags=(pair["prompt_source"],),
-                forward=forward(pair),
-                reverse=reverse(pair),
-            )
-            for pair in pairs
-        ]
-
-    def truth(pair):
-        return sides[pair["chosen"] == "A"]
-
-    right, first_shown = judged(truth, truth), judged(lambda _: "first", lambda _: "second")
-    runs = [run("right", right, part), run("first shown", first_shown, part)]
-    made = ByVotes("two_way").findings("mmrb2", (part,), runs, StatisticsOptions(draws=100))
-    orders = {row["judge"]: row for row in table(made, "orders")}
-    assert orders["always first"]["each order"].startswith(f"{always_a} ")
-    assert orders["right"]["each order"] == orders["right"]["both orders"] == "100.00"
-    assert orders["first shown"]["each order"] == "50.00"
-    assert orders["first shown"]["consistent"] == orders["first shown"]["both orders"] == "0.00"
-    annotators = {row["judge"]: row for row in table(made, "annotators")}
-    agreement = annotators["annotators with one another"]["all"]
-    assert f"{float(agreement.split()[0]):.1f}" == ceiling
-    each = [
-        np.mean([(pair["human_annotations"][k] >= 4) == (pair["chosen"] == "A") for pair in pairs]) for k in range(3)
-    ]
-    for number, value in enumerate(each, start=1):
-        assert annotators["right"][f"annotator {number}"].startswith(f"{100 * value:.2f} ")
-    assert (not_above(made, "right", part), not_above(made, "first shown", part)) == ([], ["decisive"])
-    counted = [int(row["n"]) for row in table(made, "categories") if row["judge"] == "right"]
-    assert sum(counted) == 1000

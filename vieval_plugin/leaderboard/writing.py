@@ -15,16 +15,14 @@ from vieval_plugin.leaderboard.board import BenchmarkBoard, View
 from vieval_plugin.leaderboard.making import POLICIES
 from vieval_plugin.leaderboard.printed import printed_elsewhere
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.comparison import LEVEL
-from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, numbers_table, pairs_table
+from vieval_plugin.meta_evaluation.findings import Number, numbers_table, pairs_table
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.files import by_name
 from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.report.tables import failures_of, marks_of, rank_text
-from vieval_plugin.report.words import ASPECTS, breakdown_words, reason_words, short_number, task_type
+from vieval_plugin.report.words import ASPECTS, protocol, reason_words, short_number, task_type
 from vieval_plugin.results.published.files import NAME
-from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import docs_url
@@ -110,7 +108,7 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
         choice_words=_CHOICES,
         words=lambda value: _TEXTS.get(value, value),
         agreement=_agreement,
-        method=_method,
+        method=lambda board: protocol(options, board.unit, board.entrants),
         notes_of=notes_of,
         failures_of=failures_of,
         rank_text=rank_text,
@@ -127,17 +125,6 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
 def title(boards: Sequence[BenchmarkBoard]) -> str:
     """The title of each leaderboard's answer."""
     return " ".join(board.views[0].lines[0] for board in boards)
-
-
-def _method(board: Leaderboard) -> str:
-    compared = board.comparison.compared
-    unit = breakdown_words(next(iter(board.breakdowns), "part"))
-    return (
-        f"Each two {compared.entrants} are compared on the {compared.unit} that both scored, by paired permutation tests of at "
-        f"most {PERMUTATIONS:,} permutations; p is adjusted ({board.comparison.family}). A rank such as 2-4 is the range that "
-        f"significant differences (p at most {LEVEL}) leave. {compared.entrants.capitalize()} are ranked if they scored at "
-        f"least half of the {compared.unit} and every {unit}."
-    )
 
 
 def notes_of(view: View, number: Number) -> tuple[str, ...]:

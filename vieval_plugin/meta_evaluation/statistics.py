@@ -240,14 +240,14 @@ def compared_runs(
         names = {name for judge_items in items.values() for name in judge_items}
         constants = [] if statistic.constant is None else [dict.fromkeys(names, statistic.constant)]
         return compared_means(part, aspect, statistic.title, items, test.unit, total=total, constants=constants)
-    systems = []
-    for label, judge_rows in rows.items():
-        n = len(judge_rows.scored)
-        value = statistic.compute(judge_rows).value
-        systems.append(System(label, n, unranked=unranked_reason(n, max(total, n)), value=value))
+    counts = {label: len(judge_rows.scored) for label, judge_rows in rows.items()}
+    systems = tuple(
+        System(label, n, unranked=unranked_reason(n, max(total, n)), value=statistic.compute(rows[label]).value)
+        for label, n in counts.items()
+    )
     reason = f"judges cannot be compared yet by {statistic.name}, which has no paired test here"
     return ComparedStatistic(
-        *(part, aspect, statistic.name, tuple(systems)),
+        *(part, aspect, statistic.name, systems),
         lambda first, second: CommonSamplesStatistic(0, reason=reason),
         untestable_reason=reason,
     )

@@ -121,8 +121,8 @@ def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
 class _Cells(NamedTuple):
     """Items that are alike in metric and human score, once, sorted by human score and then by the metric.
 
-    So m[j] - m[i] for j > i is above 0 where metric and humans order the two alike, or where humans tie them: no sign has to
-    be looked at again, and a pair that the metric orders the wrong way (below 0) is right at no epsilon.
+    So m[j] - m[i] for j > i is above 0 where metric and humans order the two alike, or where humans tie them: no sign has
+    to be looked at again, and a pair that the metric orders the wrong way (below 0) is right at no epsilon.
     """
 
     #: The metric.
