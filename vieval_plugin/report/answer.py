@@ -1,7 +1,7 @@
 """The answer that a leaderboard gives, in words.
 
-`vieval report`, `rank`, `compare` and `leaderboard` all print these, so that the same verdicts give the same sentence in
-every command. So does `card`, which adds a model's place among published judges.
+`vieval report`, `rank`, `compare` and `leaderboard` all print these, so that the same verdicts give the same sentence
+in every command. So does `card`, which adds a model's place among published judges.
 """
 
 from __future__ import annotations
