@@ -17,7 +17,7 @@ from tests.work import calls_at_most
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
-from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems, not_above_constant, over_benchmarks
+from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems, over_benchmarks
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
@@ -381,9 +381,9 @@ def test_an_accuracy_is_above_its_constant_where_the_paired_difference_is(right:
     items = {f"i{n}": JudgedItem(f"g{n // 2}", float(rng.random() < right)) for n in range(120)}
     constants = [{name: float(n % 2 == side) for n, name in enumerate(items)} for side in (0, 1)]
     compared = compared_means("all", "votes", "accuracy", {"judge": items}, constants=constants)
-    assert (not_above_constant(compared, "b", OPTIONS) == frozenset()) is above
+    assert (compare_systems(compared, "b", OPTIONS).not_above_constant == frozenset()) is above
     without = compared_means("all", "votes", "accuracy", {"judge": items})
-    assert not_above_constant(without, "b", OPTIONS) == frozenset()
+    assert compare_systems(without, "b", OPTIONS).not_above_constant == frozenset()
 
 
 def test_a_correlation_is_above_0_by_a_permutation_within_image_models() -> None:

@@ -265,7 +265,8 @@ def compare_systems(
     defined = {system.label for system in systems if not math.isnan(system.value)}
     indices = [index for index, system in enumerate(compared.systems) if system.label in defined]
     indices.sort(key=lambda index: compared.systems[index].label)  # whatever order results come in, a pair is one
-    not_above = not_above_constant(compared, benchmark, options)
+    above_constant = above_constant_p(compared, benchmark, options)
+    not_above = frozenset(label for label, p in above_constant.items() if not p <= LEVEL)
     if reason := _no_pairs_reason(compared, systems):
         return Comparison(compared, systems, reason=reason, not_above_constant=not_above)
     seed = _seed(compared, benchmark, options)
@@ -337,16 +338,6 @@ def among(compared: ComparedStatistic, labels: Collection[str]) -> ComparedStati
         pair=pair,
         above_constant=above_constant and (lambda index, seed: above_constant(indices[index], seed)),
     )
-
-
-def not_above_constant(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> frozenset[str]:
-    """Labels of the systems that no test shows to be above their constant baseline; none where there is no such test.
-
-    Args:
-        compared, benchmark, options: as for `compare_systems`.
-    """
-    tested = above_constant_p(compared, benchmark, options)
-    return frozenset(label for label, p in tested.items() if not p <= LEVEL)
 
 
 def above_constant_p(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> dict[str, float]:
