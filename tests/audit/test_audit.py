@@ -106,7 +106,6 @@ def test_a_judge_of_pairs_is_flagged_for_what_sways_it(audit, judge, found, shar
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--limit", "0"], "--limit 0 leaves nothing to judge; give 1 or more"),
         (["--judge", "sharpnes"], "no judge 'sharpnes'; did you mean sharpness?"),
         (["nowhere.jsonl"], "nowhere.jsonl: no such file, and no such benchmark"),
         (

@@ -158,13 +158,6 @@ def test_draws_seed_and_policy_are_those_of_the_options(tmp_path, capsys, monkey
     assert "Seed 9." in shown
 
 
-def test_what_one_judge_failed_on_counts_for_neither_of_the_pair(tmp_path, capsys):
-    failing = judged(tmp_path, "failing", lambda n, people: None if n < 20 else right(n, people))
-    shown = compare(capsys, failing, judged(tmp_path, "poor", poor), "--draws", 50)
-    assert re.search(r"^failing - poor +60 ", shown, re.MULTILINE)
-    assert re.search(r"^ *2 +poor +0\.\d+ \[.*\] +80 +0$", shown, re.MULTILINE)
-
-
 def test_one_result_needs_another(tmp_path, capsys):
     shown = compare(capsys, judged(tmp_path, "right", right), "--out", tmp_path / "out")
     assert shown.splitlines()[0] == "vieval_demo: two judges are needed, and the only one is right."
@@ -214,18 +207,14 @@ def test_names_that_others_chose_steer_no_terminal_and_no_spreadsheet(tmp_path, 
     assert headline(read(tmp_path / "out" / "numbers.csv"))[0]["system"].startswith("'=1+1\\x1b")
 
 
-@pytest.mark.parametrize("wrong", [("--draws", "0"), ("--draws", "many"), ("--seed", "-1"), ("--seed", "1.5")])
+@pytest.mark.parametrize(
+    "wrong", [("--draws", "0"), ("--draws", "many"), ("--draws", "9999999999"), ("--seed", "-1"), ("--seed", "1.5")]
+)
 def test_wrong_usage_is_told_as_such(wrong, capsys):
     with pytest.raises(SystemExit) as end:
         main(["compare", "somewhere", *wrong])
     assert end.value.code == 2
     assert "a whole number from" in capsys.readouterr().err
-
-
-def test_no_more_draws_than_memory_holds(capsys):
-    with pytest.raises(SystemExit):
-        main(["compare", "out", "--draws", "9999999999"])
-    assert "--draws: a whole number from 1 to 100000 is needed, not '9999999999'" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_computed(tmp_path, vieval):

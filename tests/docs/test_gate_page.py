@@ -226,6 +226,7 @@ def test_promptfoo_asks_the_assertion_of_the_page(served, tmp_path):
 
 
 TASK = """
+import json
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ModelOutput
@@ -241,7 +242,7 @@ def images():
 
 samples = [Sample(id=f"p{n}", input=f"a grey square {n}") for n in (0, 3, %d)]
 [log] = eval(Task(dataset=samples, solver=images(), scorer=viescore()), model="mockllm/model", display="none")
-print(log.status, *(sample.scores["viescore"].value for sample in log.samples))
+print(json.dumps([log.status, {sample.id: [s.value for s in sample.scores.values()] for sample in log.samples}]))
 """
 
 
@@ -249,9 +250,11 @@ print(log.status, *(sample.scores["viescore"].value for sample in log.samples))
 def test_inspect_scores_images_by_the_scorer_of_the_page(served, tmp_path):
     (tmp_path / "inspect_judged.py").write_text(block("inspect_judged.py"))
     (tmp_path / "task.py").write_text(TASK % N)
+    (tmp_path / "good" / f"p{N}.png").write_text("no image")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     done = subprocess.run([INSPECT, "task.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    status, *scores = done.stdout.splitlines()[-1].split()
+    status, scores = json.loads(done.stdout.splitlines()[-1])
     assert status == "success"
-    assert [float(score) for score in scores] == pytest.approx([0.4, 0.5, float("nan")], abs=0.1, nan_ok=True)
+    assert scores["p0"] + scores["p3"] == pytest.approx([0.35, 0.5], abs=0.1)
+    assert not scores[f"p{N}"] or scores[f"p{N}"] != scores[f"p{N}"]

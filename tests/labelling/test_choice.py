@@ -72,7 +72,6 @@ def test_more_than_there_are_is_all_of_them():
     assert sorted(choose(SAMPLES[:7], 100, seed=0)) == list(range(7))
 
 
-@pytest.mark.parametrize(("judged", "count", "told"), [(SAMPLES, 0, "--n is 0"), ([], 5, "nothing to label")])
-def test_nothing_to_choose_is_one_line(judged, count, told):
-    with pytest.raises(VievalError, match=told):
-        choose(judged, count, seed=0)
+def test_nothing_to_choose_is_one_line():
+    with pytest.raises(VievalError, match="nothing to label"):
+        choose([], 5, seed=0)

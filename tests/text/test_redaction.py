@@ -42,6 +42,7 @@ def nothing_remembered(monkeypatch):
         ("http://host/v1#PASSWORD", "http://host/v1#[removed]"),
         ("http://host/v1?a=b#PASSWORD.", "http://host/v1?a=[removed]#[removed]."),
         ("http%3A//host/v1%23PASSWORD", "http://host/v1#[removed]"),
+        ("redirect=http%3A%2F%2Fme%3Asecretpw%40host%2F", "redirect=http://host/"),
         ("at http://me:my pass word@host:80/v1, it says", "at http://host:80/v1, it says"),
         ("http://me:p@ss and http://you:my pass@host/v1", "http://ss and http://host/v1"),
         ("http://host:80/v1 is none, ask me@host", "http://host:80/v1 is none, ask me@host"),
@@ -63,12 +64,7 @@ def nothing_remembered(monkeypatch):
 )
 def test_texts_are_told_without_keys_users_and_queries(text, told):
     register_secrets(KEY, [])
-    assert redacted(text) == told
-
-
-def test_what_is_redacted_twice_is_redacted_once():
-    text = "http://me:pass@host/v1?key=1, host/v1?a=b&c"
-    assert redacted(redacted(text)) == redacted(text) == "http://host/v1?key=[removed], host/v1?a=[removed]&[removed]"
+    assert redacted(text) == redacted(redacted(text)) == told
 
 
 @pytest.mark.parametrize("user", ["me:a/b?c-and-more", "me:short?", "me:p@ss/word?with=all#signs"])
@@ -315,7 +311,3 @@ def test_a_key_among_the_fields_of_one_text_is_hidden():
     assert "0123456789abcdef" not in str(shown)
     assert shown["model_args"] == "pretrained=x, api_key=[removed], b=1"
     assert shown["headers"]["Cookie"].endswith("; b=2; c=3")
-
-
-def test_an_address_whose_signs_are_escaped_loses_its_password():
-    assert redacted("redirect=http%3A%2F%2Fme%3Asecretpw%40host%2F") == "redirect=http://host/"

@@ -104,7 +104,7 @@ def test_other_errors_are_not_called_memory_or_room():
         raise FileNotFoundError(2, "No such file or directory", "a.png")
 
 
-@pytest.mark.parametrize("options", [["--steps", "0"], ["--held-out", "1"], ["--learning-rate", "-1"]])
+@pytest.mark.parametrize("options", [["--held-out", "1"], ["--learning-rate", "-1"]])
 def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
     printed = vieval("train", "sft", exported, "--base", "none", "--out", tmp_path / "out", *options, code=1).err
     assert f"{' '.join(options)}: give" in printed

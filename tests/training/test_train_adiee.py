@@ -230,7 +230,6 @@ def test_adapters_train_with_embeddings_and_leave_the_rest_alone(data, tmp_path,
     ("options", "said"),
     [
         (("--base", "/nowhere"), "cannot be loaded"),
-        (("--steps", "0"), "--steps 0"),
         (("--held-out", "1"), "--held-out 1"),
         (("--learning-rate", "nan"), "--learning-rate nan: give a number above 0"),
     ],

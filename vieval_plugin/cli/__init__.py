@@ -135,6 +135,12 @@ def add_calibration(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--calibration", type=Path, metavar="FILE", help=note)
 
 
+def add_human(parser: argparse.ArgumentParser, purpose: str = "") -> None:
+    """The option that names people's ratings; `purpose` ends its help."""
+    note = f"CSV files of human ratings{purpose}"
+    parser.add_argument("--human", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=note)
+
+
 def add_partial(parser: argparse.ArgumentParser) -> None:
     """The option that has verdicts read of which the run is not complete."""
     parser.add_argument(

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_columns, add_command, add_judge
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_columns, add_command, add_judge, number_between
 from vieval_plugin.cli.score import DEFAULT_JUDGE
 from vieval_plugin.cli.score.backbone import named_backbone, options_in_force
 
@@ -38,7 +38,11 @@ def add(commands: Commands) -> None:
     parser.add_argument("--kind", help="the task type of samples that name none, such as tie")
     add_columns(parser)
     parser.add_argument(
-        "--limit", type=int, default=100, metavar="N", help="audit N samples, chosen at random (default: %(default)s)"
+        "--limit",
+        type=number_between(1),
+        default=100,
+        metavar="N",
+        help="audit N samples, chosen at random (default: %(default)s)",
     )
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
     add_judge(parser, DEFAULT_JUDGE)
@@ -54,11 +58,8 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.progress import Progress
-    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
-    if options.limit < 1:
-        raise VievalError(f"--limit {options.limit} leaves nothing to judge; give 1 or more")
     current = options_in_force(options)
     backbone = named_backbone(options, current)
     seed, resamples = current.statistics.seed, current.statistics.draws

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_columns, add_command
+from vieval_plugin.cli import add_columns, add_command, number_between
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -46,7 +46,9 @@ def _add_adiee(actions: Commands) -> None:
         "--out", type=Path, required=True, help="folder for the edits, which `vieval train adiee` reads"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of what is sampled (default: %(default)s)")
-    parser.add_argument("--most", type=int, default=4, help="most edits from one sequence (default: %(default)s)")
+    parser.add_argument(
+        "--most", type=number_between(1), default=4, help="most edits from one sequence (default: %(default)s)"
+    )
     outputs = parser.add_argument_group("labels by CLIP-D, from outputs of editors")
     outputs.add_argument(
         "--outputs", type=Path, help="samples of edits, as vieval score takes them, with captions of source and output"
@@ -70,8 +72,6 @@ def _label(options: argparse.Namespace) -> int:
 
     if not options.folders and not options.outputs:
         raise VievalError("nothing to label: give folders of turns, or --outputs with a samples file")
-    if options.most < 1:
-        raise VievalError(f"--most {options.most}: draw one edit or more from each sequence")
     require_writable(options.out / dataset.EXAMPLES)
     edits, origins = _of_sequences(options)
     if options.outputs:
@@ -138,7 +138,9 @@ def _add_drawn(actions: Commands) -> None:
         ("a hundred others", "vieval data drawn --out turns --count 100 --seed 1"),
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for the sequences")
-    parser.add_argument("--count", type=int, default=1000, help="number of sequences (default: %(default)s)")
+    parser.add_argument(
+        "--count", type=number_between(1), default=1000, help="number of sequences (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the drawings (default: %(default)s)")
     parser.set_defaults(run=_draw)
 
@@ -147,11 +149,8 @@ def _draw(options: argparse.Namespace) -> int:
     from vieval_plugin.benchmarks.sequences import FILE
     from vieval_plugin.benchmarks.vieval_demo.sequences import write_drawn
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
-    if options.count < 1:
-        raise VievalError(f"--count {options.count}: draw one sequence or more")
     require_writable(options.out / FILE)
     write_drawn(options.out, options.count, options.seed)
     say(f"seed {options.seed}", f"wrote {options.count} sequences to {options.out}")

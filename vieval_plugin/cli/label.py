@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_columns, add_command, add_partial
+from vieval_plugin.cli import add_columns, add_command, add_human, add_partial, number_between
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -35,14 +35,10 @@ def add(commands: Commands) -> None:
         "shards you may name rows, each by its uid or as FILE:ROW",
     )
     parser.add_argument("--out", type=Path, required=True, help="the page to write, one HTML file with its images")
-    parser.add_argument("--n", type=int, default=100, help="number of images or pairs (default: %(default)s)")
     parser.add_argument(
-        "--human",
-        nargs="+",
-        type=Path,
-        default=[],
-        help="CSV files of what is rated already: of these N it is left out",
+        "--n", type=number_between(1), default=100, help="number of images or pairs (default: %(default)s)"
     )
+    add_human(parser, ": of these N, what is rated already is left out")
     parser.add_argument("--kind", help="the task type of samples that name none, such as tig")
     parser.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
     add_columns(parser)

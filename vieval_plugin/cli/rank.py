@@ -19,6 +19,7 @@ from vieval_plugin.cli import (
     add_backbone,
     add_columns,
     add_command,
+    add_human,
     add_judge,
     add_label_option,
     add_partial,
@@ -86,14 +87,7 @@ def add(commands: Commands) -> None:
     )
     for name, words in _OUTPUTS.items():
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"write the decision of the gate as {words}")
-    parser.add_argument(
-        "--human",
-        nargs="+",
-        action="extend",
-        type=Path,
-        default=[],
-        help="CSV files of human ratings, which correct the judge's means",
-    )
+    add_human(parser, ", which correct the judge's means")
     add_label_option(parser)
     add_partial(parser)
     parser.add_argument("--tables", type=Path, metavar="FOLDER", help="write all tables as Markdown, CSV and JSON")

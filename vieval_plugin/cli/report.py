@@ -10,6 +10,7 @@ from vieval_plugin.cli import (
     add_benchmark,
     add_calibration,
     add_command,
+    add_human,
     add_label_option,
     add_partial,
     tell_unreadable,
@@ -37,9 +38,7 @@ def add(commands: Commands) -> None:
     )
     add_label_option(parser)
     add_benchmark(parser)
-    parser.add_argument(
-        "--human", nargs="+", action="extend", type=Path, default=[], help="CSV files of human ratings of your samples"
-    )
+    add_human(parser, " of your samples")
     add_calibration(parser)
     parser.add_argument(
         "--out", type=Path, required=True, help="folder for report.html, report.md, numbers.csv, pairs.csv and tables"

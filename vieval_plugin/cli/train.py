@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command
+from vieval_plugin.cli import add_command, number_between
 from vieval_plugin.text.errors import VievalError
 
 if TYPE_CHECKING:
@@ -137,9 +138,9 @@ def _add_tuning(parser: argparse.ArgumentParser, examples: str, groups: str) -> 
         "--tune", choices=["lora", "full"], default="lora", help="train adapters or all weights (default: %(default)s)"
     )
     for name, kind, default, meaning in (
-        ("--steps", int, 1000, "number of optimisation steps"),
-        ("--batch-size", int, 8, f"{examples} in a batch, in each process"),
-        ("--accumulate", int, 1, "batches in a step"),
+        ("--steps", number_between(1), 1000, "number of optimisation steps"),
+        ("--batch-size", number_between(1), 8, f"{examples} in a batch, in each process"),
+        ("--accumulate", number_between(1), 1, "batches in a step"),
         ("--learning-rate", float, 1e-4, "highest learning rate"),
         ("--held-out", float, 0.05, f"share of {groups} that are held out to measure on"),
         ("--seed", int, 0, "seed of everything random"),
@@ -155,20 +156,8 @@ def _tuning_of(options: argparse.Namespace) -> Tuning:
     """
     from vieval_plugin.training.tuning import Tuning
 
-    for name in ("steps", "batch_size", "accumulate"):
-        if getattr(options, name) < 1:
-            raise VievalError(f"--{name.replace('_', '-')} {getattr(options, name)}: give 1 or more")
     if not 0 < options.learning_rate < math.inf:
         raise VievalError(f"--learning-rate {options.learning_rate:g}: give a number above 0")
     if not 0 <= options.held_out < 1:
         raise VievalError(f"--held-out {options.held_out:g}: give a share from 0 on and below 1")
-    return Tuning(
-        base=options.base,
-        tune=options.tune,
-        steps=options.steps,
-        batch_size=options.batch_size,
-        accumulate=options.accumulate,
-        learning_rate=options.learning_rate,
-        held_out=options.held_out,
-        seed=options.seed,
-    )
+    return Tuning(**{field.name: getattr(options, field.name) for field in fields(Tuning)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
 from vieval_plugin.judges.contests import Judged, candidates_of
@@ -26,10 +27,8 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
         seed: of everything random; the order of `judged` has no influence.
 
     Raises:
-        VievalError: nothing is wanted, or there is nothing.
+        VievalError: there is nothing to label.
     """
-    if count < 1:
-        raise VievalError(f"--n is {count}; a whole number from 1 is needed")
     if not judged:
         raise VievalError("there is nothing to label in it")
     by_makers: dict[tuple[str, ...], dict[str, list[int]]] = {}
@@ -47,13 +46,9 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     return sorted(chosen_numbers, key=lambda n: _chance(seed, "shown", str(judged[n].id)))
 
 
-def strata(judged: Sequence[Judged]) -> dict[tuple[str, tuple[str, ...]], int]:
+def strata(judged: Sequence[Judged]) -> Counter[tuple[str, tuple[str, ...]]]:
     """Count samples by kind and image model, or pair of them."""
-    counts: dict[tuple[str, tuple[str, ...]], int] = {}
-    for sample in judged:
-        key = sample.kind, _makers(sample)
-        counts[key] = counts.get(key, 0) + 1
-    return counts
+    return Counter((sample.kind, _makers(sample)) for sample in judged)
 
 
 def swapped(judged: Sequence[Judged], seed: int) -> list[bool]:
