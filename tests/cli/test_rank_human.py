@@ -152,28 +152,23 @@ def test_the_gate_goes_by_the_corrected_difference(given, capsys):
     assert shown[1].startswith("Against mine: Difference -0.")
 
 
-def test_pairs_of_corrected_means_are_in_the_tables(given, capsys, tmp_path):
-    rank(capsys, *given(60), "--tables", tmp_path / "tables")
-    with (tmp_path / "tables" / "pairs.csv").open(newline="") as file:
+def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_are(given, capsys, tmp_path):
+    out = tmp_path / "tables"
+    shown = rank(capsys, *given(60), "--tables", out, "--html", tmp_path / "rank.html")
+    with (out / "pairs.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if "corrected by people's ratings" in row["statistic"]]
     assert [(row["better"], row["worse"], row["n"], row["significant"]) for row in rows] == [
         (*names, "60", "yes") for names in (("mine", "theirs"), ("mine", "third"), ("theirs", "third"))
     ]
-    [header] = [
-        line for line in (tmp_path / "tables" / "rank.md").read_text().splitlines() if "rated prompts |" in line
-    ]
-    assert header.endswith("| p (Holm) | people's labels alone [95%] |")
-
-
-def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_are(given, capsys, tmp_path):
-    out = tmp_path / "tables"
-    shown = rank(capsys, *given(60), "--tables", out, "--html", tmp_path / "rank.html")
     [header] = [n for n, line in enumerate(shown) if line.startswith("better - worse")]
     assert [line.split("  ")[0] for line in shown[header + 1 : header + 4]] == [
         *("mine - theirs", "mine - third", "theirs - third")
     ]
     assert "rated prompts = 60" in shown[header - 1]
-    headings = [line for line in (out / "rank.md").read_text().splitlines() if line.startswith("### ")]
+    written = (out / "rank.md").read_text().splitlines()
+    [columns] = [line for line in written if "rated prompts |" in line]
+    assert columns.endswith("| p (Holm) | people's labels alone [95%] |")
+    headings = [line for line in written if line.startswith("### ")]
     corrected, alone = (
         [line for line in headings if re.search(whose, line)]
         for whose in (r"Mean O .*, corrected by people's ratings", r"by viescore 0shot \(judge-7b\), not corrected")
