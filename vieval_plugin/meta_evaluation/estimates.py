@@ -52,7 +52,7 @@ class Bootstrap:
         """Return that of the part called `name` (`benchmark/part`), so that parts are resampled independently."""
         return cls(options.draws, (options.seed, *name.encode()))
 
-    def estimate(self, computed: Computed | Estimate) -> Estimate:
+    def estimate(self, computed: Computed) -> Estimate:
         """The computed statistic with its 95% interval, on its own scale; NaN with a reason where it is undefined.
 
         >>> values = np.array([1.0, 2.0, 3.0])
@@ -61,10 +61,9 @@ class Bootstrap:
         >>> 1 <= estimate.low < estimate.value < estimate.high <= 3
         True
         """
-        if isinstance(computed, Estimate):
-            return computed
         if math.isnan(computed.value):
-            return self.undefined(computed.reason or "undefined")
+            reasons = (computed.reason or "undefined",)
+            return Estimate(math.nan, resamples=np.full(self.resamples, np.nan), reasons=reasons)
         rng = np.random.default_rng(self.seed)
         block_size = max(1, _MOST_COUNTS // max(1, len(computed.clusters)))
         blocks = [min(block_size, self.resamples - first) for first in range(0, self.resamples, block_size)]
@@ -74,10 +73,6 @@ class Bootstrap:
         clusters = len(set(computed.clusters))
         ends = expanded_interval(resampled, clusters) if computed.is_mean else interval(resampled)
         return Estimate(computed.value, *ends, resampled, len(computed.clusters))
-
-    def undefined(self, reason: str) -> Estimate:
-        """An estimate without a value; `reason` says why."""
-        return Estimate(math.nan, resamples=np.full(self.resamples, np.nan), reasons=(reason,))
 
     def share(self, points: ArrayLike, clusters: Sequence[Hashable], reason: str = "") -> Estimate:
         """The mean of points with its interval; `reason` says why they are undefined, where they are."""
