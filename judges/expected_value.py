@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from vieval_plugin.judges.probabilities import to_json
-from vieval_plugin.judges.protocol import Failure, Path, Probabilities, Reply, Status, Step
+from vieval_plugin.judges.protocol import Path, Probabilities, Reply, Status, Step, failed_step
 
 _SPACES = ("", " ")
 _LIKELY = 0.5
@@ -37,11 +37,8 @@ def step_of(
     Returns:
         No mean where none of the answers is known to be likely at all.
     """
-    if isinstance(reply, Failure):
-        return Step(path, reply.status, reason=reply.reason)
     if not isinstance(reply, Probabilities) or len(reply.low) != len(continuations):
-        reason = f"probabilities were asked for, {type(reply).__name__} came"
-        return Step(path, Status.API_ERROR, reason=reason)
+        return failed_step(reply, path, "probabilities were")
     answer, (low, high) = to_json(continuations, reply), by_answer(reply)
     if sum(low) <= 0:
         return Step(path, Status.PARSE_FAILURE, answer=answer, reason=_UNKNOWN.format(what=what))

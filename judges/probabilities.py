@@ -1,4 +1,4 @@
-"""Probabilities as a trace keeps them, where what was asked for is more than one spelling of the same."""
+"""Probabilities as a trace keeps them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import json
 from collections.abc import Sequence
 
 from vieval_plugin.judges.protocol import Probabilities
+
+
+def interval_text(low: float, high: float) -> str:
+    """A probability in words, by its lowest and its highest where it is not known.
+
+    >>> interval_text(0.5, 0.5), interval_text(0.25, 0.5)
+    ('0.500000', '0.250000 to 0.500000')
+    """
+    return f"{low:.6f}" if low == high else f"{low:.6f} to {high:.6f}"
 
 
 def to_json(continuations: Sequence[str], reply: Probabilities) -> str:

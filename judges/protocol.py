@@ -386,6 +386,13 @@ class Step:
         return "/".join(self.path) + (f" (reminder {self.attempt})" if self.attempt else "")
 
 
+def failed_step(reply: Reply, path: Path, expected: str, status: Status = Status.API_ERROR, attempt: int = 0) -> Step:
+    """The step of a reply that is no answer to its question: a failure, or of another type than what was expected."""
+    if isinstance(reply, Failure):
+        return Step(path, reply.status, reason=reply.reason, attempt=attempt)
+    return Step(path, status, reason=f"{expected} asked for, {type(reply).__name__} came", attempt=attempt)
+
+
 @dataclass(frozen=True)
 class Choice:
     """Choice of a verdict on a contest: whichever of these its judge gives."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.parsing import Read, parse_scores
-from vieval_plugin.judges.protocol import Ask, Chat, Failure, Message, Reply, Status, Step, Text
+from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status, Step, Text, failed_step
 from vieval_plugin.prompts.pack import REMINDER, Pack
 
 _QUOTED = 2000
@@ -109,11 +109,9 @@ def excerpt(text: str) -> str:
 def _read(reply: Reply, question: ChatRequest[T], attempt: int) -> tuple[Step, Read[T]]:
     """The step of a reply, and what was read of it: of all that was said, however much of it is kept."""
     path = question.chat.path
-    if isinstance(reply, Failure):
-        return Step(path, reply.status, reason=reply.reason, attempt=attempt), Read(reply.status)
     if not isinstance(reply, Text):
-        reason = f"a text was asked for, {type(reply).__name__} came"
-        return Step(path, Status.API_ERROR, reason=reason, attempt=attempt), Read(Status.API_ERROR)
+        step = failed_step(reply, path, "a text was", attempt=attempt)
+        return step, Read(step.status)
     reading = question.read(reply.text)
     if reply.cut and reading.status.usable:
         complete = reply.text.rstrip(" \r\n\t`").endswith(("}", "</answer>"))

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from vieval_plugin.judges.probabilities import interval_text
 from vieval_plugin.judges.protocol import (
     OUTPUTS,
-    Failure,
     Judge,
     Likelihood,
     Message,
@@ -24,6 +24,7 @@ from vieval_plugin.judges.protocol import (
     Status,
     Step,
     Verdict,
+    failed_step,
     outputs,
     worst,
 )
@@ -85,12 +86,10 @@ def variants(answer: str) -> tuple[str, ...]:
 
 def step_of(reply: Reply, path: Path) -> Step:
     """A step whose bounds are the lowest and highest P(answer) can be."""
-    if isinstance(reply, Failure):
-        return Step(path, reply.status, reason=reply.reason)
     if not isinstance(reply, Probabilities):
-        return Step(path, Status.API_ERROR, reason=f"probabilities were asked for, {type(reply).__name__} came")
+        return failed_step(reply, path, "probabilities were")
     low, high = _summed(reply.low), _summed(reply.high)
-    answer = f"{low:.6f}" if low == high else f"{low:.6f} to {high:.6f}"
+    answer = interval_text(low, high)
     return Step(path, Status.OK, answer=answer, bounds=(low, high))
 
 

@@ -17,11 +17,11 @@ from vieval_plugin.judges.conversation import turn_units
 from vieval_plugin.judges.expected_value import by_answer, spellings, unlikely
 from vieval_plugin.judges.pairwise.question import LETTERS, Form, message, presentation_order
 from vieval_plugin.judges.pairwise.reading import reader, schema
+from vieval_plugin.judges.probabilities import interval_text
 from vieval_plugin.judges.protocol import (
     OUTPUTS,
     Chat,
     Choice,
-    Failure,
     Likelihood,
     Path,
     Probabilities,
@@ -30,6 +30,7 @@ from vieval_plugin.judges.protocol import (
     Status,
     Step,
     Verdict,
+    failed_step,
     worst,
 )
 from vieval_plugin.judges.spec import INPUTS, Export, JudgeSpec, Needs, option, require_wording
@@ -141,15 +142,12 @@ def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Progra
 
 def step_of(reply: Reply, order: str) -> Step:
     """A step whose bounds are the lowest and highest that P(A) - P(B) can be, in [-1, 1]."""
-    if isinstance(reply, Failure):
-        return Step((order,), reply.status, reason=reply.reason)
     if not isinstance(reply, Probabilities):
-        reason = f"probabilities were asked for, {type(reply).__name__} came"
-        return Step((order,), Status.API_ERROR, reason=reason)
+        return failed_step(reply, (order,), "probabilities were")
     (low_a, low_b), (high_a, high_b) = by_answer(reply)
     # together they are at most 1
     bounds = low_a - min(high_b, 1 - low_a), min(high_a, 1 - low_b) - low_b
-    answer = f"P(A) {_interval(low_a, high_a)}, P(B) {_interval(low_b, high_b)}"
+    answer = f"P(A) {interval_text(low_a, high_a)}, P(B) {interval_text(low_b, high_b)}"
     return Step((order,), Status.OK, answer=answer, bounds=bounds)
 
 
@@ -161,10 +159,6 @@ def preference_of(bounds: tuple[float, float], order: str) -> tuple[float, float
     """
     low, high = bounds
     return (0.0 - high, 0.0 - low) if order == REVERSE else bounds
-
-
-def _interval(low: float, high: float) -> str:
-    return f"{low:.6f}" if low == high else f"{low:.6f} to {high:.6f}"
 
 
 def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:

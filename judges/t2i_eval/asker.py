@@ -54,11 +54,6 @@ class Asker(StageAsker):
     #: Variant of the paper.
     ablation: Ablation
 
-    @property
-    def with_reference(self) -> bool:
-        """Return whether a reference image stands beside questions of appearance."""
-        return self.shows("reference")
-
     def shows(self, role: str) -> bool:
         """Return whether an image is shown; a reference only where the options ask for it."""
         return super().shows(role) and (role != "reference" or self.options.reference)

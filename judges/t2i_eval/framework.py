@@ -38,7 +38,7 @@ def judge_questions(
     ablation, questions = asker.ablation, extraction.questions
     question_variables: dict[str, Any] = {
         "questions": schemas.numbered(questions),
-        "with_reference": asker.with_reference,
+        "with_reference": asker.shows("reference"),
     }
     merged = ablation in ("merged", "no_answering")
     answers: dict[str, Fields] = {}

@@ -39,7 +39,7 @@ def judge_questions(
     threads = []
     for path, question in path_of(extraction):
         blind: dict[str, Any] = {"question": question.text, "kind": question.kind, "entities": question.entities}
-        blind["with_reference"] = asker.with_reference
+        blind["with_reference"] = asker.shows("reference")
         threads.append(Thread(path, _turns(question.kind, asker.ablation), {**context, **blind}, blind))
     answers = yield from converse(asker, threads, notes)
     return [JudgedQuestion(path, q, fields) for (path, q), fields in zip(path_of(extraction), answers, strict=True)]

@@ -17,7 +17,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
-from vieval_plugin.judges.protocol import Ask, Box, Failure, Image, Path, Reply, Status, Step, ToolResult, UseTool
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Box,
+    Failure,
+    Image,
+    Path,
+    Reply,
+    Status,
+    Step,
+    ToolResult,
+    UseTool,
+    failed_step,
+)
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
@@ -145,9 +157,6 @@ def from_json(text: str) -> ToolResult:
 
 
 def _step(ask: UseTool, reply: Reply) -> Step:
-    if isinstance(reply, Failure):
-        return Step(ask.path, reply.status, reason=reply.reason)
     if not isinstance(reply, ToolResult):
-        reason = f"a tool's result was asked for, {type(reply).__name__} came"
-        return Step(ask.path, Status.TOOL_ERROR, reason=reason)
+        return failed_step(reply, ask.path, "a tool's result was", Status.TOOL_ERROR)
     return Step(ask.path, Status.OK, answer=to_json(reply))

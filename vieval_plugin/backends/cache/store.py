@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
@@ -44,6 +44,7 @@ _UPSERT = (
 # twice, because who waits for its turn to write has looked at the clock before
 _VOID = "until NOT BETWEEN :now AND :now + 2 * :lease"
 
+_Result = TypeVar("_Result")
 _KINDS: Mapping[str, Callable[..., Answer]] = {
     kind.__name__: kind for kind in (Text, Probabilities, Measurement, ToolResult)
 }
@@ -301,14 +302,14 @@ class Store:
 
     def _write(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
         """Run a statement as soon as no other process has the store locked; how many rows it changed."""
-        try:
-            return store_file.in_turn(self.path, lambda: self._database.execute(statement, values or {}).rowcount)
-        except sqlite3.Error as error:
-            raise self._failed(error) from None
+        return self._in_turn(lambda: self._database.execute(statement, values or {}).rowcount)
 
     def _rows(self, statement: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> list[Any]:
+        return self._in_turn(lambda: self._database.execute(statement, values).fetchall())
+
+    def _in_turn(self, act: Callable[[], _Result]) -> _Result:
         try:
-            return store_file.in_turn(self.path, lambda: self._database.execute(statement, values).fetchall())
+            return store_file.in_turn(self.path, act)
         except sqlite3.Error as error:
             raise self._failed(error) from None
 

@@ -42,8 +42,8 @@ class Encoder:
     longest: int = 0
     #: Turns token ids and mask (texts, tokens) into vectors (texts, size).
     embed_texts: Callable[[Any], Any] | None = None
-    #: What its cosines were multiplied with in training.
-    learnt_scale: float = 1.0
+    #: What its cosines are multiplied with where that is wanted: as in training, or as a description has it.
+    scale: float = 1.0
 
     def pixels(self, image: PIL.Image.Image) -> Any:
         """An image as the network takes it: a tensor (3, height, width)."""

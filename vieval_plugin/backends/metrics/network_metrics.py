@@ -21,13 +21,14 @@ import PIL.Image
 
 from vieval_plugin.backends.cache.store import key_of
 from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.batch import run_or_halve
 from vieval_plugin.backends.metrics import networks
 from vieval_plugin.backends.metrics.batcher import Instrument, PreparedMeasure
 from vieval_plugin.backends.weights import Origin, is_out_of_memory, line_of
 from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode, decoding, size
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
+from vieval_plugin.judges.protocol import Measure, Measurement, Reply
 from vieval_plugin.text.errors import VievalError
 
 ENTRY_POINTS, SERVED_ENTRY_POINTS = "vieval.networks", "vieval.served_networks"
@@ -122,28 +123,26 @@ class NetworkInstrument:
     def compute(self, contents: Sequence[Mapping[str, Any]]) -> list[Reply]:
         replies: list[Reply] = []
         while len(replies) < len(contents):
-            replies += self._measure_or_halve(contents[len(replies) : len(replies) + self.batch])
+            replies += run_or_halve(contents[len(replies) : len(replies) + self.batch], self._measurements)
         return replies
 
     def close(self) -> None:
         """Networks stay loaded for the next run."""
 
-    def _measure_or_halve(self, rows: Sequence[Mapping[str, Any]]) -> list[Reply]:
-        """A batch's values; halves are tried where it fails, so that what cannot be measured fails by itself."""
+    def _measurements(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Reply]:
+        """A batch's values; VievalError where it has none, and smaller batches from then on where memory ran out."""
         try:
             return [Measurement(value) for value in self._values(rows)]
         except Exception as error:
             full = is_out_of_memory(error)
-            if len(rows) == 1:
-                remedy = "; set device to cpu, or make the image smaller" if full else ""
-                return [Failure(Status.TOOL_ERROR, f"{self._name} cannot be computed: {line_of(error)}{remedy}")]
-        half = len(rows) // 2
-        if full:
-            if torch := sys.modules.get("torch"):
-                torch.cuda.empty_cache()
-            self.batch = min(self.batch, half)
-            return self.compute(rows)
-        return self._measure_or_halve(rows[:half]) + self._measure_or_halve(rows[half:])
+            if full and len(rows) > 1:
+                if torch := sys.modules.get("torch"):
+                    torch.cuda.empty_cache()
+                self.batch = min(self.batch, len(rows) // 2)
+            else:
+                remedy = " (set device to cpu, or make the image smaller)" if full else ""
+                raise VievalError(f"{self._name} cannot be computed{remedy}: {line_of(error)}") from None
+        return self.compute(rows)  # here, as the error holds what filled the memory
 
     def _values(self, rows: Sequence[Mapping[str, Any]]) -> list[float]:
         batch = {role: [row[role] for row in rows] for role in rows[0]}

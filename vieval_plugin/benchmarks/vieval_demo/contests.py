@@ -7,6 +7,7 @@ nothing about any image model.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -21,9 +22,9 @@ NAME = "vieval_demo_contests"
 _GOOD = 0.5  # two outputs rated alike are both good from here on, and else both bad
 
 
-def load(root: Path, part: str) -> list[Sample]:
+def load(root: Path, part: str) -> Sequence[Sample]:
     """The samples of a part (see `outputs.samples`), drawn once a process; `root` is not used."""
-    return list(_samples_of(part))
+    return _samples_of(part)
 
 
 @cache
@@ -33,7 +34,8 @@ def _samples_of(part: str) -> tuple[Sample, ...]:
     return tuple(samples(part))
 
 
-def contests(part: str) -> list[Contest]:
+@cache
+def contests(part: str) -> tuple[Contest, ...]:
     """The 48 contests of a part: the outputs of three image models two by two, for 16 instructions.
 
     Args:
@@ -48,27 +50,21 @@ def contests(part: str) -> list[Contest]:
         VievalError: there is no such part, or scikit-image (for its photographs) is not installed.
     """
     known_part(NAME, TASKS, part)
-    return list(_contests_of(part))
-
-
-@cache
-def _contests_of(part: str) -> tuple[Contest, ...]:
     by_uid: dict[str, list[Sample]] = {}
     for sample in _samples_of(part):
         by_uid.setdefault(sample.id.uid, []).append(sample)
     pairs = [(uid, pair) for uid, outputs in by_uid.items() for pair in combinations(outputs, 2)]
     turns = [turn % 2 for turn in range(len(pairs))]
     random.Random(f"{NAME}/{part}").shuffle(turns)
-    contests = []
+    drawn = []
     for (uid, pair), turn in zip(pairs, turns, strict=True):
         better, worse = sorted(pair, key=_rated, reverse=True)
         first, second = (better, worse) if turn else (worse, better)
         name = f"{uid}#{pair[0].id.image_model}-{pair[1].id.image_model}"
         tie = BOTH_GOOD if _rated(better) >= _GOOD else BOTH_BAD
         vote = tie if _rated(better) == _rated(worse) else FIRST if better is first else SECOND
-        contest = Contest(SampleId(NAME, part, "", name), (first, second), Votes("four_way", vote), group=uid)
-        contests.append(contest)
-    return tuple(contests)
+        drawn.append(Contest(SampleId(NAME, part, "", name), (first, second), Votes("four_way", vote), group=uid))
+    return tuple(drawn)
 
 
 def _rated(sample: Sample) -> float:

@@ -18,7 +18,8 @@ SEQUENCES = 60
 _PART, _EDITOR = "tie", "drawn"
 
 
-def edits(part: str) -> list[Sample]:
+@cache
+def edits(part: str) -> tuple[Sample, ...]:
     """Edits of 60 drawn sequences: from scene j1 to scene k, by the instructions j1 + 1 to j2.
 
     Args:
@@ -31,16 +32,11 @@ def edits(part: str) -> list[Sample]:
     Raises:
         VievalError: there is no such part.
     """
-    known_part(NAME, (_PART,), part)
-    return list(_samples())
-
-
-@cache
-def _samples() -> tuple[Sample, ...]:
     from vieval_plugin.benchmarks.sequences import label, triples
     from vieval_plugin.benchmarks.vieval_demo.outputs import png
     from vieval_plugin.benchmarks.vieval_demo.sequences import draw_sequence, uid_of
 
+    known_part(NAME, (_PART,), part)
     samples = []
     for number in range(SEQUENCES):
         sequence = draw_sequence(number, SEED)

@@ -69,14 +69,15 @@ def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     return cosines(encoder, batch)
 
 
-def _image_and_text(encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
-    tokens, notes = encoder.tokens(texts["text"])
-    return NetworkInputs({"image": encoder.pixels(images["image"]), "text": tokens}, notes)
+def image_and_text(encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
+    """The one image, whatever its role is called, and the text as an encoder takes them."""
+    [image], (tokens, notes) = images.values(), encoder.tokens(texts["text"])
+    return NetworkInputs({"image": encoder.pixels(image), "text": tokens}, notes)
 
 
 _WEIGHTS = "openai/clip-vit-base-patch32"
 
 METRICS = (
-    NetworkMetric("clip_score", load, _WEIGHTS, _image_and_text, clip_score),
+    NetworkMetric("clip_score", load, _WEIGHTS, image_and_text, clip_score),
     NetworkMetric("clip_i", load, _WEIGHTS, pair, clip_i),
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Literal
 
 from vieval_plugin.backends.metrics.encoders import Encoder
-from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
+from vieval_plugin.backends.metrics.network_metrics import NetworkMetric
+from vieval_plugin.backends.metrics.networks.clip import clip_score, image_and_text
 from vieval_plugin.backends.metrics.networks.clip import load as load_clip
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.prompts import packs
@@ -24,21 +25,7 @@ class DualEncoder(StrictModel):
     scale: float | Literal["learnt"] = 1.0
 
 
-@dataclass(frozen=True)
-class CosineScaledEncoder:
-    """A loaded CLIP with a scale."""
-
-    #: Name in results.
-    by: str
-    #: Name of its weights and scale, which no others have.
-    identity: str
-    #: The CLIP.
-    encoder: Encoder
-    #: What its cosines are multiplied with.
-    scale: float
-
-
-def load(origin: Origin) -> CosineScaledEncoder:
+def load(origin: Origin) -> Encoder:
     """The CLIP of a description, which `origin` names.
 
     Raises:
@@ -52,24 +39,18 @@ def load(origin: Origin) -> CosineScaledEncoder:
     base = described.resolved(settings.base)
     clip = Origin(base, origin.revision or settings.revision, origin.device)
     encoder = load_clip(clip, described.resolved(settings.processor) or base)
-    scale = encoder.learnt_scale if settings.scale == "learnt" else settings.scale
+    scale = encoder.scale if settings.scale == "learnt" else settings.scale
     name, identity = f"{described.name} on {encoder.by}", f"{encoder.identity} times {scale!r}"
-    return CosineScaledEncoder(name, identity, encoder, scale)
+    return replace(encoder, by=name, identity=identity, scale=scale)
 
 
-def show(scaled: CosineScaledEncoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
-    """The image and the text as the CLIP takes them."""
-    tokens, notes = scaled.encoder.tokens(texts["text"])
-    return NetworkInputs({"image": scaled.encoder.pixels(images["image_0"]), "text": tokens}, notes)
-
-
-def dual_encoder(scaled: CosineScaledEncoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def dual_encoder(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     """The scale times the cosine of the embeddings of image and text, in [-scale, scale].
 
     Kirstain et al., Pick-a-Pic (NeurIPS 2023), equation of the scoring function; Wu et al., HPSv2 (2023), without a
     scale.
     """
-    return scaled.scale * (scaled.encoder.images(batch["image"]) * scaled.encoder.texts(batch["text"])).sum(-1)
+    return encoder.scale * clip_score(encoder, batch)
 
 
-METRIC = NetworkMetric("dual_encoder", load, "", show, dual_encoder)
+METRIC = NetworkMetric("dual_encoder", load, "", image_and_text, dual_encoder)
