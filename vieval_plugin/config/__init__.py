@@ -233,7 +233,9 @@ class Config(Section):
         resolved: dict[str, Any] = redacted_options(
             {
                 **({"judge_files": [str(real(spec.file.path))]} if spec.file else {}),
-                "judges": {name: _adapter(type(part)).dump_python(part, mode="json") for name, part in judges.items()},
+                "judges": {
+                    name: _adapter(part.__class__).dump_python(part, mode="json") for name, part in judges.items()
+                },
                 "backbones": {name: part.model_dump(mode="json") for name, part in self.backbones.items()},
                 **({"scorers": {name: asdict(part) for name, part in self.scorers.items()}} if spec.scored else {}),
                 "statistics": self.statistics.model_dump(mode="json"),

@@ -58,8 +58,8 @@ class Slot(ABC):
         """
 
     @abstractmethod
-    def end(self) -> None:
-        """End the worker, if there is one."""
+    def end(self) -> int | None:
+        """End the worker, if there is one; its exit code, where it has one."""
 
     def work(self) -> None:
         """Keep a worker at work until nothing is left; in a thread."""
