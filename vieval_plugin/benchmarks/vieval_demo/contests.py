@@ -7,7 +7,6 @@ nothing about any image model.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -22,9 +21,9 @@ NAME = "vieval_demo_contests"
 _GOOD = 0.5  # two outputs rated alike are both good from here on, and else both bad
 
 
-def load(root: Path, part: str) -> Sequence[Sample]:
+def load(root: Path, part: str) -> list[Sample]:
     """The samples of a part (see `outputs.samples`), drawn once a process; `root` is not used."""
-    return _samples_of(part)
+    return list(_samples_of(part))
 
 
 @cache
@@ -74,7 +73,7 @@ def _rated(sample: Sample) -> float:
 CONTESTS = Benchmark(
     NAME,
     dict.fromkeys(TASKS, INSTRUCTIONS * 3),
-    lambda root, part: contests(part),
+    lambda root, part: list(contests(part)),
     lambda root, part: [],
     ByVotes("four_way"),
     source="drawn by VIEval",

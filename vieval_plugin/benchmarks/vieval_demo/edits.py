@@ -57,7 +57,7 @@ def edits(part: str) -> tuple[Sample, ...]:
 EDITS = Benchmark(
     NAME,
     {_PART: None},
-    lambda root, part: edits(part),
+    lambda root, part: list(edits(part)),
     lambda root, part: [],
     ByImageModel(rated=("O",)),
     source="drawn by VIEval",
