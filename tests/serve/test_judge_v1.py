@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from tests.fake_server import FakeServer, Fault, _parts, score_count
+from tests.api.test_attempts import unreadable
+from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
 from tests.serve.serving import encoded, judged_by, row, serving
 
-RUBBISH = "no score at all"
 PART = b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n'
 
 
@@ -81,27 +81,11 @@ def test_texts_and_names_with_half_of_a_character_are_refused_alone_and_not_echo
     assert all("half of a character (a lone surrogate)" in reason for reason in reasons)
 
 
-def unreadable(replies, asked):
-    """The first so many replies about a sample of ours are rubbish."""
-
-    def reply(request):
-        text = " ".join(part.get("text", "") for turn in request["messages"] for part in _parts(turn["content"]))
-        if "a red cube" in text:  # and not what is asked to know whether the judge is well
-            asked.append(text)
-        rubbish = "a red cube" in text and len(asked) <= replies
-        return RUBBISH if rubbish else json.dumps({"score": [7] * score_count(text), "reasoning": "fine"})
-
-    return reply
-
-
 @pytest.mark.parametrize(("replies", "asks", "status"), [(2, 3, "ok"), (100, 4, "parse_failure")])
 def test_a_reply_that_cannot_be_read_is_asked_for_again_past_the_store(store, replies, asks, status):
-    asked = []
+    reply, asked = unreadable(replies)
     # of two questions one names the prompt; where it and its reminder are not answered, it is asked anew
-    with (
-        FakeServer(reply=unreadable(replies, asked), schema_support="ignored") as server,
-        judged_by(server, "--attempts", 2) as running,
-    ):
+    with FakeServer(reply=reply, schema_support="ignored") as server, judged_by(server, "--attempts", 2) as running:
         _, answer = running.post("/v1/judge", {"samples": [row(plain("blue"))]})
         metrics = running.metrics()
     [verdict] = answer["verdicts"]

@@ -31,15 +31,6 @@ def test_a_model_of_the_host_judges_and_the_host_reports(run, gpt, server, host)
         assert "error_message" not in status
 
 
-def test_a_second_run_asks_nothing_and_says_the_same(run, ours, server):
-    first = run(*ours(server)).responses
-    asked = server.stats()["requests"]
-    again = run(*ours(server), "--reuse")
-    assert again.code == 0
-    assert server.stats()["requests"] == asked
-    assert again.responses == first
-
-
 def test_failed_calls_are_counted_and_asked_again(run, gpt, host):
     whole = _whole(run, gpt)
     with FakeServer(faults=lambda number, body: Fault("500") if number % 3 == 0 else None) as server:

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.importers.importing import question_of, raw, write_pack
+from vieval_plugin.importers.importing import as_jinja, question_of, raw, write_pack
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
-_PLACEHOLDERS = {"<prompt>": "prompt", "<instruction>": "instruction", "<subject>": "subject"}
+_PLACEHOLDER = re.compile("<(prompt|instruction|subject)>")
 _VARIABLES = {"Text Prompt": "prompt", "Editing instruction": "instruction", "Subject": "subject"}
 _VARIABLE_LINE = re.compile(f"^({'|'.join(_VARIABLES)}): (.*)$", re.MULTILINE)
 
@@ -121,8 +121,7 @@ def _with_variables(prompts: list[str]) -> list[str]:
 
 
 def _templated(text: str) -> str:
-    pieces = re.split("(" + "|".join(map(re.escape, _PLACEHOLDERS)) + ")", text)
-    return "".join(f"{{{{ {_PLACEHOLDERS[p]} }}}}" if p in _PLACEHOLDERS else raw(p) for p in pieces)
+    return as_jinja("", text, _PLACEHOLDER, {name: f"{{{{ {name} }}}}" for name in _VARIABLES.values()})[0]
 
 
 def _write(folder: Path, name: str, settings: tuple[str, ...], texts: Mapping[str, str]) -> Path:

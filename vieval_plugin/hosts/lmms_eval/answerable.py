@@ -60,7 +60,7 @@ def answering(model: Any, why_not: WhyNot) -> None:
 def why_not(model: Any, loaded: bool) -> WhyNot:
     """Make the check of tasks by the host's model, a name or an object; for a model of ours once it is `loaded`."""
     name, path = _name_of(model), _path_of(model)
-    of_model = _why_not_of_path(path, loaded)
+    recorded = _why_not_by_model_path.get(path) if loaded else None
 
     def why(task: Task) -> Why | None:
         generates = benchmark_registry.benchmark(task.benchmark).generates
@@ -70,7 +70,9 @@ def why_not(model: Any, loaded: bool) -> WhyNot:
         if not generates and path.startswith("generators."):
             line = f"{task.name}: {name} makes images, and judges none"
             return Why("their images are there, and this model makes some", line)
-        return None if generates else of_model(task)
+        if generates or (path == MODELS["vieval_replay"] and recorded is None):
+            return None
+        return recorded(task) if recorded else _unanswered(task, path == MODELS["vieval_scorer"])
 
     return why
 
@@ -83,14 +85,6 @@ def _path_of(model: Any) -> str:
     """The module and class of a model of ours, which may be an object, a registered name or a class's; empty for others."""
     name = _name_of(model)
     return MODELS.get(name) or next((path for path in MODELS.values() if path.endswith(f".{name}")), "")
-
-
-def _why_not_of_path(path: str, loaded: bool) -> WhyNot:
-    if loaded and path in _why_not_by_model_path:
-        return _why_not_by_model_path[path]
-    if path == MODELS["vieval_replay"]:
-        return lambda task: None
-    return lambda task: _unanswered(task, path == MODELS["vieval_scorer"])
 
 
 def _unanswered(task: Task, is_scorer: bool) -> Why | None:
