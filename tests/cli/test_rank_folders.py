@@ -171,7 +171,7 @@ def test_three_and_five_folders_have_an_answer(tmp_path, capsys):
     assert three[0] == "pairwise with fake likes a's images best of the three."
     assert re.match(r"Win rate of a against [bc] [01]\.\d+ \(95% .*\) on 24 prompts, ties counting half\.", three[1])
     assert alike[0] == "The three generators cannot be told apart."
-    assert re.match(r"Win rate from 0\.\d.* \([bce]\) to 0\.\d.* \([bce]\)\. The smallest p of 3 pairs is ", alike[1])
+    assert re.match(r"Win rate from 0\.\d.* for [bce] to 0\.\d.* for [bce]\. The smallest p of 3 pairs is ", alike[1])
     assert five[0] == "pairwise with fake likes a's images best of the five."
     assert any(line.endswith("Holm over 10 pairs") for line in five)
     assert re.match(r"[bc] has the highest win rate, but cannot be told apart from [bc]\.", behind[0])

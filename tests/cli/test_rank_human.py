@@ -68,7 +68,7 @@ def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_a
 def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsys):
     shown = rank(capsys, *given(12, ("mine", "third")))
     assert shown[0] == "Too few images are rated to say which of third, mine and theirs is best."
-    needed = "; 50 of each generator are needed, or all. With these: Corrected mean O of "
+    needed = "; 50 of each generator are needed, or all. So far: Corrected mean O of "
     few, separator, so_far = shown[1].partition(needed)
     assert few.startswith("People rated 12 prompts of ")
     assert separator

@@ -70,13 +70,13 @@ def test_it_fits_a_phone_and_can_be_printed(browser, page, tmp_path):
     assert (tmp_path / "page.pdf").stat().st_size > 20_000
 
 
-def test_print_has_answer_chart_table_and_cards_and_opens_what_is_folded(browser, page):
+def test_print_has_answer_chart_table_and_cards_and_nothing_folded(browser, page):
     browser.open(page, width=688, height=972)
     folded = "[...document.querySelectorAll('details:not(.clamped)')].filter(one => one.getClientRects().length)"
-    seen = f"{folded}.filter(one => one.offsetHeight > one.firstElementChild.offsetHeight).length"
-    assert browser.evaluate(seen) == 0
+    closed = f"{folded}.filter(one => one.offsetHeight === one.firstElementChild.offsetHeight).length"
+    assert browser.evaluate(closed) > 0
     browser.media("print")
-    assert browser.evaluate(seen) == browser.evaluate(f"{folded}.length") > 0
+    assert browser.evaluate(closed) == 0
     assert browser.evaluate("document.documentElement.scrollWidth") <= 688
     for left_out in ("#filters", "#glossary", "#appendix", ".verdict details"):
         assert not browser.visible(left_out)

@@ -12,11 +12,9 @@ from tests.report.pages import Page, row, write
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import OWN, Provenance, Run, rated_record, record_of
-from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.sections import sections_of
 from vieval_plugin.report.writing import write_page, write_report
 from vieval_plugin.results.runs import Results, load_results
-from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=100)
@@ -34,15 +32,16 @@ def plain(text):
     return html.unescape(text).replace("\xa0", " ")
 
 
-def judges(noises, refusing=()):
-    """Rows of judges on the same rated samples, each as far from the ratings as its noise."""
+def judges(noises, refusing=(), few=()):
+    """Rows of judges on the same rated samples, each as far from the ratings as its noise; of `few` on a third of them."""
     people = random.Random(0)
     ratings = [people.choice([0.0, 0.25, 0.5, 0.75, 1.0]) for _ in range(60)]
     for judge, noise in noises.items():
         drawn = random.Random(judge)
         for number, rating in enumerate(ratings):
             score = min(max(rating + drawn.gauss(0, noise), 0), 1)
-            failed = {"status": Status.REFUSAL} if judge in refusing else {}
+            refused = judge in refusing or (judge in few and number % 3 > 0)
+            failed = {"status": Status.REFUSAL} if refused else {}
             yield row(f"u{number}", {} if failed else {"O": score}, [rating], judge=judge, **failed)
 
 
@@ -51,8 +50,8 @@ def report_of(tmp_path, results):
     return (tmp_path / "out" / "report.html").read_text()
 
 
-def rated(tmp_path, noises, refusing=()):
-    return report_of(tmp_path, load_results([write(tmp_path / "run", [*judges(noises, refusing)])]))
+def rated(tmp_path, noises, refusing=(), few=()):
+    return report_of(tmp_path, load_results([write(tmp_path / "run", [*judges(noises, refusing, few)])]))
 
 
 def generators(tmp_path, scores, judge="gpt", note="", picture=True):
@@ -346,26 +345,17 @@ def test_a_note_of_all_cards_is_said_once_and_scores_are_rounded(tmp_path):
     assert 'class="status"' not in text
 
 
-def test_a_chart_is_as_wide_as_the_page_and_has_its_numbers_beside_it():
-    estimates = {"a": Estimate(0.5, 0.4, 0.6), "b": Estimate(0.3, 0.2, 0.4), "c": Estimate(float("nan"))}
-    drawn = forest(estimates, {"human ceiling: of people": Estimate(0.8)}, (-1.0, 1.0), "title")
-    assert drawn.count('class="row') == 5  # the mark's name, two judges, the reference and the axis
-    assert drawn.count(">human ceiling</") == 2
-    assert ".50</b>" in drawn
-    assert drawn.count('class="mark-line"') == 3
-    assert all(place.endswith("%") for place in re.findall(r'(?:x1|x2|cx)="([^"]+)"', drawn))
-    assert forest({"c": Estimate(float("nan"))}, {}, (0.0, 1.0), "title") == ""
-    assert "Grey" not in drawn
-    assert "not ranked" not in drawn
-
-
-def test_the_chart_greys_what_is_significantly_worse_and_says_so(tmp_path):
-    text = rated(tmp_path, {"good": 0.05, "poor": 3.0})
-    assert text.count('<circle class="dot worse"') == text.count('<circle class="dot"') == 1
+def test_the_chart_is_as_wide_as_the_page_and_says_what_is_grey_what_is_hollow_and_where_people_are(tmp_path):
+    text = rated(tmp_path, {"good": 0.05, "poor": 3.0, "few": 0.1}, few=("few",))
+    [drawn] = re.findall(r'<div class="forest".*?</div>\n</div>', text, re.DOTALL)
+    assert drawn.count('<circle class="dot worse"') == drawn.count('<circle class="dot"') == 1
     assert "Grey: significantly worse than the first." in text
-    drawn = forest({"a": Estimate(0.5), "b": Estimate(0.3)}, {}, (0.0, 1.0), "title", unranked={"b": "too few"})
     assert drawn.count('<circle class="dot unranked"') == 1
-    assert "not ranked: too few" in drawn
+    assert "not ranked: a score for 20 of 60 samples" in drawn
+    assert drawn.count(">same answer for everything</text>") == 1
+    assert drawn.count('class="band"') == 3
+    assert all(place.endswith("%") for place in re.findall(r'(?:x1|x2|cx)="([^"]+)"', drawn))
+    assert "Grey" not in rated(tmp_path / "one", {"good": 0.05})
 
 
 def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_path):

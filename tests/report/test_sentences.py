@@ -167,7 +167,7 @@ def test_equal_judges_are_said_to_be_equal(judges):
     else:
         assert first == f"The {'three' if judges == 3 else judges} judges cannot be told apart."
         assert re.match(
-            r"Accuracy from 0\.60 \(.*\) \(judge \d+\) to 0\.60 .*\. The smallest p of \d+ pairs is ", second
+            r"Accuracy from 0\.60 \(.*\) for judge \d+ to 0\.60 .*\. The smallest p of \d+ pairs is ", second
         )
 
 

@@ -11,7 +11,6 @@ from markupsafe import Markup
 from vieval_plugin.card.card import CARD_HTML, CARD_MD, Card
 from vieval_plugin.card.placing import PlacedJudge
 from vieval_plugin.card.read import json_text
-from vieval_plugin.card.scale import ScaleRow, scale
 from vieval_plugin.card.sentences import audit_text, fooled_by, limits, repeats_text
 from vieval_plugin.card.tables import tables_of, tables_of_all
 from vieval_plugin.media.files import write_whole
@@ -19,6 +18,7 @@ from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.report.files import estimate_in
 from vieval_plugin.report.page.disagreement import items_of
 from vieval_plugin.report.page.page import STYLE
+from vieval_plugin.report.page.scale import ScaleRow, scale
 from vieval_plugin.report.page.tiles import Samples, tile_of
 from vieval_plugin.report.rendering import markdown
 from vieval_plugin.report.words import short_number, task_type
@@ -109,5 +109,4 @@ def _chart(judge: PlacedJudge) -> Markup:
         others = {label: tick.value for label, tick in ticks.items() if tick.defined}
         kind = "unranked" if value in judge.useless else ""
         rows.append(ScaleRow(task_type(value), estimate, kind, estimate.reason.partition(":")[0], others))
-    references = {reference.system: reference.estimate for reference in judge.board.references}
-    return scale(f"{model} and published judges: {judge.board.title}", rows, references)
+    return scale(f"{model} and published judges: {judge.board.title}", rows, judge.board)

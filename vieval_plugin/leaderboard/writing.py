@@ -10,7 +10,6 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from vieval_plugin.card.scale import ScaleRow, scale
 from vieval_plugin.leaderboard.board import BenchmarkBoard, View
 from vieval_plugin.leaderboard.making import POLICIES
 from vieval_plugin.leaderboard.printed import printed_elsewhere
@@ -19,6 +18,7 @@ from vieval_plugin.meta_evaluation.findings import Number, numbers_table, pairs_
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.files import by_name
 from vieval_plugin.report.page.page import STYLE
+from vieval_plugin.report.page.scale import ScaleRow, scale
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.report.tables import failures_of, marks_of, rank_text
 from vieval_plugin.report.words import ASPECTS, protocol, reason_words, short_number, task_type
@@ -178,8 +178,7 @@ def _chart(board: BenchmarkBoard, view: View) -> Markup:
         note = f"printed, not recomputed{f': {parts}' if parts else ''}" if numbers else "published, not recomputed"
         rows.append(ScaleRow(judge.title, Estimate(value), "printed", note))
     rows.sort(key=lambda row: (not row.estimate.defined, -row.estimate.value))
-    references = {reference.system: reference.estimate for reference in view.board.references}
-    return scale(f"{board.title}: {view.board.title}", rows, references)
+    return scale(f"{board.title}: {view.board.title}", rows, view.board)
 
 
 def _how(options: StatisticsOptions) -> list[str]:

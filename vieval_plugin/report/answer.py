@@ -142,6 +142,12 @@ def answer(board: Leaderboard, bias: PositionBias | None = None, corrected: Corr
     return Answer(TITLES[case].format(**words), evidence, limits, _RATE_SOME if unrated else "")
 
 
+def judge_words(board: Leaderboard) -> str:
+    """The judge of a leaderboard as titles have it: where its whole name is long, without its backbone."""
+    name = board.judge.words if board.judge else ""
+    return name if board.judge is None or len(name) <= _LONGEST_NAME else board.judge.judge
+
+
 def _words(board: Leaderboard, corrected: CorrectedRanking | None = None) -> dict[str, str]:
     """The words that titles are filled with."""
     ranked, defined = board.ranked, board.defined
@@ -151,9 +157,9 @@ def _words(board: Leaderboard, corrected: CorrectedRanking | None = None) -> dic
         defined = list(board.numbers)
     shown = [n.system for n in (ranked or defined or board.numbers)]
     names = [n.system for n in defined]
-    count, judge = number_word(len(ranked or defined)), board.judge.words if board.judge else ""
+    count = number_word(len(ranked or defined))
     return {
-        "judge": judge if len(judge) <= _LONGEST_NAME or board.judge is None else board.judge.judge,
+        "judge": judge_words(board),
         "entrant": board.entrants.removesuffix("s"),
         "entrants": board.entrants,
         "benchmark": YOUR_IMAGES if board.benchmark == OWN else board.benchmark,
@@ -284,7 +290,7 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     if board.statistic == WIN_RATE:
         share = Estimate(EVEN + difference.value, EVEN + difference.low, EVEN + difference.high)
         if first.estimate.value == first.estimate.low == first.estimate.high == EVEN:
-            return f"{_words(board)['judge']} calls each of the {items} a tie, so no generator wins."
+            return f"{judge_words(board)} calls each of the {items} a tie, so no generator wins."
         text = in_sentence(share) if share.has_interval else f"{in_sentence(share)} ({p})"
         return f"Win rate of {pair.first} against {pair.second} {text} on {items}, ties counting half."
     more, size = ("less", difference.negated) if difference.value < 0 else ("more", difference)
@@ -301,7 +307,7 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
     covering = sorted([n for n in numbers if not n.unranked] or numbers, key=lambda n: n.estimate.value)
     lowest, highest = covering[0], covering[-1]
     wins = board.statistic == WIN_RATE
-    texts = [f"{in_sentence(n.estimate)} ({n.system})" for n in (lowest, highest)]
+    texts = [f"{in_sentence(n.estimate)} for {n.system}" for n in (lowest, highest)]
     measured = "Win rate" if wins else _measured(board)
     return f"{measured} {texts[1]}." if len(covering) == 1 else f"{measured} from {texts[0]} to {texts[1]}."
 
@@ -460,7 +466,7 @@ def _so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
     """Ratings that are there and needed, and the result so far."""
     [pair, *further] = (pair.better_first() for pair in board.comparison.pairs)
     so_far = _range(board, board.defined) if further else _difference(board, pair, board.number_of(pair.first))
-    return f"{_few_ratings(corrected)}. With these: {so_far}"
+    return f"{_few_ratings(corrected)}. So far: {so_far}"
 
 
 def _few_ratings(corrected: CorrectedRanking) -> str:

@@ -20,11 +20,12 @@ from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import OWN
 from vieval_plugin.report.own_samples import is_rated
-from vieval_plugin.report.page.charts import chart, scatter_rows
+from vieval_plugin.report.page.charts import scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import by_benchmark_in_turn, order, select_items, tile_limits
 from vieval_plugin.report.page.glossary import Glossary
 from vieval_plugin.report.page.prompts import prompt_rows
+from vieval_plugin.report.page.scale import chart
 from vieval_plugin.report.page.strip import Highlight, largest_disagreements
 from vieval_plugin.report.page.tiles import (
     GalleryTile,

@@ -14,6 +14,7 @@ from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
 from vieval_plugin.records import OWN, YOUR_IMAGES
+from vieval_plugin.report.answer import judge_words
 from vieval_plugin.report.page.charts import histogram
 from vieval_plugin.report.page.disagreement import GalleryItem
 from vieval_plugin.report.page.tiles import points_of
@@ -137,9 +138,8 @@ def _title(section: Section, board: Leaderboard) -> str:
     words = f" ({ASPECTS[board.aspect]})" if board.statistic != WIN_RATE and board.aspect in ASPECTS else ""
     where = f" on {board.breakdown} {board.value}" if board.breakdown else ""
     corrected = ", corrected by people's ratings" if board.statistic == CORRECTED else ""
-    judge = board.judge.words if board.judge else ""
     benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
-    return f"{benchmark}{measured}{words}{where}, by {judge}{corrected}"
+    return f"{benchmark}{measured}{words}{where}, by {judge_words(board)}{corrected}"
 
 
 def _prompts(section: Section, board: Leaderboard, items: Sequence[GalleryItem]) -> list[Prompt]:

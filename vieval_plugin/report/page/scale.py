@@ -1,0 +1,88 @@
+"""The chart of all pages: systems as dots with their intervals, a row each, beside people and the same answer for all.
+
+Places are percentages, so that the chart is as wide as the page while its type keeps its size, and colours are classes
+that the page's style sheet knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from markupsafe import Markup
+
+from vieval_plugin.meta_evaluation.findings import Leaderboard
+from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
+from vieval_plugin.report.words import reason_words, short_number
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.text.html_page import template
+
+_TEMPLATE = Path(__file__).with_name("scale.html.jinja")
+
+
+@dataclass(frozen=True)
+class ScaleRow:
+    """A row of a scale."""
+
+    #: Name of the row.
+    label: str
+    #: Its number, undefined where there is none.
+    estimate: Estimate
+    #: Class of its dot: `own`, `worse`, `unranked`, `printed`.
+    kind: str = ""
+    #: What is to be read at its end.
+    note: str = ""
+    #: Values of others on the same row, by name.
+    others: Mapping[str, float] = field(default_factory=dict)
+
+
+def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
+    """The scale as HTML, of generators with all values that there can be; empty where no row has a number.
+
+    Args:
+        title: what it shows, for those who do not see it.
+        rows: in their order.
+        board: the leaderboard that they are of, whose references they stand beside: people are a line through all rows,
+            the same answer for everything a band, and win rates have a line at one half.
+    """
+    references = {number.role: number.estimate.value for number in board.references if number.estimate.defined}
+    constant = references.get("baseline")
+    lines = {"even": EVEN} if board.statistic == WIN_RATE else {"people": references.get("ceiling", math.nan)}
+    lines = {name: value for name, value in lines.items() if not math.isnan(value)}
+    estimates = [row.estimate for row in rows if row.estimate.defined]
+    if not estimates:
+        return Markup("")
+    values = [end for e in estimates for end in (e.value, e.low, e.high) if not math.isnan(end)]
+    values += [*(value for row in rows for value in row.others.values()), *references.values()]
+    margin = max(0.05 * (max(values) - min(values)), 0.05)
+    low, high = board.ends if board.is_of_generators else (min(values) - margin, max(values) + margin)
+    step = 1 if high - low <= 0.6 else 2
+
+    def x(value: float) -> str:
+        return f"{100 * (min(max(value, low), high) - low) / (high - low):.2f}%"
+
+    text = template(_TEMPLATE).render(
+        title=title,
+        rows=rows,
+        lines=lines,
+        constant=constant,
+        ticks=[n / 10 for n in range(math.ceil(low * 10), math.floor(high * 10) + 1) if n % step == 0],
+        x=x,
+        short=short_number,
+    )
+    return Markup(text)
+
+
+def chart(board: Leaderboard) -> Markup:
+    """The systems of a leaderboard, grey where they are significantly worse than the first, hollow where they have no rank."""
+    first, *lower = [number.system for number in board.ranked] or [""]
+    worse = {label for label in lower if board.comparison.beats(first, label)}
+    rows = []
+    for number in board.numbers:
+        kind = "unranked" if number.unranked else "worse" if number.system in worse else ""
+        note = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
+        rows += [ScaleRow(number.system, number.estimate, kind, note)] if number.estimate.defined else []
+    legend = Markup('<p class="how">Grey: significantly worse than the first.</p>') if worse else Markup("")
+    return scale(f"Intervals: {board.title}", rows, board) + legend
