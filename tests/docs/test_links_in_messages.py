@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import anchors
 from vieval_plugin.text.errors import PROJECT, docs_url, install_advice
 
 ROOT = Path(__file__).parents[2]
@@ -30,16 +31,10 @@ def linked():
                         pytest.fail(f"{path}: {ast.unparse(page)} names no page that a reader of the code can see")
 
 
-def slugs(page):
-    """Anchors of a page, as GitHub makes them of its headings."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
-
-
 @pytest.mark.parametrize("link", sorted(set(linked())))
 def test_each_page_and_anchor_is_there(link):
     name, _, anchor = link.partition("#")
-    assert not anchor or anchor in slugs(ROOT / "docs" / name)
+    assert not anchor or anchor in anchors((ROOT / "docs" / name).read_text(encoding="utf-8"))
     assert (ROOT / "docs" / name).is_file()
 
 
@@ -47,7 +42,7 @@ def test_each_page_and_anchor_is_there(link):
     "status", ["api_error", "parse_failure", "refusal", "tool_error", "not_applicable", "no_image"]
 )
 def test_each_status_has_its_heading(status):
-    assert {status, "statuses"} <= slugs(ROOT / "docs" / "reference" / "results.md")
+    assert {status, "statuses"} <= {*anchors((ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8"))}
 
 
 def test_links_lead_to_the_project():

@@ -97,20 +97,6 @@ def test_the_version_stands_in_one_place():
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg")
     assert settings["metadata"]["version"] == "attr: vieval_plugin.__version__"
-    asked = subprocess.run(
-        [
-            "git",
-            "grep",
-            "-nE",
-            r"version(_of)?\(.vieval.\)|_PACKAGES = .*.vieval.",
-            "--",
-            "vieval_plugin",
-            "judges",
-            "docs",
-            "bench",
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    ).stdout
-    assert asked == ""
+    other = r"version(_of)?\(.vieval.\)|_PACKAGES = .*.vieval."
+    command = ["git", "grep", "-nE", other, "--", "vieval_plugin", "judges", "docs", "bench"]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout == ""

@@ -95,8 +95,8 @@ def test_what_is_not_run_is_named_and_is_well_formed(page):
 
 
 def test_links_and_pictures_of_readme_lead_to_files_of_this_repository():
-    links = re.findall(r"\]\(([^)\s]+)\)", README.read_text(encoding="utf-8"))
-    assert any(link.endswith(".webp") for link in links)
+    links = re.findall(r"(?:\]\(|src=\"|srcset=\"|href=\")([^)\s\"]+)", README.read_text(encoding="utf-8"))
+    assert sum(link.endswith(".webp") for link in links) == 4  # two pictures, in light and in dark
     for link in links:
         assert link.startswith("https://"), f"{link}: a package index shows README too, and knows no relative link"
         if link.startswith("https://github.com/vieval/vieval/"):

@@ -39,27 +39,3 @@ def test_what_a_page_keeps_is_there_when_it_is_opened_again_and_gone_when_it_is_
     assert browser.text("#kept") == "yes"
     browser.open(file)
     assert browser.text("#kept") == "none"
-
-
-def test_a_download_is_caught(browser, page):
-    browser.open(page())
-    found = browser.download("#save")
-    assert (found.name, found.text) == ("a.csv", "é,1\n")
-
-
-def test_windows_have_the_size_and_the_colours_that_are_asked_for(browser, page, tmp_path):
-    told = "[innerWidth, matchMedia('(prefers-color-scheme: dark)').matches]"
-    browser.open(page(), scheme="dark")
-    assert browser.evaluate(told) == [1280, True]
-    browser.open_on_phone(page())
-    assert browser.evaluate(told) == [390, False]
-    browser.screenshot(tmp_path / "page.png")
-    browser.print(tmp_path / "page.pdf")
-    assert (tmp_path / "page.png").read_bytes()[:4] == b"\x89PNG"
-    assert (tmp_path / "page.pdf").read_bytes()[:4] == b"%PDF"
-
-
-def test_what_cannot_be_done_is_said(browser, page):
-    browser.open(page())
-    with pytest.raises(AssertionError, match="evaluate.*no_such_name"):
-        browser.evaluate("no_such_name")

@@ -5,21 +5,15 @@ import csv
 import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo.contests import contests
-from vieval_plugin.cli import main
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.labelling.page import label_page
 from vieval_plugin.labelling.sources import ToLabel
-from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
-from vieval_plugin.meta_evaluation.generators import MEAN
-from vieval_plugin.records import Provenance
-from vieval_plugin.run.verdict_lines import write_verdicts
 
 COLUMNS = ["benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value"]
 HOSTILE = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">,\"\n=1+1"
@@ -200,33 +194,3 @@ def test_all_of_it_can_be_reached_without_a_mouse(browser, page_of, samples):
         reached.append(browser.evaluate("document.activeElement.innerText"))
     assert {"Download", "Another rater"} <= set(reached)
     assert sum("flawless" in text for text in reached) >= 1
-
-
-def test_what_was_pressed_is_what_people_would_say_in_a_ranking(browser, page_of, samples, tmp_path, capsys):
-    some = [
-        replace(one, id=SampleId("own", "tie", model, f"u{n}"))
-        for n in range(6)
-        for one, model in zip(samples, ("good", "poor"), strict=False)
-    ]
-    begin(browser, page_of(some))
-    pressed = {"good": (4, 3, 4, 4, 3, 2), "poor": (1, 0, 2, 1, 1, 0)}
-    for one in some:
-        browser.press(str(pressed[one.id.image_model][int(one.id.uid[1:])]), "2")
-    ratings = tmp_path / "ratings.csv"
-    ratings.write_text(browser.download(keys=["d"]).text, newline="")
-    judged = [
-        Verdict({"SC": 0.9 if one.id.image_model == "poor" else 0.6 + 0.01 * n}, Status.OK)
-        for n, one in enumerate(some)
-    ]
-    made = Provenance("viescore", ("0shot",), ("SC",), "judge-7b", "viescore/v1", "abc")
-    write_verdicts(tmp_path / "verdicts.jsonl", some, judged, made)
-    command = ["rank", str(tmp_path / "verdicts.jsonl"), "--human", str(ratings), "--tables", str(tmp_path / "out")]
-    assert main(command) == 0
-    with (tmp_path / "out" / "numbers.csv").open(newline="") as file:
-        rows = {(row["system"], row["statistic"]): float(row["value"]) for row in csv.DictReader(file) if row["value"]}
-    by_hand = {model: sum(keys) / 4 / len(keys) for model, keys in pressed.items()}
-    # all images are labelled, so that what people said is all there is to say
-    for model, mean in by_hand.items():
-        assert rows[model, "mean of people's labels"] == pytest.approx(mean, abs=1e-4)
-        assert rows[model, CORRECTED] == pytest.approx(mean, abs=1e-4)
-    assert rows["good", MEAN] < rows["poor", MEAN]

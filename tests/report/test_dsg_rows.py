@@ -131,21 +131,3 @@ def test_the_files_that_prepare_fetches_are_those_that_were_replayed(shared_data
     assert len(fetched) == 5
     for file in fetched:
         assert file.difference((shared_data / "dsg" / file.path.rpartition("/")[2]).read_bytes()) == ""
-
-
-def test_prepare_fetches_them_from_the_authors_repository(shared_data, tmp_path, vieval, monkeypatch):
-    pytest.importorskip("aiohttp")
-    from tests.local_site import answering
-
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    by_address = {f"/{file.repository}/{file.commit}/{file.path}": file.path for file in published_files()}
-
-    def answer(path, body, headers):
-        return 200, {}, (shared_data / "dsg" / by_address[path].rpartition("/")[2]).read_bytes()
-
-    with answering(answer) as host:
-        given = ("--root", tmp_path, "--part", "tifa160", "--logs-host", f"http://{host}")
-        printed = vieval("prepare", "published_verdicts", *given).out
-    assert "published_verdicts/tifa160: complete, 5 files (5 fetched now)" in printed
-    recording = replay.load(tmp_path / "published_verdicts", "question_answering", "mplug", "dsg")
-    assert len(recording.verdicts) == 800

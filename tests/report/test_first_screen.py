@@ -95,42 +95,12 @@ def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_pa
     assert re.match(r"By PQ, as looks has no O: .*(whole|looks) .*(looks|whole)", by_looks)
 
 
-@pytest.mark.parametrize(
-    ("noises", "said", "evidence"),
-    [
-        (
-            {"only": 0.1},
-            r"only agrees with the known defects of vieval_demo better than the same answer for every image does\.",
-            r"Spearman 0\.\d\d \(95% interval 0\.\d\d to 0\.\d\d\)\.",
-        ),
-        (
-            {"good": 0.05, "poor": 3.0},
-            r"good agrees best with the known defects of vieval_demo\.",
-            r"Spearman of good 0\.\d\d, 0\.\d\d more than poor \(95% interval .* to .*\), on 60 samples\.",
-        ),
-        (
-            {"a": 0.1, "b": 0.1000001},
-            r"[ab] and [ab] cannot be told apart\.",
-            r"Spearman of [ab] .* more than [ab] \(95% interval -.*\), on 60 samples\.",
-        ),
-        (
-            {"a": 0.1, "b": 0.11, "c": 3.0},
-            r"[ab] agrees most with the known defects of vieval_demo, but cannot be told apart from [ab]\.",
-            r"Spearman .*; [ab] is better than c; [ab] is better than c\.",
-        ),
-        (
-            {f"j{n:02}": 0.3 for n in range(12)},
-            r"The 12 judges cannot be told apart\.|j\d\d agrees most with .*, but cannot be told apart from .*\.",
-            r"Spearman .*\.",
-        ),
-    ],
-)
-def test_the_title_is_the_answer_and_its_numbers_come_next(tmp_path, noises, said, evidence):
-    text = rated(tmp_path, noises)
+def test_the_title_is_the_answer_and_its_numbers_come_next(tmp_path):
+    text = rated(tmp_path, {"good": 0.05, "poor": 3.0})
     title = inside(text, "h1")
-    assert re.fullmatch(said, title), title
-    assert inside(text, "title") == title
-    assert re.fullmatch(evidence, plain(re.search('<p class="lead">(.*?)</p>', text)[1]))
+    assert inside(text, "title") == title == "good agrees best with the known defects of vieval_demo."
+    evidence = plain(re.search('<p class="lead">(.*?)</p>', text)[1])
+    assert re.fullmatch(r"Spearman of good 0\.\d\d, 0\.\d\d more than poor \(95% .* to .*\), on 60 samples\.", evidence)
     assert Page(text).said.count(title) == 2  # the title and the heading, and no list repeats it
 
 
@@ -189,12 +159,6 @@ def test_too_few_prompts_for_a_test_are_named_as_such(tmp_path):
         folder.mkdir()
         scores = {"mine": [0.1 + n / 99 for n in range(number)], "theirs": [0.9 - n / 99 for n in range(number)]}
         assert (said in Page(report_of(folder, generators(folder, scores))).said) == (number < 6)
-
-
-def test_one_image_has_no_interval_in_the_answer(tmp_path):
-    head = report_of(tmp_path, generators(tmp_path, {"mine": [0.61]})).split("<main>")[0]
-    assert "Mean SC 0.61." in Page(head).said
-    assert "interval" not in Page(head).said
 
 
 def test_where_all_failed_the_sentence_below_the_title_says_how(tmp_path):
@@ -326,14 +290,6 @@ def test_hostile_names_are_text_wherever_they_stand(tmp_path):
     assert "&lt;script&gt;" in inside(text, "title")
     assert len(Page(text).all("script")) == 1
     assert Page(text).all("img") == []
-
-
-def test_no_sentence_says_nothing(tmp_path):
-    said = Page(rated(tmp_path, {"good": 0.05, "poor": 3.0, "blind": 30.0})).said
-    assert "(0.000)" not in said
-    assert "no second judge" not in said
-    for low, high in re.findall(r"is lowest on .*? \(([\d.]+), n \d+\) and highest on .*? \(([\d.]+), n", said):
-        assert float(high) - float(low) >= 0.04
 
 
 def test_a_note_of_all_cards_is_said_once_and_scores_are_rounded(tmp_path):

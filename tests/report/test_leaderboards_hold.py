@@ -141,16 +141,6 @@ def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said() -> 
     assert marks_of(made, "blind") == ("not above the constant",)
 
 
-def test_a_judge_of_one_task_type_stands_among_no_judges_of_three() -> None:
-    made = board(GOOD, FAIR, judge("one", 0.01, parts=("tie",)))
-    assert order(made) == ["good", "fair"]
-    assert made.numbers[-1].system == "one"
-    text = sentences(made)
-    assert text[0] == "Of the two ranked, good agrees best with annotators on imagenhub."
-    assert "Not ranked: one (no value for subject-driven editing and text-guided generation)." in text
-    assert any(line.startswith("one is significantly better than good on the 180 samples") for line in text)
-
-
 def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_failures() -> None:
     def lost(status: Status) -> Run:
         """A good judge without the samples on which people agree that the image is good."""

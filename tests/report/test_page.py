@@ -68,12 +68,7 @@ def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
     assert values == sorted(values, reverse=True)
     assert [one["judge"] for one in rows[3:]] == ["best constant: the same score for all"]
     assert values[0] == values[1]
-    title, evidence, *_ = written.lines
-    against = f"the known defects of {BENCHMARK}"
-    assert title == f"{judges[0]} agrees most with {against}, but cannot be told apart from {judges[1]}."
-    assert f"; as good and good have the same number. {judges[0]} is better than bad; {judges[1]} is better" in evidence
-    assert title in page.said
-    assert evidence in page.said
+    assert all(line in page.said for line in written.lines[:2])
     assert any(line.split()[:1] == ["1-2"] and judges[0] in line for line in written.lines)
     assert len([one for one in page.all("tr") if "separated" in one.get("class", "")]) == 1
 
@@ -96,29 +91,6 @@ def test_samples_that_a_replayed_log_lacks_stand_among_the_failures(tmp_path):
     assert {one["judge"]: one["failed"] for one in headline(tmp_path)[:2]} == {"log": "7 of 60 missing", "all": "0"}
     assert "log: the replay holds no verdict on 7 of 60 samples." in written.lines
     assert "7 of 60 missing" in page.said
-
-
-def test_a_judge_with_one_answer_has_that_in_its_row_of_the_table(tmp_path):
-    alike = [
-        {**one, "filtered_resps": row(f"u{n}", {"O": 0.5}, judge="alike")["filtered_resps"]}
-        for n, one in enumerate(judged("alike", 0.5))
-    ]
-    page, _ = report(tmp_path, [*judged("all", 0.6), *alike])
-    marks = {one["judge"]: one["marks"] for one in headline(tmp_path)}
-    said = "60 of 60 answers are 0.50, so its number says little"
-    assert said in marks["alike"]
-    assert f"alike: {said}." in page.said
-
-
-def test_judges_of_different_samples_are_compared_on_what_each_two_scored(tmp_path):
-    first = judged("first", 0.9, 80)[:35]
-    both = judged("both", 0.2, 80)
-    last = judged("last", 0.9, 80)[45:]
-    page, _ = report(tmp_path, [*first, *both, *last])
-    assert page.said.startswith("first is better than both; last is better than both, on what both scored.")
-    assert "Only both covers vieval_demo, so there is no one order." in page.said
-    assert "Not ranked: last (a score for 35 of 80 samples), first (a score for 35 of 80 samples)." in page.said
-    assert {one["judge"]: one["rank"] for one in headline(tmp_path)[:3]} == {"first": "", "last": "", "both": ""}
 
 
 def test_the_page_loads_nothing_and_its_policy_allows_its_own_style_and_script_alone(tmp_path):

@@ -171,21 +171,18 @@ def test_equal_judges_are_said_to_be_equal(judges):
         )
 
 
-def test_a_best_that_is_not_better_than_the_next_says_so():
-    first, second, *_ = said({"a": 0.9, "b": 0.89, "c": 0.3})
-    assert first == "a agrees most with annotators on b, but cannot be told apart from b."
-    assert second == ("Accuracy 0.90 (95% interval 0.85 to 0.95); a is better than c; b is better than c.")
-
-
-def test_two_with_the_same_number_share_it():
-    first, second, *_ = said({"a": 0.9, "b": 0.9, "c": 0.3})
-    assert first == "a agrees most with annotators on b, but cannot be told apart from b."
-    assert "a and b have the same number." in second
-
-
-def test_a_first_that_many_equal_counts_them():
-    first, _, *_ = said({"a": 0.6, **{f"judge {n}": 0.59 for n in range(5)}, "poor": 0.1})
-    assert first == "a agrees most with annotators on b, but cannot be told apart from five others."
+@pytest.mark.parametrize(
+    ("accuracies", "equal", "evidence"),
+    [
+        ({"a": 0.9, "b": 0.89, "c": 0.3}, "b", "; a is better than c; b is better than c."),
+        ({"a": 0.9, "b": 0.9, "c": 0.3}, "b", "; a and b have the same number. a is better"),
+        ({"a": 0.9, **{f"judge {n}": 0.89 for n in range(5)}, "poor": 0.1}, "five others", "; a is better than poor;"),
+    ],
+)
+def test_a_best_that_is_not_better_than_the_next_says_so(accuracies, equal, evidence):
+    first, second, *_ = said(accuracies)
+    assert first == f"a agrees most with annotators on b, but cannot be told apart from {equal}."
+    assert second.startswith(f"Accuracy 0.90 (95% interval 0.85 to 0.95){evidence}")
 
 
 def test_judges_without_coverage_are_named_with_the_reason_and_never_best():

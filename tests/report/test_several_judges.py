@@ -49,12 +49,6 @@ def test_judges_that_ask_one_model_are_said_to(tmp_path):
     assert title == "All three judges find mine significantly best; all ask one model, m7b."
 
 
-def test_the_page_says_what_a_mean_is_worth_and_draws_the_worse_in_grey(tmp_path):
-    text = page_of("report", tmp_path, judged(tmp_path, MINE))
-    assert "Nobody has rated these images, and a judge can disagree with people" in Page(text.split("<main>")[0]).said
-    assert "Grey: significantly worse than the first." in Page(text).said
-
-
 def test_many_notes_and_many_judges_leave_the_first_screen_readable(tmp_path):
     unread = tuple(f"file {n}.log: no result" for n in range(9))
     results = replace(judged(tmp_path, *[MINE] * 30), unreadable=unread)

@@ -18,6 +18,7 @@ from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, ranks
 from vieval_plugin.judges.protocol import Choice, SampleId
 from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.records import Record, Run
+from vieval_plugin.stats.agreement import mean_of_known
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,7 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
 
 def _rating(record: Record, aspect: str) -> float:
     """People's mean of an aspect, NaN where they gave none."""
-    ratings = [value for value in record.ratings.get(aspect, ()) if not math.isnan(value)]
-    return math.fsum(ratings) / len(ratings) if ratings else math.nan
+    return float(mean_of_known(record.ratings.get(aspect, ())))
 
 
 def _quantiles(values: Sequence[float]) -> list[float]:

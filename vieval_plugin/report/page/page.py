@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 from tqdm import tqdm
@@ -26,7 +26,7 @@ from vieval_plugin.report.page.gallery import by_benchmark_in_turn, order, selec
 from vieval_plugin.report.page.glossary import Glossary
 from vieval_plugin.report.page.prompts import prompt_rows
 from vieval_plugin.report.page.scale import chart
-from vieval_plugin.report.page.strip import Highlight, largest_disagreements
+from vieval_plugin.report.page.strip import largest_disagreements
 from vieval_plugin.report.page.tiles import (
     GalleryTile,
     GalleryVerdict,
@@ -111,10 +111,10 @@ def page(
         )
         for section, board in report.generators
     ]
-    highlights = [] if rows else largest_disagreements(by_benchmark_in_turn(items), _annotators(report.sections))
+    highlights = {} if rows else largest_disagreements(by_benchmark_in_turn(items), _annotators(report.sections))
     tile_count, sampled = tile_limits(items)
     selected = select_items(items, options.seed, tile_count, sampled)
-    needed = {*chain(*(of_board.ids for _, _, of_board in rows)), *(highlight.item.id for highlight in highlights)}
+    needed = {*chain(*(of_board.ids for _, _, of_board in rows)), *highlights}
     needed -= {item.id for item in selected}
     selected += [item for item in items if item.id in needed]
     thumbnails, samples, repeated = Thumbnails(folder=folder), Samples(), repeated_rationales(selected)
@@ -125,11 +125,10 @@ def page(
         tile_of(item, samples, thumbnails, room, item.id in of_prompts, generators, repeated)
         for item in tqdm(selected, desc="cards of the page", unit="card", disable=None)
     ]
-    pictured_ids = {tile.id for tile in tiles}
-    unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
+    by_id = {tile.id: tile for tile in tiles}
+    unpictured = sorted((item for item in items if item.id not in by_id), key=order)
     most_rows = MOST_LISTED // max((len(item.judgements) for item in unpictured), default=1)
     filters, glossary, notes = _Filters(tiles, _judges(report)), Glossary(), {tile.note for tile in tiles}
-    pictured = {tile.id for tile in tiles if tile.outputs}
     style = style_sheet(STYLE)
     script = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("pictures.js", "page.js"))
     order_text = _order_text(report)
@@ -140,8 +139,8 @@ def page(
         answers=[line for line in [*(a.evidence for a in answers[:1]), *(a.title for a in answers[1:])] if line],
         limits=answers[0].limits if gate else (),
         next=next((a.next for a in answers if a.next), ""),
-        strip_title=_strip_title(report, highlights),
-        highlights=[highlight for highlight in highlights if highlight.item.id in pictured],
+        strip_title=_strip_title(report, chain(*highlights.values())),
+        strip=[(by_id[sample], lines) for sample, lines in highlights.items() if by_id[sample].outputs],
         order_text=order_text,
         policy=policy(style, script, any(thumbnail.original for thumbnail in thumbnails.rendered)),
         style=Markup(style),
@@ -168,7 +167,7 @@ def page(
         cards={tile.id: f"card{number}" for number, tile in enumerate(tiles, start=1)},
         filters=filters,
         unpictured=_unpictured(unpictured[:most_rows], _annotators(report.sections)),
-        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text),
+        gallery_text=_gallery_text(len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text),
         left_out=thumbnails.left_out,
         glossary=glossary,
         thumbnails=thumbnails.rendered,
@@ -194,10 +193,10 @@ def _annotators(sections: Sequence[Section]) -> str:
     return "known" if all(section.benchmark.synthetic for section in sections) else "annotators"
 
 
-def _strip_title(report: Report, highlights: Sequence[Highlight]) -> str:
+def _strip_title(report: Report, lines: Iterable[str]) -> str:
     """Title of the strip, with the aspects that it names in words."""
-    values = [value for highlight in highlights for value in highlight.values]
-    texts = [f"{code} is {name}" for code, name in ASPECTS.items() if any(f": {code} " in value for value in values)]
+    text = " ".join(lines)
+    texts = [f"{code} is {name}" for code, name in ASPECTS.items() if f": {code} " in text]
     raters = "the known defects" if _annotators(report.sections) == "known" else "annotators"
     legend = f" ({', '.join(texts)})" if texts else ""
     return f"Where judges and {raters} are furthest apart{legend}"
@@ -229,19 +228,15 @@ def _order_text(report: Report) -> str:
     )
 
 
-def _gallery_texts(
-    items: int, tiles: int, unpictured: int, row_count: int, sampled: int, seed: int, order_text: str
-) -> dict[str, Any]:
+def _gallery_text(tiles: int, unpictured: int, most_rows: int, sampled: int, seed: int, order_text: str) -> str:
     where = f", {order_text}" if order_text else ""
-    if unpictured:
-        text = (
-            f"{tiles} of {items} cards are shown{where}: failures of each judge are among them, and {sampled} drawn at random "
-            f"(seed {seed}). The other {unpictured} are listed below without pictures."
-        )
-    else:
-        text = f"All {plural(items, 'card')}{where}."
-    cut = f"Of these the first {row_count} are listed." if unpictured > row_count else ""
-    return {"summary": text, "unpictured": unpictured, "cut": cut}
+    if not unpictured:
+        return f"All {plural(tiles, 'card')}{where}."
+    listed = f"the first {most_rows} of the other {unpictured}" if unpictured > most_rows else f"the other {unpictured}"
+    return (
+        f"{tiles} of {tiles + unpictured} cards are shown{where}: failures of each judge are among them, and {sampled} drawn at "
+        f"random (seed {seed}). Listed below, without pictures, are {listed}."
+    )
 
 
 def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from markupsafe import Markup
 
@@ -52,12 +53,8 @@ class Prompt:
         return max((other for other in self.scores if other != generator), key=lambda other: self.scores[other])
 
 
-@dataclass(frozen=True)
-class PromptGroup:
-    """Prompts that are worth a look for one reason, with the generators whose pictures show it; none for all."""
-
-    title: str
-    prompts: tuple[tuple[SampleId, tuple[str, ...]], ...]
+PromptGroups: TypeAlias = Mapping[str, Sequence[tuple[SampleId, Sequence[str]]]]
+"""Prompts that are worth a look, by the reason, each with the generators whose pictures show it; none for all."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class PromptRows:
     #: Prompts in the order in which they are shown one by one, the largest spread first.
     across: tuple[SampleId, ...]
     #: Groups of prompts.
-    groups: tuple[PromptGroup, ...]
+    groups: PromptGroups
     #: Distribution of each aspect, of one generator alone.
     distributions: tuple[Markup, ...]
     #: Words on how far the first generator is ahead, by card.
@@ -84,7 +81,7 @@ class PromptRows:
     @property
     def ids(self) -> set[SampleId]:
         """The cards that it leads to."""
-        shown = {prompt for group in self.groups for prompt, _ in group.prompts}
+        shown = {prompt for prompts in self.groups.values() for prompt, _ in prompts}
         return shown | {prompt.id for prompt in self.columns} | {*self.across}
 
 
@@ -120,7 +117,7 @@ def prompt_rows(
         tuple(ends if decided and not alone else ()),
         len(prompts),
         tuple(prompt.id for prompt in across[:MOST_PROMPTS] if decided and not alone),
-        tuple(group for group in groups if group.prompts and decided),
+        {title: shown for title, shown in groups.items() if shown and decided},
         _distributions(section, board) if alone else (),
         {prompt.id: _lead_text(board, first, prompt) for prompt in ordered if decided and not alone},
     )
@@ -159,7 +156,7 @@ def _prompts(section: Section, board: Leaderboard, items: Sequence[GalleryItem])
     return prompts
 
 
-def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> list[PromptGroup]:
+def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> PromptGroups:
     """Prompts where the first generator is furthest behind, and those on which none reaches half of the scale."""
     by_best = sorted(ordered, key=lambda prompt: max(prompt.scores.values()))
     groups = {
@@ -167,22 +164,19 @@ def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> list[P
         "both fail" if len(board.numbers) == 2 else "all fail": [p for p in by_best if max(p.scores.values()) < EVEN],
     }
     where = "By the judge alone, where" if board.statistic == CORRECTED else "Where"
-    return [
-        PromptGroup(
-            f"{where} {title}: {_count_text(len(prompts))}",
-            tuple((prompt.id, (first, prompt.best_rival(first))) for prompt in prompts[:_CARDS]),
-        )
+    return {
+        f"{where} {title}: {_count_text(len(prompts))}": [(p.id, (first, p.best_rival(first))) for p in prompts[:_CARDS]]
         for title, prompts in groups.items()
         if board.statistic != WIN_RATE or "fail" not in title
-    ]
+    }
 
 
-def _ends(ordered: Sequence[Prompt]) -> list[PromptGroup]:
+def _ends(ordered: Sequence[Prompt]) -> PromptGroups:
     """Prompts of one generator alone: those with its lowest scores, then those with its highest."""
     lowest = ordered[::-1][: min(_CARDS_ALONE, (len(ordered) + 1) // 2)]
     highest = ordered[: min(_CARDS_ALONE, len(ordered) - len(lowest))]
     groups = {"The lowest scores": lowest, "The highest scores": highest}
-    return [PromptGroup(title, tuple((prompt.id, ()) for prompt in prompts)) for title, prompts in groups.items()]
+    return {title: [(prompt.id, ()) for prompt in prompts] for title, prompts in groups.items()}
 
 
 def _count_text(number: int) -> str:
