@@ -165,7 +165,9 @@ def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> Prompt
     }
     where = "By the judge alone, where" if board.statistic == CORRECTED else "Where"
     return {
-        f"{where} {title}: {_count_text(len(prompts))}": [(p.id, (first, p.best_rival(first))) for p in prompts[:_CARDS]]
+        f"{where} {title}: {_count_text(len(prompts))}": [
+            (p.id, (first, p.best_rival(first))) for p in prompts[:_CARDS]
+        ]
         for title, prompts in groups.items()
         if board.statistic != WIN_RATE or "fail" not in title
     }
