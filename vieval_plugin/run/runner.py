@@ -6,6 +6,7 @@ Programs go in batch steps where whole batches are answered, and each at its own
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from operator import itemgetter
 
@@ -58,27 +59,13 @@ async def judge_each(
     live: int,
     store: Store | None = None,
     bar: bool = True,
+    router: Router | None = None,
 ) -> None:
     """Judge every job, `live` at a time; outcomes are handed on as they come, by the jobs' number.
 
-    `answer` is given a question and the job's repeat. VievalError when the run cannot go on, such as when a server is
-    down for good.
+    `answer` is given a question and the job's repeat; `router` is one that is open already. VievalError when the run
+    cannot go on, such as when a server is down for good.
     """
-    with Router(progress.usage, store) as router:
-        await judge_with(router, jobs, answer, progress, on_outcome, live=live, bar=bar)
-
-
-async def judge_with(
-    router: Router,
-    jobs: Iterable[Job],
-    answer: Callable[[Question, int], Awaitable[Reply]],
-    progress: Progress,
-    on_outcome: Callable[[int, Outcome], None],
-    *,
-    live: int,
-    bar: bool = True,
-) -> None:
-    """`judge_each` by a router that is open already."""
     split_contests = JobsSplitByCandidate(all_jobs := tuple(jobs))
     warn_of_untrained_images(all_jobs)
 
@@ -89,8 +76,9 @@ async def judge_with(
         update(1)
 
     total = len(split_contests.jobs)
-    with judging_bar(progress, total, bar) as update:
-        await run_jobs(router, split_contests.jobs, answer, hand_on, live=min(live, total))
+    opened = nullcontext(router) if router else Router(progress.usage, store)
+    with opened as route, judging_bar(progress, total, bar) as update:
+        await run_jobs(route, split_contests.jobs, answer, hand_on, live=min(live, total))
 
 
 async def run_jobs(

@@ -25,7 +25,7 @@ from vieval_plugin.run.jobs import Job, warn_of_untrained_images
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
-from vieval_plugin.run.runner import judge_with, run_jobs
+from vieval_plugin.run.runner import judge_each, run_jobs
 from vieval_plugin.run.scheduler import Outcome, ends, one_by_one
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
@@ -181,14 +181,14 @@ class Session:
         def keep_outcome(index: int, outcome: Outcome) -> None:
             outcomes[unjudged_numbers[index]] = outcome
 
-        await judge_with(
-            self._router,
+        await judge_each(
             [Job(samples[number], prepared) for number in unjudged_numbers],
             self._backbones.answer,
             self._progress,
             keep_outcome,
             live=self.live(prepared),
             bar=bar,
+            router=self._router,
         )
         failed = [number for number in unjudged_numbers if unanswered(outcomes[number].verdict)]
         if attempts > 1 and failed:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.run.shards.folder import ShardFolder
 from vieval_plugin.run.shards.plan import Plan
+from vieval_plugin.run.shards.schema import Tally
 from vieval_plugin.run.shards.under_way import open_shards
 
 _RECENT = 600.0  # seconds before the last shard ended, whose shards tell how fast it goes
 _MOST_REASONS = 5
 
 
-@dataclass
-class FolderProgress:
+@dataclass(kw_only=True)
+class FolderProgress(Tally):
     """Counts over a folder of shards."""
 
     #: Shards of the plan.
@@ -25,25 +24,13 @@ class FolderProgress:
     #: Rows of the plan.
     rows: int
     #: Limit of the plan; None for none.
-    limit: int | None = None
+    limit: int | None
     #: Shards with verdicts.
     shards_done: int = 0
     #: Rows with verdicts.
     rows_done: int = 0
     #: Shards that workers have open.
     running: int = 0
-    #: Verdicts by status.
-    statuses: Counter[str] = field(default_factory=Counter)
-    #: Failures by status and reason.
-    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
-    #: Answers of a model.
-    calls: int = 0
-    #: Those that came from the store.
-    from_store: int = 0
-    #: Those to questions that were asked once with others.
-    repeated: int = 0
-    #: Tokens in and out.
-    tokens: Counter[str] = field(default_factory=Counter)
     #: Rows a second; 0 where it is not known.
     rate: float = 0.0
     #: Answers that the model was asked for a second; 0 where it is not known.
@@ -93,36 +80,20 @@ class FolderProgress:
 def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
     """Counts over the shards of a plan; VievalError for a file that is no file of verdicts."""
     planned = {shard.name: shard.rows for shard in plan.shards()}
-    progress = FolderProgress(len(planned), plan.rows, plan.limit)
+    progress = FolderProgress(shards=len(planned), rows=plan.rows, limit=plan.limit)
     spans: list[tuple[float, float, int, int]] = []
     for file, names in folder.counted():
         for document in folder.metadata(file):
             name = document["shard"]["name"]
             if name in planned and name in names:
-                _add(progress, document, planned[name])
-                calls = document["calls"] - sum(_unasked_in(document))
+                progress.add_document(document)
+                progress.shards_done += 1
+                progress.rows_done += planned[name]
+                calls = document["calls"] - document["from_store"] - document["repeated"]
                 spans.append((document["ended"], document["began"], planned[name], calls))
     progress.running = len({name for name in open_shards(folder.under_way) if name in planned})
     progress.rate, progress.call_rate = _rates(spans)
     return progress
-
-
-def _add(progress: FolderProgress, document: dict[str, Any], rows: int) -> None:
-    progress.shards_done += 1
-    progress.rows_done += rows
-    progress.statuses.update(document["statuses"])
-    for status, reasons in document["reasons"].items():
-        progress.reasons.update({(status, reason): times for reason, times in reasons.items()})
-    progress.calls += document["calls"]
-    from_store, repeated = _unasked_in(document)
-    progress.from_store += from_store
-    progress.repeated += repeated
-    progress.tokens.update(document["tokens"])
-
-
-def _unasked_in(document: dict[str, Any]) -> tuple[int, int]:
-    """The answers of a shard from the store and to repeated questions."""
-    return document["from_store"], document["repeated"]
 
 
 def _rates(spans: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:

@@ -107,14 +107,14 @@ def schema_of(prepared: PreparedJudge, judge_options: Any, trace: bool) -> Verdi
 
 @dataclass
 class Tally:
-    """Counts over the verdicts of a shard, for its metadata."""
+    """Counts over the verdicts of a shard, for its metadata, or of several."""
 
     #: Verdicts.
     verdicts: int = 0
     #: Verdicts by status.
     statuses: Counter[str] = field(default_factory=Counter)
-    #: Reasons of failures, by status.
-    reasons: dict[str, Counter[str]] = field(default_factory=dict)
+    #: Failures by status and reason.
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: Answers of a model.
     calls: int = 0
     #: Those that came from the store.
@@ -129,14 +129,28 @@ class Tally:
         self.verdicts += 1
         self.statuses[row["status"]] += 1
         if row["reason"]:
-            self.reasons.setdefault(row["status"], Counter())[row["reason"][:_LONGEST_REASON]] += 1
+            self.reasons[row["status"], row["reason"][:_LONGEST_REASON]] += 1
         self.calls += row["calls"]
         self.tokens.update(row["tokens"])
 
     def document(self) -> dict[str, Any]:
         """The counts as JSON values; of the reasons those that are there most often."""
-        reasons = {status: dict(counts.most_common(_MOST_REASONS)) for status, counts in self.reasons.items()}
-        return {**asdict(self), "statuses": dict(self.statuses), "reasons": reasons, "tokens": dict(self.tokens)}
+        reasons: dict[str, dict[str, int]] = {}
+        for (status, reason), times in self.reasons.most_common():
+            if len(by_reason := reasons.setdefault(status, {})) < _MOST_REASONS:
+                by_reason[reason] = times
+        return {**vars(self), "statuses": dict(self.statuses), "reasons": reasons, "tokens": dict(self.tokens)}
+
+    def add_document(self, document: Mapping[str, Any]) -> None:
+        """Count what another tally's `document` says."""
+        self.verdicts += document["verdicts"]
+        self.statuses.update(document["statuses"])
+        for status, reasons in document["reasons"].items():
+            self.reasons.update({(status, reason): times for reason, times in reasons.items()})
+        self.calls += document["calls"]
+        self.from_store += document["from_store"]
+        self.repeated += document["repeated"]
+        self.tokens.update(document["tokens"])
 
 
 def verdict_row(

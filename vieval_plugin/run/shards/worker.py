@@ -10,7 +10,6 @@ import asyncio
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
@@ -384,10 +383,8 @@ class ShardWorker:
 
 def _too_many(tally: Tally, failures: int, max_share: float) -> str:
     """The line on a shard with too many failures: how many, and the reason of most of them."""
-    reasons = Counter(
-        {(status, reason): n for status in FAILURES for reason, n in tally.reasons.get(status, {}).items()}
-    )
-    often = next((f" ({status}: {reason})" for (status, reason), _ in reasons.most_common(1)), "")
+    reasons = (f" ({status}: {reason})" for (status, reason), _ in tally.reasons.most_common() if status in FAILURES)
+    often = next(reasons, "")
     return f"{failures} of {plural(tally.verdicts, 'row')} failed, more than --max-failures {max_share:g} allows{often}"
 
 
