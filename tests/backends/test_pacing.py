@@ -115,20 +115,6 @@ async def test_one_huge_retry_after_holds_up_neither_the_others_nor_the_run(monk
     assert 0 < sum(waits) < 2
 
 
-async def test_random_429s_cost_little(monkeypatch):
-    drawn = random.Random(0)
-
-    def faults(number, request):
-        return Fault("429", retry_after=drawn.choice([1, 60, 3600, HUGE])) if drawn.random() < 0.2 else None
-
-    async with faked(FakeServer(faults=faults, latency=0.05)) as (_, backend):
-        waits = waits_asked_for(monkeypatch)
-        replies = await asyncio.wait_for(all_of(backend, 300), 120)
-    assert all(isinstance(reply, Text) for reply in replies)
-    assert sum(waits) < 200  # some 45, for all questions together
-    assert not backend.usage.failures
-
-
 @pytest.mark.parametrize(("limited", "longest"), [(True, 30.0), (False, 8.0)])
 def test_a_server_that_is_down_is_asked_again_sooner_than_one_that_counts_requests(limited, longest):
     address, rests, now = pacing.Address("http://127.0.0.1:9/v1"), [], 0.0

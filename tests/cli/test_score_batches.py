@@ -466,6 +466,8 @@ def of_scene(request):
     text = json.dumps(request)
     if "probe" in text:
         return over_http(Script(()))(request)
+    if "Say hello." in text:  # whether this form is taken
+        return "hello"
     if prompt := re.search(r"a thing (\d{4})", text):
         number = int(prompt[1])
     else:

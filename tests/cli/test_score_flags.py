@@ -110,7 +110,6 @@ def test_flags_of_the_backbone_are_on_top_of_the_options(score, tmp_path):
         (["--num-concurrent", "0"], "--num-concurrent: Input should be greater than or equal to 1"),
         (["--max-tokens", "0"], "--max-tokens: Input should be greater than or equal to 1"),
         (["--timeout", "0"], "--timeout: Input should be greater than 0"),
-        (["--limit", "0"], "--limit 0 leaves nothing to judge; give 1 or more"),
         (["--config", "nowhere.yaml"], "nowhere.yaml: the options file cannot be read"),
         (["--judge", "viescor"], "viescore"),
         (["--prompts", "p.txt"], "no folder of images; with --prompts, pass folders of images"),

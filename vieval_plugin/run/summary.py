@@ -64,14 +64,11 @@ class ScoreSummary:
             counts.scored[CHOICE] += 1
         if not verdict.status.usable:
             counts.failures[verdict.status] += 1
-            self._note_failure(identity, verdict)
-
-    def _note_failure(self, identity: SampleId, verdict: Verdict) -> None:
-        reason = next((step.failure for step in verdict.trace if not step.status.usable), "")
-        reason_text = " ".join(reason.split())[:200]
-        key = str(verdict.status), reason_text if verdict.status is Status.NOT_APPLICABLE else ""
-        self.failures[key] += 1
-        self.first.setdefault(key, f"{identity}: {reason_text}")
+            failure = next((step.failure for step in verdict.trace if not step.status.usable), "")
+            reason = " ".join(failure.split())[:200]
+            key = str(verdict.status), reason if verdict.status is Status.NOT_APPLICABLE else ""
+            self.failures[key] += 1
+            self.first.setdefault(key, f"{identity}: {reason}")
 
     def answer(self, judge: str) -> str:
         """A line with the mean O of each image model, the highest first; of the first aspect where the judge rates no O."""

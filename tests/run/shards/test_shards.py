@@ -21,7 +21,6 @@ from tests.shard_runs import (
     arguments,
     ended,
     files_in,
-    kill_all,
     less_costs,
     metadata,
     parquet,
@@ -433,22 +432,6 @@ def test_a_key_that_expires_ends_the_run_which_goes_on_with_another(vieval, data
         vieval(*command)
     assert {row["status"] for row in verdicts(tmp_path / "out")} == {"ok"}
     assert "key-of" not in (tmp_path / "out" / "plan.json").read_text()
-
-
-def test_kill_9_loses_only_shards_that_were_open(vieval, data, tmp_path):
-    with FakeServer(latency=0.01) as server:
-        vieval(*arguments(data, tmp_path / "undisturbed", server, *SMALL))
-        server.reset_stats()
-        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4")
-        for share in (3, 9):
-            process = start(*command)
-            wait_until(lambda share=share: len(files_in(tmp_path / "out")) >= share)
-            kill_all(process)
-        ended(start(*command))
-        asked = server.stats()["requests"]
-    assert less_costs(verdicts(tmp_path / "out")) == less_costs(verdicts(tmp_path / "undisturbed"))
-    assert asked <= 2 * (120 + 2 * 3 * 8) + 6
-    assert not list((tmp_path / "out" / "under_way").iterdir())
 
 
 def test_a_worker_killed_between_write_and_rename_leaves_no_shard(vieval, data, tmp_path, server):

@@ -125,6 +125,7 @@ def test_nothing_is_lost_and_little_asked_again(size, server, data, undisturbed,
         ended(driver)
     found, asked = verdicts(tmp_path / "out"), server.stats()["requests"]
     assert less_costs(found) == undisturbed
+    assert not list((tmp_path / "out" / "under_way").iterdir())
     kills, hellos = 6, 40
     lost = kills * CONCURRENT if kept else kills * 3 * size.per_shard
     assert asked <= len(undisturbed) + lost + hellos

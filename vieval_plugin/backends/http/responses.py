@@ -41,10 +41,6 @@ class Again(Exception):
         super().__init__(reason)
         self.kind, self.reason, self.wait, self.limited = kind, reason, wait, limited
 
-    @property
-    def asks_to_wait(self) -> bool:
-        return self.limited or self.wait is not None
-
 
 def answer_of(body: bytes | bytearray) -> dict[str, Any]:
     """The JSON object of a response."""

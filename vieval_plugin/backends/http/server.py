@@ -258,7 +258,8 @@ class Server:
 
     def _rests(self, request: Attempts, address: Address, problem: Again) -> bool:
         """Return whether the address asks most requests to wait, so that it rests for all now."""
-        if not problem.asks_to_wait or not address.asks_most_to_wait(request):
+        asks_to_wait = problem.limited or problem.wait is not None
+        if not asks_to_wait or not address.asks_most_to_wait(request):
             return False
         address.start_rest_period(problem.wait or 0.0, time.monotonic(), self._jitter, problem.limited)
         return True

@@ -24,6 +24,7 @@ from vieval_plugin.cli import (
     add_command,
     add_judge,
     lines_by_reason,
+    number_between,
 )
 from vieval_plugin.cli.score.backbone import (
     OF_BACKBONE,
@@ -113,7 +114,7 @@ def add(commands: Commands) -> None:
         metavar="FOLDER",
         help="judge the images of this benchmark, and keep its human ratings with the verdicts",
     )
-    selection.add_argument("--limit", type=int, metavar="N", help="judge only the first N samples")
+    selection.add_argument("--limit", type=number_between(1), metavar="N", help="judge only the first N samples")
     selection.add_argument(
         "--allow-urls", action="append", default=[], metavar="HOST", help="fetch images from this host; may be repeated"
     )
@@ -205,8 +206,6 @@ def _require_flags(options: argparse.Namespace) -> bool:
         raise VievalError(
             "--json prints the verdicts on images that are named one by one; those of a file are in --out"
         )
-    if options.limit is not None and options.limit < 1:
-        raise VievalError(f"--limit {options.limit} leaves nothing to judge; give 1 or more")
     return images
 
 

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import number_between
 from vieval_plugin.cli.score.backbone import batch_of
 
 if TYPE_CHECKING:
@@ -33,18 +34,24 @@ _OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "json", 
 def add_shards(parser: argparse.ArgumentParser) -> None:
     """The flags of a folder of shards."""
     shards = parser.add_argument_group("a folder of shards", "for data sets of any size, if --out names a folder")
-    shards.add_argument("--rows-per-shard", type=int, metavar="N", help="rows in a shard, one file (default: 512)")
+    shards.add_argument(
+        "--rows-per-shard", type=number_between(1), metavar="N", help="rows in a shard, one file (default: 512)"
+    )
     shards.add_argument("--extend", action="store_true", help="also judge files that were added since the first run")
     shards.add_argument("--trace", action="store_true", help="keep the answers word for word")
     shards.add_argument(
         "--max-failures",
-        type=float,
+        type=number_between(0, kind=float),
         metavar="SHARE",
         help="write no shard of whose rows more failed (api_error, tool_error, parse_failure, refusal or no_image), and "
         "stop after three such shards in a row (default: 0.2)",
     )
-    shards.add_argument("--budget", type=int, metavar="CALLS", help="open no shard that would exceed so many calls")
-    shards.add_argument("--processes", type=int, metavar="N", help="workers on this machine (default: this process)")
+    shards.add_argument(
+        "--budget", type=number_between(1), metavar="CALLS", help="open no shard that would exceed so many calls"
+    )
+    shards.add_argument(
+        "--processes", type=number_between(1), metavar="N", help="workers on this machine (default: this process)"
+    )
     shards.add_argument(
         "--ray",
         nargs="?",
@@ -52,7 +59,9 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="use workers on a Ray cluster (default: the one that runs here, or a new one)",
     )
-    shards.add_argument("--workers", type=int, metavar="N", help="workers on Ray (default: one a node, or one a GPU)")
+    shards.add_argument(
+        "--workers", type=number_between(1), metavar="N", help="workers on Ray (default: one a node, or one a GPU)"
+    )
     shards.add_argument(
         "--part",
         metavar="I/N",
@@ -115,16 +124,6 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
         )
     if len(options.judge or []) > 1:
         raise VievalError("a folder of shards has one judge; run the others with an --out of their own")
-    for name, minimum in (
-        ("rows_per_shard", 1),
-        ("limit", 1),
-        ("budget", 1),
-        ("processes", 1),
-        ("workers", 1),
-        ("max_failures", 0),
-    ):
-        if (value := getattr(options, name)) is not None and value < minimum:
-            raise VievalError(f"--{name.replace('_', '-')} {value:g} is less than {minimum}")
     return ShardRequest(
         options.samples,
         options.out,

@@ -104,14 +104,6 @@ class OpenShard:
 
 
 @dataclass(frozen=True)
-class _EndEvent:
-    """The end of an open shard's rows."""
-
-    #: The shard.
-    opened: OpenShard
-
-
-@dataclass(frozen=True)
 class _RowEvent:
     """A row of an open shard."""
 
@@ -121,7 +113,8 @@ class _RowEvent:
     row: ShardRow
 
 
-_Event: TypeAlias = _RowEvent | _EndEvent | ShardReport
+_Event: TypeAlias = _RowEvent | OpenShard | ShardReport
+"""A row that was read, an open shard all of whose rows were, or one that is not opened."""
 
 
 class CallBudget:
@@ -251,7 +244,7 @@ class ShardWorker:
                 break
             if waiting and row.shard is waiting[0]:
                 if current:
-                    yield _EndEvent(current)
+                    yield current
                 opened = self._opened(waiting.pop(0), work.is_last)
                 if self._stopped:
                     return
@@ -261,7 +254,7 @@ class ShardWorker:
             if current:
                 yield _RowEvent(current, replace(row, digest=output_digest(row.row)))
         if current:
-            yield _EndEvent(current)
+            yield current
         for shard in waiting:
             yield NotWritten(shard, problem)
 
@@ -303,11 +296,11 @@ class ShardWorker:
         if isinstance(event, (Written, NotWritten)):
             self._report(event)
             return None
-        opened = event.opened
-        if isinstance(event, _EndEvent):
-            opened.is_read = True
-            self._end_if_whole(opened)
+        if isinstance(event, OpenShard):
+            event.is_read = True
+            self._end_if_whole(event)
             return None
+        opened = event.opened
         opened.pending += 1
         if verdict := opened.earlier_verdicts.get((event.row.number, event.row.prompt)):
             self._keep(opened, verdict)
