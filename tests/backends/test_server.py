@@ -30,6 +30,8 @@ def short_waits(monkeypatch):
 async def test_what_comes_in_unasked_is_no_answer_to_the_next_question():
     """A server that answers twice, the second time when nobody has asked anything more."""
 
+    spoken = asyncio.Event()
+
     async def twice(reader, writer):
         while head := await reader.readuntil(b"\r\n\r\n"):
             length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
@@ -39,6 +41,7 @@ async def test_what_comes_in_unasked_is_no_answer_to_the_next_question():
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
                 writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
                 await asyncio.sleep(0.05)
+            spoken.set()
 
     async def quietly(reader, writer):
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -49,7 +52,8 @@ async def test_what_comes_in_unasked_is_no_answer_to_the_next_question():
     async with server, asking(f"http://{HOST}:{server.sockets[0].getsockname()[1]}/v1") as backend:
         for text in ("one", "two", "three"):
             assert (await backend.answer(chat(text))).text == text
-            await asyncio.sleep(0.1)
+            await spoken.wait()
+            spoken.clear()
 
 
 # Faults that pass.

@@ -124,15 +124,18 @@ def test_a_value_that_a_flag_cannot_have_is_one_line(score, tmp_path, monkeypatc
 
 
 def test_what_no_judge_uses_is_said_in_one_line(score, server, tmp_path):
-    _, rows, _, said = score("--judge", "sharpness", *named(server), "--scorer", "weights")
-    assert said.splitlines()[:2] == [
+    _, rows, _, said = score("--judge", "sharpness", *named(server), "--scorer", "weights", "--lazy")
+    assert said.splitlines()[:3] == [
+        "vieval: --lazy changes nothing: no answer of sharpness decides the others",
         "vieval: --scorer is not used: sharpness measures with no network",
         "vieval: --model is not used: sharpness asks no model",
     ]
     assert rows[0]["model"] == "sharpness"
     assert server.stats()["requests"] == 0
-    for flags in (["--judge", "viescore", *named(server)], ["--judge", "sharpness"]):
-        assert "is not used" not in score(*flags)[3]
+    for flags in (["--judge", "viescore", "--lazy", *named(server)], ["--judge", "sharpness"]):
+        said = score(*flags)[3]
+        assert "is not used" not in said
+        assert "changes nothing" not in said
 
 
 def test_a_run_answered_wholly_from_the_store_says_so(score, server):

@@ -95,12 +95,6 @@ def test_each_judge_that_can_run_is_written_and_the_others_are_said_at_the_end(f
     assert not Path("out/v.jsonl.partial").exists()
 
 
-def test_without_a_server_the_judges_that_need_none_are_written(folder, vieval):
-    said = vieval(*SCORE, "--judge", "sharpness", "--judge", "viescore", code=1).err
-    assert said.splitlines()[-1].startswith("vieval: viescore: viescore asks a model, and none is named")
-    assert len(lines("out/v.jsonl")) == 6
-
-
 def test_what_a_judge_had_judged_before_its_server_went_away_is_kept_for_the_same_command(folder, vieval):
     (folder / "o.yaml").write_text("store: {use: false}\n")
     flags = ["--config", "o.yaml", "--num-concurrent", "1", "--patience", "1"]

@@ -152,28 +152,6 @@ async def test_an_unreadable_reply_is_asked_again_with_the_error():
     ] * 2
 
 
-async def test_a_refusal_is_not_asked_again():
-    with FakeServer(permanent_share=1.0, permanent_mix=(Fault("content_filter"),)) as server:
-        [outcome] = (await judge([Job(next(samples(1)), viescore())], served_by(server))).values()
-        assert server.stats()["requests"] == 3  # with the probe
-    assert outcome.verdict.status is Status.REFUSAL
-    assert outcome.verdict.scores == {}
-
-
-async def test_an_image_that_cannot_be_read_fails_its_sample_only(tmp_path):
-    given = list(samples(5))
-    (tmp_path / "broken.png").write_bytes(b"no image")
-    given[2] = replace(given[2], images={**given[2].images, "output": Image(tmp_path / "broken.png")})
-    progress = Progress()
-    with FakeServer() as server:
-        outcomes = await judge([Job(s, viescore()) for s in given], served_by(server), progress=progress)
-    assert [outcomes[n].verdict.status for n in range(5)] == [Status.OK] * 2 + [Status.NO_IMAGE] + [Status.OK] * 2
-    assert "broken.png" in outcomes[2].verdict.trace[0].reason
-    assert progress.failed_calls == 0
-    assert progress.lines()[0] == "verdicts: ok 4, no_image 1"
-    assert progress.lines()[-1] == "FAILED CALLS: unreadable image 2"
-
-
 async def test_the_summary_says_what_was_tried_again_and_what_failed():
     faults = lambda number, request: {1: Fault("503"), 2: Fault("429")}.get(number)  # noqa: E731
     progress = Progress()

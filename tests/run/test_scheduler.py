@@ -62,24 +62,6 @@ def concurrently(programs, live=4, answer=None):
 # Waves.
 
 
-def test_there_are_as_many_waves_as_the_deepest_program_has_rounds():
-    outcomes, waves = in_waves([program("a", 2), program("b", 1, 3, 1), program("c")])
-    assert [[label_of(ask) for _, ask in wave] for wave in waves] == [
-        ["a.0.0", "a.0.1", "b.0.0"],
-        ["b.1.0", "b.1.1", "b.1.2"],
-        ["b.2.0"],
-    ]
-    assert [[number for number, _ in wave] for wave in waves] == [[0, 0, 1], [1, 1, 1], [1]]
-    assert heard(outcomes[1]) == ["re b.0.0", "re b.1.0", "re b.1.1", "re b.1.2", "re b.2.0"]
-    assert heard(outcomes[2]) == []
-
-
-def test_a_round_without_asks_costs_no_call():
-    outcomes, waves = in_waves([program("a", 0, 1)])
-    assert len(waves) == 1
-    assert heard(outcomes[0]) == ["re a.1.0"]
-
-
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_wave_must_be_answered_in_full(count):
     with pytest.raises(ValueError, match="zip"):
@@ -165,12 +147,6 @@ def test_only_so_many_programs_exist_at_once():
     assert most[0] == 7
 
 
-def test_at_its_own_pace_too_a_program_that_breaks_is_one_samples_failure():
-    ended = concurrently([program("a", 1, 1), program("b", 1, 1, raises_at=1)])
-    assert heard(ended[0]) == ["re a.0.0", "re a.1.0"]
-    assert broken(ended[1], "the judge's program broke: KeyError: 'b'")
-
-
 @pytest.mark.parametrize("where", ["answer", "outcome", "iterable"])
 async def test_an_exception_ends_the_run_and_stops_everything_else(where):
     begun, stopped, all_begun = set(), set(), asyncio.Event()
@@ -206,31 +182,6 @@ async def test_an_exception_ends_the_run_and_stops_everything_else(where):
         await asyncio.wait_for(run_concurrently(programs(), answer, live=2, on_outcome=ended), 120)
     assert asyncio.all_tasks() == before
     assert stopped == begun == hanging
-
-
-def test_cancelling_the_run_cancels_its_answers():
-    begun, stopped = [], []
-
-    async def answer(number, ask):
-        begun.append(label_of(ask))
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            stopped.append(label_of(ask))
-            raise
-
-    async def run():
-        whole = asyncio.ensure_future(
-            run_concurrently([program("a", 2), program("b", 1)], answer, live=2, on_outcome=lambda *_: None)
-        )
-        while len(begun) < 3:
-            await asyncio.sleep(0)
-        whole.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await whole
-
-    asyncio.run(run())
-    assert sorted(stopped) == ["a.0.0", "a.0.1", "b.0.0"]
 
 
 # Both.

@@ -11,13 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_batch, add_command, add_judge
-from vieval_plugin.cli.score.backbone import (
-    batch_of,
-    named_backbone,
-    options_in_force,
-    require_model,
-    tell_lazy_in_vain,
-)
+from vieval_plugin.cli.score.backbone import batch_of, named_backbone, options_in_force, require_model
 
 if TYPE_CHECKING:
     from vieval_plugin.card.card import Card
@@ -90,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
 
     _require_numbers(options)
-    tell_lazy_in_vain(options, current := options_in_force(options))
+    current = options_in_force(options)
     seed = current.statistics.seed if options.seed is None else options.seed
     statistics = replace(current.statistics.options(), seed=seed)
     published = options.published or current.data_folder() / NAME

@@ -33,7 +33,6 @@ from vieval_plugin.cli.score.backbone import (
     named_backbone,
     options_in_force,
     require_model,
-    tell_lazy_in_vain,
 )
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
 
     if is_of_shards(options):
-        tell_lazy_in_vain(options, current := options_in_force(options))
+        current = options_in_force(options)
         name = (options.judge or [DEFAULT_JUDGE])[0]
         return judge_shards(options, name, current, backbone_of(name, options, current))
     require_no_shard_flags(options)
@@ -217,7 +216,6 @@ def request_of(
     from vieval_plugin.run.strict import require_texts
     from vieval_plugin.text.errors import VievalError
 
-    tell_lazy_in_vain(options, current)
     judge, setting = default
     names = list(dict.fromkeys(options.judge or [judge]))
     judges, unable, backbone = [], list[tuple[str, str]](), None

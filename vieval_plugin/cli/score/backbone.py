@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ def options_in_force(options: argparse.Namespace) -> Config:
     current = config.read(str(options.config)) if options.config else config.current()
     if options.fresh:
         current = current.asking_anew()
+    if getattr(options, "lazy", False):
+        _tell_lazy_in_vain(options.judge or (), current)
     if narrowing := {name: getattr(options, name) for name in ("aspects", "lazy") if getattr(options, name)}:
         current = current.model_copy(update={"judges": current.judges.model_copy(update=narrowing)})
     if calibration := getattr(options, "calibration", None):
@@ -44,12 +47,12 @@ def options_in_force(options: argparse.Namespace) -> Config:
     return current.scored_by({"model": options.scorer}) if options.scorer else current
 
 
-def tell_lazy_in_vain(options: argparse.Namespace, current: Config) -> None:
+def _tell_lazy_in_vain(judges: Sequence[str], current: Config) -> None:
     """Say of which judges --lazy changes nothing."""
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.text.escaping import say
 
-    for name in (options.judge or ()) if options.lazy else ():
+    for name in judges:
         narrowed = judge_registry.judge(name, current.judge_files).narrowed
         if narrowed is None or narrowed((), True).aspects == narrowed((), False).aspects:
             say(f"vieval: --lazy changes nothing: no answer of {name} decides the others", file=sys.stderr)
