@@ -8,7 +8,7 @@ import pytest
 from tests.docs import pages
 
 WRITTEN = [pytest.param(page, id=str(page.relative_to(pages.ROOT))) for page in pages.written()]
-MOST_PAGES, MOST_LINES = 21, 4550
+MOST_PAGES, MOST_LINES = 21, 4650
 README_LINES = 150
 
 

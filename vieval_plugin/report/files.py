@@ -58,7 +58,7 @@ def finding_texts(report: Report, options: StatisticsOptions) -> dict[str, str |
 
 
 def _numbers(section: Section) -> Iterator[Number]:
-    """All numbers of a section, with ranks and reasons where a leaderboard has them; without pairs all lack a rank for one."""
+    """All numbers of a section: those of its leaderboards in order, with ranks or the reason why there is none; then others."""
     ranked = {
         id(number.estimate): number
         if number.ranks or number.reason
@@ -66,7 +66,8 @@ def _numbers(section: Section) -> Iterator[Number]:
         for board in section.boards
         for number in board.numbers
     }
-    yield from (ranked.get(id(number.estimate), number) for number in section.findings.numbers)
+    yield from ranked.values()
+    yield from (number for number in section.findings.numbers if id(number.estimate) not in ranked)
     there = {id(number.estimate) for number in section.findings.numbers}  # a ceiling may be, under another name
     references = (number for board in section.boards for number in board.references)
     yield from dict.fromkeys(number for number in references if id(number.estimate) not in there)
