@@ -169,7 +169,9 @@ def test_three_and_five_folders_have_an_answer(tmp_path, capsys):
         five, _ = rank(capsys, server, *given, *flags)
         behind, _ = rank(capsys, server, *given[1:4], *flags)
     assert three[0] == "pairwise with fake likes a's images best of the three."
-    assert re.match(r"Win rate of a against [bc] [01]\.\d+ \((95%|p) .*\) on 24 prompts, ties counting half\.", three[1])
+    assert re.match(
+        r"Win rate of a against [bc] [01]\.\d+ \((95%|p) .*\) on 24 prompts, ties counting half\.", three[1]
+    )
     assert alike[0] == "The three generators cannot be told apart."
     assert re.match(r"Win rate from 0\.\d.* for [bce] to 0\.\d.* for [bce]\. The smallest p of 3 pairs is ", alike[1])
     assert five[0] == "pairwise with fake likes a's images best of the five."
