@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -92,4 +93,5 @@ def test_a_failed_job_goes_on_from_its_checkpoints(tmp_path, monkeypatch):
             judge(data, out, batch=2, block=1 << 11, tasks=2)
         finally:
             ray.shutdown()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Ray leaves a handler of its own
         check(out, server, kept, count)

@@ -68,7 +68,7 @@ def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_a
 def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsys):
     shown = rank(capsys, *given(12, ("mine", "third")))
     assert shown[0] == "Too few images are rated to say which of third, mine and theirs is best."
-    needed = "; 50 of each generator are needed, or all. So far: Corrected mean O of "
+    needed = "; 50 of each generator are needed, or all images. So far: Corrected mean O of "
     few, separator, so_far = shown[1].partition(needed)
     assert few.startswith("People rated 12 prompts of ")
     assert separator
@@ -192,7 +192,7 @@ def test_few_rated_prompts_are_no_test_and_do_not_pass_the_gate(given, capsys):
     _, two, *_ = rank(capsys, *given(3, ("mine", "third")))
     assert two.endswith(" more than third (no test of fewer than 6), on 3 rated prompts.")
     shown = rank(capsys, *given(12), "--margin", "0.02", code=4)
-    assert "50 rated prompts of each are needed, or all." in "\n".join(shown)
+    assert "50 rated prompts of each are needed, or all images." in "\n".join(shown)
 
 
 def test_the_fewer_rated_prompts_of_two_count(given, capsys):
@@ -203,7 +203,7 @@ def test_the_fewer_rated_prompts_of_two_count(given, capsys):
     shown = rank(capsys, verdicts, flag, path)
     assert shown[0] == "mine comes first, but cannot be told apart from theirs and third."
     assert shown[1].endswith("; theirs is better than third.")
-    assert "People rated 7 prompts of mine; 50 of each generator are needed, or all." in shown
+    assert "People rated 7 prompts of mine; 50 of each generator are needed, or all images." in shown
     row = next(line.split() for line in shown if line.startswith("mine - theirs"))
     assert row[3] == "7"
 

@@ -21,7 +21,7 @@ def section(title):
 def commands(text):
     """The lines of code blocks that begin with `vieval rank`, and those in sentences that read verdicts."""
     return [
-        *re.findall(r"^vieval rank .*$", text, re.MULTILINE),
+        *re.findall(r"^vieval rank .*$", text.replace("\\\n ", " "), re.MULTILINE),
         *re.findall(r"`(vieval rank [^`]*verdicts[^`]*)`", text),
     ]
 
@@ -47,7 +47,7 @@ def test_the_commands_of_a_section_do_what_it_says(tmp_path, monkeypatch, capsys
                 assert lines[1].endswith("; the margin is 0.02.")
                 lines = lines[2:]
             assert f"{first}'s images" in lines[0]
-            assert re.match(rf"(Mean O of )?{first} .* {second}\b", lines[1])
+            assert re.match(rf"((Mean O|Win rate) of )?{first} .* {second}\b", lines[1])
             if "--html" in arguments:
                 assert (tmp_path / arguments[arguments.index("--html") + 1]).is_file()
 

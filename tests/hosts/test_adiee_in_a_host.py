@@ -18,7 +18,6 @@ from vieval_plugin.cli import main
 from vieval_plugin.images import decode
 
 TIE = "vieval_demo_adiee_tie"
-QUESTION = {"adiee": {"question": 3, "answer": 4}}
 
 
 def truthful(request):
@@ -37,8 +36,9 @@ def tiny(tmp_path_factory):
 
 def test_a_model_that_knows_the_truth_agrees_with_it_and_replays_alike(evaluate, tmp_path):
     with FakeServer(reply=truthful) as server:
-        run = evaluate(*served("vieval_openai", server), tasks=TIE, limit=48, judges=QUESTION)
-    assert run.statuses == {"ok": 48}
+        run = evaluate(*served("vieval_openai", server), tasks=TIE, limit=48)
+    assert set(run.statuses) <= {"ok", "repaired"}  # for some the judge drew other words to answer with
+    assert sum(run.statuses.values()) == 48
     assert run.metrics["O_fisher,none"] > 0.98
     again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE, limit=48)
     assert again.metrics == run.metrics
@@ -118,7 +118,7 @@ def test_a_real_vllm_tells_what_transformers_does(evaluate, served_tiny):
 
 @pytest.mark.vllm
 def test_a_real_vllm_is_asked_in_words(evaluate, served_tiny):
-    run = evaluate(*served_tiny[0], "--gen_kwargs", "max_new_tokens=16", tasks=TIE, judges=QUESTION)
+    run = evaluate(*served_tiny[0], "--gen_kwargs", "max_new_tokens=16", tasks=TIE)
     assert set(run.statuses) <= {"ok", "repaired", "parse_failure"}
     assert all(("O" in one["scores"]) == (one["status"] != "parse_failure") for [one] in run.verdicts.values())
     assert len(set(run.answers("O").values())) > 3

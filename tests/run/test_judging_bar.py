@@ -10,6 +10,11 @@ from vieval_plugin.run import judging_bar
 from vieval_plugin.run.progress import Progress
 
 
+@pytest.fixture(autouse=True)
+def outside_a_notebook(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # which another test may have imported
+
+
 @pytest.mark.parametrize("on_terminal", [True, False])
 def test_progress_says_for_how_long_no_answer_came(monkeypatch, capsys, on_terminal):
     monkeypatch.setattr(judging_bar, "SILENCE", 0.0)

@@ -167,9 +167,9 @@ def _rank(options: argparse.Namespace) -> BuildResult:
     request = _request(options) if of_images else None
     results = _unjudged(request) if request else load_results(options.inputs, options.label, options.partial)
     baseline = read_baseline(options.against, results.records, options.partial) if options.against else None
-    records = [*results.records, *(baseline.records if baseline else ())]
+    records, too_few = [*results.records, *(baseline.records if baseline else ())], ""
     if request and options.margin is not None:
-        _require_decision(options, records, request.judges[0].spec.rates == "contest")
+        too_few = _require_decision(options, records, request.judges[0].spec.rates == "contest")
     limits, failed = list[str](), list[str]()
     again = "run the same command again" if request else _commands(options.inputs)
     if baseline:
@@ -188,6 +188,8 @@ def _rank(options: argparse.Namespace) -> BuildResult:
             say(*same.answer.lines)
             _finish_build(options)
             return BuildResult(ExitCode.FINE, [same.answer])
+        if too_few and not same:
+            say(f"vieval: {too_few}", file=sys.stderr)
         results, failed = _judged(options, request)
     results = with_baseline(results, baseline) if baseline else results
     return _ranked(options, results, ratings, limits, again, failed)
@@ -222,12 +224,11 @@ def _unjudged(request: Request) -> Results:
     return results_of(record_of(sample, verdict, source) for source in sources for sample in samples)
 
 
-def _require_decision(options: argparse.Namespace, records: Sequence[Record], are_contests: bool) -> None:
-    """Refuse a gate that could decide nothing, and say where the prompts are too few for equal generators to pass."""
+def _require_decision(options: argparse.Namespace, records: Sequence[Record], are_contests: bool) -> str:
+    """Refuse a gate that could decide nothing; a sentence where the prompts are too few for equal generators to pass."""
     from vieval_plugin.meta_evaluation.win_rates import EVEN
     from vieval_plugin.report.gate import NO_OTHER, too_few_sentence
     from vieval_plugin.text.errors import VievalError
-    from vieval_plugin.text.escaping import say
 
     prompts = defaultdict(set)
     for record in records:
@@ -238,8 +239,7 @@ def _require_decision(options: argparse.Namespace, records: Sequence[Record], ar
     if len(judges := dict.fromkeys(options.judge or ())) > 1:
         raise VievalError(f"--margin decides by one judge, and here are {len(judges)} ({', '.join(judges)}); name one")
     common = min(len(prompts[mine] & prompts[reference]) for reference in references)
-    if too_few := too_few_sentence(common, options.margin, EVEN if are_contests else 1.0):
-        say(f"vieval: {too_few}", file=sys.stderr)
+    return too_few_sentence(common, options.margin, EVEN if are_contests else 1.0)
 
 
 def _checked(baseline: Baseline, options: argparse.Namespace) -> tuple[Baseline, str, bool]:

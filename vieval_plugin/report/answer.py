@@ -475,7 +475,7 @@ def _few_ratings(corrected: CorrectedRanking) -> str:
     counts += [f"{e.rated_prompts} of {e.generator}" for e in further]
     if len(counts) > _MOST_NAMED:
         counts[_MOST_NAMED - 1 :] = [f"fewer than {LEAST_RATED} of {number_word(len(counts) - _MOST_NAMED + 1)} others"]
-    return f"People rated {enumeration(counts)}; {LEAST_RATED} of each generator are needed, or all"
+    return f"People rated {enumeration(counts)}; {LEAST_RATED} of each generator are needed, or all images"
 
 
 def _of_ratings(corrected: CorrectedRanking) -> list[str]:

@@ -196,7 +196,7 @@ def _nothing_decides(ranking: Leaderboard, evidence: GateEvidence, bias: Positio
         return f"at least {LEAST_FOR_A_TEST} {unit} are needed"
     pair = ranking.comparison.pair_of(*compared)
     if ranking.statistic == CORRECTED and pair and math.isnan(pair.adjusted):
-        return f"{LEAST_RATED} {unit} of each are needed, or all"
+        return f"{LEAST_RATED} {unit} of each are needed, or all images"
     return ""
 
 

@@ -131,20 +131,25 @@ def number_word(number: int) -> str:
     return words[number] if number < len(words) else f"{number:,}"
 
 
-def protocol(options: StatisticsOptions, unit: str, entrants: str) -> str:
+def protocol(options: StatisticsOptions, unit: str, entrants: str, tested: bool = True) -> str:
     """Protocol of all numbers, in a paragraph.
 
     Args:
         options: those that the numbers were computed with.
         unit: what is counted, such as prompts.
         entrants: the systems, judges or generators.
+        tested: whether any two of them were compared.
     """
     missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
     of_judges = " A judge's missing answer to a contest is wrong." if entrants == "judges" else ""
+    resamples = f"{options.draws} bootstrap resamples of its {unit}"
+    of_numbers = f"Failed verdicts: {options.policy}.{of_judges}{missing}"
+    if not tested:
+        return f"{of_numbers} Intervals are 95%, from {resamples}. Seed {options.seed}."
     return (
-        f"Failed verdicts: {options.policy}.{of_judges}{missing} Each two {entrants} are compared on the {unit} that both have, by "
+        f"{of_numbers} Each two {entrants} are compared on the {unit} that both have, by "
         f"permutation tests of at most {PERMUTATIONS:,} permutations. p (Holm) is adjusted for all pairs of ranked {entrants} in "
         f"one table, and a rank such as 1-2 is the range that an adjusted p of at most {LEVEL} leaves. Intervals are 95%: of a "
-        f"number from {options.draws} bootstrap resamples of its {unit}, of a difference all values that its test does not "
+        f"number from {resamples}, of a difference all values that its test does not "
         f"reject, or else the same resamples. Seed {options.seed}."
     )

@@ -132,9 +132,10 @@ def _of_pairs(board: Leaderboard) -> Iterator[str]:
 
 
 def _protocols(report: Report, options: StatisticsOptions) -> list[str]:
-    """How numbers came about, once for each kind of system that was tested."""
-    boards = [board for _, board in (*report.generators, *report.judges) if board.comparison.all_pairs]
-    return list(dict.fromkeys(protocol(options, board.unit, board.entrants) for board in boards))
+    """How numbers came about, once for each kind of system; of tests where any were made."""
+    boards = [board for _, board in (*report.generators, *report.judges)]
+    tested = [board for board in boards if board.comparison.all_pairs]
+    return list(dict.fromkeys(protocol(options, b.unit, b.entrants, bool(tested)) for b in tested or boards))
 
 
 def markdown_text(
@@ -152,7 +153,7 @@ def markdown_text(
         over: the judges over all benchmarks.
         comparison: with printed cells.
     """
-    parts = [f"# {subject(report)}\n"]
+    parts = [f"# {escaping.markdown(subject(report))}\n"]
     sentences = (*lines_of(report.answers), *cautions(report), *_protocols(report, options))
     parts += [f"{escaping.markdown(line)}\n" for line in sentences]
     parts += [f"Note: {escaping.markdown(note)}\n" for note in report.notes]
