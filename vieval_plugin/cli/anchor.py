@@ -149,7 +149,8 @@ def _judge(options: argparse.Namespace, source: Provenance) -> tuple[PreparedJud
     backbones = dict(recorded.backbones)
     for name, today in {**in_force.backbones, **({JUDGE: named} if named else {})}.items():
         backbones[name] = backbones.get(name, today).model_copy(update=today.model_dump(exclude_unset=True))
-    current = recorded.model_copy(update={"store": config.StoreOptions(use=False), "backbones": backbones})
+    in_place = {"store": config.StoreOptions(use=False), "calibration": in_force.calibration, "backbones": backbones}
+    current = recorded.model_copy(update=in_place)
     judge = prepare(source.judge, setting_of(source), current)
     if judge.asks_a_model:
         require_model(source.judge, current, None)

@@ -22,12 +22,14 @@ from vieval_plugin.judges.spec import JudgeSpec, option
 from vieval_plugin.stats.options import MissingRatings, Policy, StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
-from vieval_plugin.text.untrusted import isfile, path_of, real
+from vieval_plugin.text.untrusted import address_of, isfile, path_of, real
 from vieval_plugin.text.yaml_json import read_yaml
 
 __all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions"]
 FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
+_UNTRUSTED_ADDRESS = "http://recorded.invalid/v1"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Backbone(Section):
@@ -80,7 +82,16 @@ class Backbone(Section):
         return (cost_in + output_tokens * price_output) / 1e6
 
     def key(self, name: str) -> str:
-        """The key from the environment, empty where none is needed; VievalError if the named variable is not set."""
+        """The key from the environment, empty where none is needed.
+
+        Raises:
+            VievalError: the named variable is not set, or only results that others may have written name the server.
+        """
+        if _UNTRUSTED_ADDRESS in self.base_url:
+            raise VievalError(
+                f"backbone {name}: whoever wrote these results named its server, and neither images nor keys go there; pass "
+                f"--model and --base-url, or set backbones.{name} in the options"
+            )
         if self.api_key_env is None:
             return os.environ.get("OPENAI_API_KEY", "")
         if self.api_key_env not in os.environ:
@@ -294,8 +305,23 @@ def current() -> Config:
 
 
 def from_document(document: Mapping[str, Any]) -> Config:
-    """Options that travelled with results; VievalError for what this version cannot read."""
-    return from_mapping(document, "the options that the results carry")
+    """Options that travelled with results, which strangers may have written.
+
+    No file is read for them, no variable of the environment is a key, and no server is asked but one of this machine.
+
+    Raises:
+        VievalError: this version cannot read them.
+    """
+    options = from_mapping(document, "the options that the results carry")
+
+    def trusted(backbone: Backbone) -> Backbone:
+        hosts = [address.host for url in backbone.base_url if (address := address_of(url))]
+        is_here = len(hosts) == len(backbone.base_url) and all(host in _LOOPBACK for host in hosts)
+        base_url = backbone.base_url if is_here else (_UNTRUSTED_ADDRESS,)
+        return backbone.model_copy(update={"api_key_env": None, "base_url": base_url})
+
+    backbones = {name: trusted(backbone) for name, backbone in options.backbones.items()}
+    return options.model_copy(update={"backbones": backbones, "calibration": None})
 
 
 def from_mapping(document: Mapping[str, Any], name: str) -> Config:

@@ -124,7 +124,7 @@ def _sample(identity: SampleId, kind: str, row: Mapping[str, Any], folder: Path)
 
 def _image(document: Mapping[str, Any], folder: Path) -> Image:
     """The image that a line names; one that could not be read then is never the one that was judged."""
-    file, sha256 = path_of(str(document["file"]), folder), str(document.get("sha256", "unknown"))
+    file, sha256 = path_of(str(document["file"]), folder), str(document.get("sha256") or "unknown")
     if "column" in document:
         return Image(file, TableCell(file, int(document["row"]), str(document["column"])), sha256)
     return Image(file, str(document.get("address", "")), sha256)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import FiniteFloat, TypeAdapter
 
-from vieval_plugin.media.files import write_whole
+from vieval_plugin.media.files import require_plain, write_whole
 from vieval_plugin.records import Provenance
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import enumeration
@@ -121,11 +121,14 @@ def write_calibration(calibration: Calibration, path: Path) -> None:
 
 def read_calibration(path: Path) -> Calibration:
     """The calibration in a file; VievalError, in a line with its name, for a file that is none."""
+    require_plain(path)
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST)
         calibration = _CALIBRATION.validate_python({**read_json(text), "hash": hashlib.sha256(text).hexdigest()[:16]})
         for scores, ratings in calibration.knots.values():
+            if not (all(-1 <= score <= 1 for score in scores) and all(0 <= rating <= 1 for rating in ratings)):
+                raise ValueError("a score or a rating that no judge or person gives")
             if not (0 < len(scores) == len(ratings) and all(np.diff(scores) > 0) and all(np.diff(ratings) >= 0)):
                 raise ValueError("it does not rise with the score")
     except (OSError, ValueError, TypeError) as error:

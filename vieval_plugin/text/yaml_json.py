@@ -14,6 +14,7 @@ import yaml
 _LONGEST = 1 << 20
 _MOST_VALUES = 100_000
 _DEEPEST = 60
+_LONGEST_NUMBER = 1000  # characters: hexadecimal numbers and those to base 60 take the square of their length
 
 
 def read_yaml(text: str) -> Any:
@@ -80,5 +81,7 @@ def _require_small(root: yaml.Node) -> None:
             waiting += [(child, depth + 1) for pair in node.value for child in pair]
         elif isinstance(node, yaml.SequenceNode):
             waiting += [(child, depth + 1) for child in node.value]
+        elif node.tag == "tag:yaml.org,2002:int" and len(node.value) > _LONGEST_NUMBER:
+            raise ValueError(f"a number of {len(node.value)} digits in line {node.start_mark.line + 1}")
         elif any("\ud800" <= letter <= "\udfff" for letter in node.value):
             raise ValueError(f"half a character in line {node.start_mark.line + 1}")

@@ -17,16 +17,18 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import quote
 
 from vieval_plugin.backends.http.image_encoding import File, FormBody, as_json
 from vieval_plugin.backends.http.responses import Again, Refused, answer_of, failure_of, parsed_json
 from vieval_plugin.backends.http.server import CHAT, Check, Server
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.media.files import require_plain
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.untrusted import is_encodable
 from vieval_plugin.text.wording import enumeration, plural
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
@@ -39,6 +41,7 @@ _MOST_OPEN = 100
 _MOST_ANSWER_BYTES = 1 << 30
 _POLL, _LONGEST_POLL = 0.2, 60.0  # seconds between two looks at a batch
 _REQUESTED = "?"
+_LONGEST_ERROR = 4000  # characters of what a service says that are searched for keys
 _SILENT_POLLS = 30  # looks in a row that may fail
 _NO_SUCH_PATH = (404, 405, 501)
 _TABLES = """
@@ -213,9 +216,10 @@ class Batches:
         """Take a batch one state further; whether it went there."""
         if not self._options.has_service:
             answers = self._options.folder / f"{name}.answers.jsonl"
-            if answers.exists():
+            require_plain(answers)
+            if answers.is_file():
                 self._keep(name, answers.read_bytes().splitlines())
-            return answers.exists()
+            return answers.is_file()
         if not batch and self._in_queue() >= self._most_open:
             return False
         if file in ("", _REQUESTED):
@@ -237,7 +241,7 @@ class Batches:
             return False
         lines: list[bytes] = []
         for file in (document.get("output_file_id"), document.get("error_file_id")):
-            if isinstance(file, str):
+            if _is_id(file):
                 lines += (await self._download(f"files/{quote(file, safe='')}/content")).splitlines()
         self._keep(name, lines)
         self._most_open += 1  # what else fills the queue may have ended too
@@ -275,8 +279,14 @@ class Batches:
         for line in lines:
             document = parsed_json(line)
             request = document.get("custom_id") if isinstance(document, dict) else None
-            if by_request.get(request) == b"":
+            if isinstance(request, str) and by_request.get(request) == b"":
                 by_request[request] = line
+        if not self._options.has_service and not any(by_request.values()):
+            requests = self._requests_of(name)
+            raise VievalError(
+                f"{requests.with_suffix('.answers.jsonl')}: no answer to any request of {requests.name}; put there what "
+                "`vllm run-batch` writes for it"
+            )
         answers = ((request, line.decode(errors="replace"), _is_usable(line)) for request, line in by_request.items())
         self._end(name, _KEEP, answers)
 
@@ -307,15 +317,17 @@ class Batches:
                 self._has_list = False
                 say(f"vieval: {error}: what it took without an answer to us may be paid for twice", file=sys.stderr)
                 break
-            entries = [entry for entry in page.get("data") or [] if isinstance(entry, dict) and "id" in entry]
+            data = page.get("data")
+            listed = data if isinstance(data, list) else []
+            entries = [entry for entry in listed if isinstance(entry, dict) and _is_id(entry.get("id"))]
             for entry in entries:
                 metadata = entry.get("metadata")
                 is_ours = isinstance(metadata, dict) and metadata.get("vieval") == name
                 if entry.get("filename") == f"vieval-{name}.jsonl" or (is_ours and entry.get("status") != "failed"):
                     return str(entry["id"])
-            if not page.get("has_more") or not entries:
+            last, query = query, f"{kind}?limit=100&after={quote(entries[-1]['id'], safe='')}" if entries else ""
+            if not page.get("has_more") or query in ("", last):
                 break
-            query = f"{kind}?limit=100&after={quote(str(entries[-1]['id']), safe='')}"
         return ""
 
     async def _download(self, path: str) -> bytes:
@@ -329,7 +341,12 @@ class Batches:
 
 
 def _has_no_id(answer: Mapping[str, Any]) -> str | None:
-    return None if isinstance(answer.get("id"), str) else "an answer without an id"
+    return None if _is_id(answer.get("id")) else "an answer without an id"
+
+
+def _is_id(value: Any) -> TypeGuard[str]:
+    """Return whether a service's name of a file or a batch is one that it can be asked for by."""
+    return isinstance(value, str) and value not in ("", _REQUESTED) and is_encodable(value)
 
 
 def _names(body: Mapping[str, Any], repeat: int) -> tuple[str, str]:
@@ -364,7 +381,7 @@ def _answer(document: Any, check: Check, url: str) -> dict[str, Any]:
     if isinstance(code, int) and code != 200:
         raise failure_of(code, json.dumps(body).encode(), {}, url)
     if not isinstance(body, dict):
-        raise Again("batch", f"the batch gave no answer: {redacted(str(line.get('error')))[:200]}")
+        raise Again("batch", f"the batch gave no answer: {redacted(str(line.get('error'))[:_LONGEST_ERROR])[:200]}")
     if problem := check(body):
         raise Again("malformed answer", problem)
     return body
