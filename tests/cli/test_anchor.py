@@ -105,6 +105,29 @@ def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
     copies[0].write_bytes(kept)
 
 
+def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_of_yours(
+    anchor, tmp_path, monkeypatch, vieval
+):
+    monkeypatch.setenv("A_SECRET", "private")
+    of_run = anchor.with_name("anchor.jsonl.run.json")
+    document = json.loads(of_run.read_text())
+    for run in document["runs"].values():
+        backbone = run["provenance"]["options"]["backbones"]["judge"]
+        backbone.update(base_url=["http://192.0.2.1:9/v1"], api_key_env="A_SECRET")
+    of_run.write_text(json.dumps(document))
+    line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
+    assert "whoever wrote these results named its server, and neither images nor keys go there" in line
+    with FakeServer(reply=noisy(2), api_key="yours") as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "yours")
+        assert "drift" in vieval("anchor", "check", anchor, *named(server)).out
+    private = next(iter(images(tmp_path, "private", lambda prompt, draw: 0.5, 1).iterdir()))
+    rows = [json.loads(row) for row in anchor.read_text().splitlines()]
+    for row in rows:
+        row["images"]["output"] = {"file": str(private), "sha256": ""}
+    anchor.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert "is not what was judged" in vieval("anchor", "check", anchor, code=1).err
+
+
 def test_results_are_no_anchor_and_few_samples_none(scored, tmp_path, vieval):
     [line] = vieval("anchor", "check", scored, code=1).err.splitlines()
     assert "no anchor; make one with: vieval anchor make" in line

@@ -194,6 +194,7 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(vieval, j
         ),
         ({"knots": {"tig": [[0.5, 0.1], [0, 1]]}}, "cal.json: no calibration (it does not rise"),
         ({"knots": {"tig": [[0.1, 0.5], [0]]}}, "cal.json: no calibration (it does not rise"),
+        ({"knots": {"tig": [[0.1, 0.5], [0, 1e300]]}}, "cal.json: no calibration (a score or a rating that no judge"),
         ({"knots": "all"}, "cal.json: no calibration ("),
         ({"labels": None}, "cal.json: no calibration ("),
     ],

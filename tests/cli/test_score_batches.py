@@ -332,6 +332,9 @@ def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, re
     with BatchServer() as service:  # answers as vLLM's own does, in the same form
         file = service._kept(Path(requests).read_bytes())
         service._answer_batch(batch := {"input_file_id": file, "number": 1, "status": "finalizing"})
+        for bad in (b"", b'{"custom_id": [1]}\n', b'{"custom_id": "another"}\n'):
+            Path(answers).write_bytes(bad)
+            assert "answers.jsonl: no answer to any request of" in refused(arguments)
         Path(answers).write_bytes(service.contents[batch["output_file_id"]])
     assert main(arguments) == 0
     assert verdicts(tmp_path / "v.jsonl") == expected

@@ -24,6 +24,8 @@ BOMBS = {
     "an object of Python": ("!!python/object/apply:os.system [true]", "could not determine a constructor"),
     "a date that is none": ("a: 2024-99-99", "month must be in"),
     "a key that is a list": ("{[a]: b}", "unhashable"),
+    "a number without end": ("a: 0x" + "F" * 6000, "a number of 6002 digits in line 1"),
+    "a number to base 60": ("a: 1" + ":59" * 6000, "a number of 18001 digits in line 1"),
     "not YAML": ("a: [b", r"line 1, column 6: expected ',' or ']'"),
     "half a character": ("a: 1\nb: \"x\\ud800\"", "half a character in line 2"),
     "a control character": ("a: \x07", "special characters are not allowed"),

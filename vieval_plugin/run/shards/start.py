@@ -241,9 +241,15 @@ def _require_readable(
 
 
 def options_of(plan: Plan, current: Config) -> Config:
-    """The options that a plan's verdicts are given under, with the store and the calibration of those in force."""
+    """The options that a plan's verdicts are given under, with store, calibration and servers of those in force."""
+    recorded = config.from_document(plan.provenance.options)
+    servers = {
+        name: backbone.model_copy(update={"base_url": today.base_url, "api_key_env": today.api_key_env})
+        for name, backbone in recorded.backbones.items()
+        if (today := current.backbones.get(name)) and today.model == backbone.model
+    }
     in_force = {"store": current.store, "calibration": current.calibration}
-    return config.from_document(plan.provenance.options).model_copy(update=in_force)
+    return recorded.model_copy(update={**in_force, "backbones": {**recorded.backbones, **servers}})
 
 
 def run_again(
