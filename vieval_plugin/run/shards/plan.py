@@ -22,7 +22,7 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.versions import VERSION
 
 ROWS_PER_SHARD = 512
-_MOST_SHARDS = 100_000_000  # a plan of more is damaged
+_MOST_SHARDS = 1_000_000  # a plan of more is damaged
 _READERS = ("backends/reply_checks.py", "backends/token_probabilities.py", "backends/http/responses.py")
 
 
