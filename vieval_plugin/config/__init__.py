@@ -307,7 +307,7 @@ def current() -> Config:
 def from_document(document: Mapping[str, Any]) -> Config:
     """Options that travelled with results, which strangers may have written.
 
-    No file is read for them, no variable of the environment is a key, and no server is asked but one of this machine.
+    They name no variable of the environment for a key, no calibration, and no server but one of this machine.
 
     Raises:
         VievalError: this version cannot read them.
