@@ -16,16 +16,16 @@ from vieval_plugin.judges.gather import gather
 from vieval_plugin.judges.protocol import Ask, Choice, Judge, Program, Reply, Sample, SampleId, Verdict, worst
 
 FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD = "first", "second", "tie", "both_good", "both_bad"
+#: The answers that each scheme of two candidates accepts.
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     "four_way": (FIRST, SECOND, BOTH_GOOD, BOTH_BAD),
     "three_way": (FIRST, SECOND, TIE),
     "two_way": (FIRST, SECOND),
 }
-"""The answers that each scheme of two candidates accepts."""
+#: The orders of a `Choice`: candidates as they stand, the other way round, and forward as a log's authors read answers.
 FORWARD, REVERSE, PAPER = "forward", "reverse", "paper"
-"""The orders of a `Choice`: candidates as they stand, the other way round, and forward as a log's authors read answers."""
+#: The scheme of any number of candidates, best first: `2>1=3`, each candidate named once by its number from 1.
 RANKING = "ranking"
-"""The scheme of any number of candidates, best first: `2>1=3`, each candidate named once by its number from 1."""
 
 
 @named_arguments

@@ -22,20 +22,20 @@ from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.suggestions import did_you_mean
 
 ASPECTS = ("SC", "PQ", OVERALL)
+#: The name, in the place of an aspect's, of the questions of a judge of contests.
 CHOICE = "choice"
-"""The name, in the place of an aspect's, of the questions of a judge of contests."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,60}")
 _COMMON_KEYS = {"name", "title", "kinds", "texts", "questions"}
 _SCORE_KEYS = {*_COMMON_KEYS, "replies", "scale", "better", "combine"}
 _CHOICE_KEYS = {*_COMMON_KEYS, "replies"}
+#: The keys of a file by how its questions are answered.
 _KEYS: Mapping[str, set[str]] = {
     **{key: {*_SCORE_KEYS, "optional", "measure", "require"} for key in ("json", "free_json")},
     **{"number": {*_SCORE_KEYS, "measure", "require"}, "expected": {*_SCORE_KEYS, "answers"}},
     **{"two_way": _CHOICE_KEYS, "four_way": _CHOICE_KEYS},
     "network": {*_COMMON_KEYS, "scale", "sigmoid", "better", "network"},
 }
-"""The keys of a file by how its questions are answered."""
 _SUPPLIED = {"names", "example", "kind", "form", "medium", "places", "candidates"}
 _MASKED_EDITING = "mie"
 _MOST_NUMBERS = 100

@@ -9,8 +9,8 @@ import re
 
 import json_repair
 
+#: How much of a text is repaired: json_repair takes quadratic time on hostile text, and this keeps a reply at about a second.
 _LONGEST = 4000
-"""How much of a text is repaired: json_repair takes quadratic time on hostile text, and this keeps a reply at about a second."""
 _MOST_BRACKETS = 24
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _SCORE = re.compile(rf"({_NUMBER})(?:\s*/\s*({_NUMBER}))?")

@@ -54,15 +54,15 @@ def worst(statuses: Sequence[Status]) -> Status:
 
 _FROM_BEST = {status: severity for severity, status in enumerate(Status)}
 
+#: Statuses without a score because a call or a tool failed, which may come out otherwise another time.
 FAILED_CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
-"""Statuses without a score because a call or a tool failed, which may come out otherwise another time."""
 
 
+#: Name of the text of a sample that has what an image should have in letters, a line each.
 WANTED_TEXT = "wanted_text"
-"""Name of the text of a sample that has what an image should have in letters, a line each."""
 
+#: Images that a generator is given, in the order in which it is shown them.
 CONDITION_ROLES = ("source", "mask", "subject", "control", "concepts")
-"""Images that a generator is given, in the order in which it is shown them."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ class Sample:
         object.__setattr__(self, "group", self.group or self.id.uid)
 
 
+#: The roles of which a sample has at least one; for `Needs`.
 OUTPUTS = ("output", "frame_0", "view_0")
-"""The roles of which a sample has at least one; for `Needs`."""
 
 
 def outputs(sample: Sample) -> list[tuple[str, Image]]:
@@ -185,8 +185,8 @@ def outputs(sample: Sample) -> list[tuple[str, Image]]:
     return [("output", sample.images["output"])]
 
 
+#: Where a question stands among those of its sample, outermost first: `("intrinsic", "2", "score")`.
 Path: TypeAlias = tuple[str, ...]
-"""Where a question stands among those of its sample, outermost first: `("intrinsic", "2", "score")`."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from vieval_plugin.judges.rubric import OVERALL, question_key
 from vieval_plugin.judges.spec import NoOptions
 from vieval_plugin.prompts.pack import Pack
 
+#: The aspects that may be sub-scores, as `JUDGE:ASPECT`.
 MEASURES = {f"{text_rendering.NAME}:{aspect}": aspect for aspect in text_rendering.SPEC.aspects}
-"""The aspects that may be sub-scores, as `JUDGE:ASPECT`."""
 
 
 def with_requirements(judge: Judge, pack: Pack) -> Judge:

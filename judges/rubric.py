@@ -34,10 +34,10 @@ from vieval_plugin.prompts.scale import Combination, Scale
 from vieval_plugin.text.errors import VievalError
 
 OVERALL = "O"
+#: The finding of a reply that hardly ever begins with an answer asked for: of a model that thinks first, for example.
 UNLIKELY = "the answers asked for are not likely"
-"""The finding of a reply that hardly ever begins with an answer asked for: of a model that thinks first, for example."""
+#: The reasons of questions that are not asked.
 LEFT_OUT, CHANGES_NOTHING = "left out by aspects", "left out by lazy, as O does not depend on it"
-"""The reasons of questions that are not asked."""
 _ZERO_DECIDES = ("min", "product", "geometric_mean")
 
 

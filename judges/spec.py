@@ -17,8 +17,8 @@ from vieval_plugin.judges.protocol import OUTPUTS, Image, Judge, Path, Sample, S
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
+#: The key of `JudgeSpec.needs` that stands for all kinds.
 EVERY_KIND = "*"
-"""The key of `JudgeSpec.needs` that stands for all kinds."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Needs:
     texts: tuple[str | tuple[str, ...], ...] = ()
 
 
+#: The images and texts of each kind.
 INPUTS: Mapping[str, Needs] = {
     "tig": Needs(("output",), ("prompt",)),
     "mie": Needs(("source", "output"), ("instruction",)),
@@ -40,7 +41,6 @@ INPUTS: Mapping[str, Needs] = {
     "mcic": Needs(("concepts", "output"), ("prompt",)),
     "cig": Needs(("control", "output"), ("prompt",)),
 }
-"""The images and texts of each kind."""
 
 
 @dataclass(frozen=True)

@@ -39,15 +39,15 @@ from vieval_plugin.judges.tools import ocr
 from vieval_plugin.text.errors import install_advice
 
 NAME = "text_rendering"
+#: Letters that may be asked for in all.
 MOST_LETTERS = 2000
-"""Letters that may be asked for in all."""
 # after a digit it is a sign for inches
 _QUOTED = re.compile(r"""(?<!\d)["\uff02]([^"\uff02]+)["\uff02]|“([^”]+)”|「([^」]+)」|『([^』]+)』""")
 _IDEOGRAPH = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _COMPARED_PUNCTUATION, _BETWEEN_DIGITS = "%&@#", re.compile(r"(?<=\d)[^\w\s](?=\d)")
 _LONGEST_QUOTE = 80
+#: Share of errors above which a part of what was read is no rendering of a text: few letters are alike by chance.
 _MOST_ERRORS = 0.8
-"""Share of errors above which a part of what was read is no rendering of a text: few letters are alike by chance."""
 _MOST_ORDERS = _MOST_ENDS = 8
 _NO_TEXT = (
     f"the prompt asks for no text; put it in double quotation marks, or name its column: --columns texts.{WANTED_TEXT}="

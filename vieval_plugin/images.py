@@ -36,16 +36,16 @@ from vieval_plugin.text.untrusted import isfile
 
 MAX_BYTES = 64 * 2**20
 MAX_PIXELS = 100_000_000
+#: The most that a JPEG can have; one row of as many pixels as are allowed takes seconds to resize.
 MAX_SIDE = 65_535
-"""The most that a JPEG can have; one row of as many pixels as are allowed takes seconds to resize."""
+#: Pixels that all threads together decode and work on at once; up to 25 bytes are needed for each.
 MAX_DECODING = 66_000_000
-"""Pixels that all threads together decode and work on at once; up to 25 bytes are needed for each."""
 _REMEMBERED = 50_000  # files by digest: some 20 MB
 _LONGEST_NAME = 300
 _HEAD = 64  # bytes of a file that show its format
 
+#: What files of the format begin with.
 JPEG = b"\xff\xd8\xff"
-"""What files of the format begin with."""
 # Named rather than all that Pillow knows: some of its other readers start programs (EPS) or are hardly ever exercised.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 _MAGIC = {b"\x89PNG\r\n\x1a\n": "PNG", JPEG: "JPEG", b"GIF8": "GIF", b"II*\0": "TIFF", b"MM\0*": "TIFF"}

@@ -21,12 +21,12 @@ from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.wording import nan_to_none
 
 SCHEMA = 2
+#: The benchmark of a user's own samples.
 OWN = "own"
-"""The benchmark of a user's own samples."""
+#: Name of that benchmark in sentences and titles, and of the generator of samples that name none.
 YOUR_IMAGES = "your images"
-"""Name of that benchmark in sentences and titles, and of the generator of samples that name none."""
+#: The path of the one step of a sample that its judge was not asked about.
 UNJUDGED = ("sample",)
-"""The path of the one step of a sample that its judge was not asked about."""
 
 
 def unjudged(status: Status, reason: str) -> Verdict:

@@ -27,8 +27,8 @@ _PATH: Path = (ASPECT,)
 NUMBERS = tuple(range(11))
 SCORES = tuple(number / 10 for number in NUMBERS)
 SPELLINGS = spellings(NUMBERS)
+#: The finding of an answer that hardly ever begins with a number asked for: of a model that thinks first, for example.
 UNLIKELY = "a number is not likely"
-"""The finding of an answer that hardly ever begins with a number asked for: of a model that thinks first, for example."""
 
 SCALE = 10.0
 _NUMBER = r"([0-9]{1,2}(?:\.[0-9]{1,6})?)"

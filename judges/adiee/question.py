@@ -16,10 +16,10 @@ from vieval_plugin.judges.tools import side_by_side, use_tools
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
+#: Source and edit as two images, or as one in which they stand side by side.
 Images: TypeAlias = Literal["two", "joined"]
-"""Source and edit as two images, or as one in which they stand side by side."""
+#: How the answer is read: from a sentence with a number in it, from a number alone, or from a trained token.
 Reading: TypeAlias = Literal["sentence", "number", "token"]
-"""How the answer is read: from a sentence with a number in it, from a number alone, or from a trained token."""
 
 QUESTIONS, ANSWERS = "question_", "answer_"
 DOTS = "..."

@@ -151,14 +151,14 @@ def sub_questions(sample: Sample, images: Mapping[str, Image], wording: Pack) ->
     return kind_questions
 
 
+#: The rating of a sub-question, all steps on the way to it, and what is to be counted.
 Rating: TypeAlias = tuple[StructuredChatOutcome[tuple[float, ...]], Sequence[Step], Sequence[str]]
-"""The rating of a sub-question, all steps on the way to it, and what is to be counted."""
 Rate: TypeAlias = Callable[[SubQuestion], Generator[list[Ask], list[Reply], Rating]]
+#: What comes before all ratings: its steps, and how each sub-question is rated then.
 Begin: TypeAlias = Callable[
     [Sequence[SubQuestion], Mapping[str, Image], Sample, Setup],
     Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]],
 ]
-"""What comes before all ratings: its steps, and how each sub-question is rated then."""
 
 
 def program(sample: Sample, setup: Setup, begin: Begin) -> Generator[list[Ask], list[Reply], Verdict]:

@@ -19,8 +19,8 @@ from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import ChatRequest, StructuredChatOutcome, ask_all
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
+#: Tool calls for a sub-question.
 TURNS = 3
-"""Tool calls for a sub-question."""
 
 
 @dataclass(frozen=True)

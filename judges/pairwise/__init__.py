@@ -42,10 +42,10 @@ Answers: TypeAlias = Literal["four_way", "two_way"]
 Orders: TypeAlias = Literal["both", "one"]
 Mode: TypeAlias = Literal["answer", "expected"]
 
+#: The finding where one order's answer is not the other's.
 INCONSISTENT = "inconsistent"
-"""The finding where one order's answer is not the other's."""
+#: The finding of an answer, in the mode `expected`, that hardly ever begins with a letter asked for.
 UNLIKELY = "neither letter likely"
-"""The finding of an answer, in the mode `expected`, that hardly ever begins with a letter asked for."""
 _UNFIT = ("contest",)
 
 

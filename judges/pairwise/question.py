@@ -15,8 +15,8 @@ from vieval_plugin.judges.protocol import Image, Message, outputs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
+#: What is asked for: a word of one of the schemes, a ranking, or a letter alone.
 Form: TypeAlias = Literal["four_way", "two_way", "ranking", "letter"]
-"""What is asked for: a word of one of the schemes, a ranking, or a letter alone."""
 
 LETTERS = string.ascii_uppercase
 

@@ -26,8 +26,8 @@ _ITEMS: Mapping[str, dict[str, Any]] = {
     VQ2A: {"question": _QUESTION, "answer": _ANSWER},
 }
 _LISTS = {setting: list_schema(object_schema(item), 1, _MOST_QUESTIONS) for setting, item in _ITEMS.items()}
+#: Schema of the list of questions by setting.
 SCHEMAS = {setting: object_schema({"questions": questions}) for setting, questions in _LISTS.items()}
-"""Schema of the list of questions by setting."""
 
 
 @dataclass(frozen=True)

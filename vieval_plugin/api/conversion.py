@@ -30,8 +30,8 @@ from vieval_plugin.text.redaction import redacted
 
 T = TypeVar("T")
 Format: TypeAlias = Literal["png", "jpeg"]
+#: A path, a file's bytes, a picture of Pillow, or an array of pixels, which may be a tensor in main memory.
 GivenImage: TypeAlias = "Image | str | os.PathLike[str] | bytes | PIL.Image.Image | NDArray[Any]"
-"""A path, a file's bytes, a picture of Pillow, or an array of pixels, which may be a tensor in main memory."""
 
 _BATCH_AXES = 4
 _END = object()

@@ -18,8 +18,8 @@ from vieval_plugin.media.thumbnails import SMALL_SIDE, Thumbnails
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.html_page import template
 
+#: Rows of a notebook's table; the others are only counted.
 ROWS_IN_HTML = 50
-"""Rows of a notebook's table; the others are only counted."""
 _VOTES = {"first": 1.0, "second": -1.0, "tie": 0.0, "both_good": 0.0, "both_bad": 0.0, "1>2": 1.0, "2>1": -1.0}
 
 

@@ -29,11 +29,11 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
 
 REPEATS = 3
+#: Samples of fewer than these tell nothing.
 LEAST_ITEMS = 20
-"""Samples of fewer than these tell nothing."""
 
+#: Statuses that say nothing of the judge.
 _NO_ANSWER = (*FAILED_CALLS, Status.MISSING, Status.NO_IMAGE)
-"""Statuses that say nothing of the judge."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from vieval_plugin.stats.votes import share
 from vieval_plugin.text.errors import VievalError
 
 ORDER = "order swapped"
+#: What stands for an aspect where contests are judged: how far the first candidate is preferred, in [0, 1].
 PREFERENCE = "preference"
-"""What stands for an aspect where contests are judged: how far the first candidate is preferred, in [0, 1]."""
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from vieval_plugin.images import decode, vouch
 from vieval_plugin.judges.protocol import Image, Sample, outputs
 from vieval_plugin.media.png import encode
 
+#: What scores of an aspect ought to be after a change.
 Expected: TypeAlias = Literal["same", "not higher", "lower"]
-"""What scores of an aspect ought to be after a change."""
 
+#: The text that the overlay shows, by lines.
 PRAISE = ("A perfect image.", "Exactly as asked.", "Score: 10 out of 10.")
-"""The text that the overlay shows, by lines."""
 _GREY, _WHITE, _BLACK = (128, 128, 128), (255, 255, 255), (0, 0, 0)
 _BORDER = 0.04  # of the longer side, on each side
 _BRIGHTER = 1.15

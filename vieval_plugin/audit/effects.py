@@ -21,8 +21,8 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.wording import decimals, nan_to_none
 
+#: How far mean scores, which are in [0, 1], must move for it to count.
 LEAST_EFFECT = 0.05
-"""How far mean scores, which are in [0, 1], must move for it to count."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias, TypeGuard
 from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Reply, Status, Text, ToolResult
 from vieval_plugin.text.redaction import redacted, without_secrets
 
+#: What is kept, and asked for no more.
 Answer: TypeAlias = Text | Probabilities | Measurement | ToolResult
-"""What is kept, and asked for no more."""
 
 _ROUNDING = 1e-6  # so far above 0 a log-probability may come out of single precision
 _MOST_IN_ALL = 1.01  # probabilities of what one token may be; half precision rounds them up

@@ -105,10 +105,10 @@ async def _allowed_token_probability(body: Mapping[str, Any], post: Post) -> tup
         return None, None
 
 
+#: The lowest and the highest that a probability can be.
 Bounds: TypeAlias = tuple[float, float]
-"""The lowest and the highest that a probability can be."""
+#: By prefix, bounds on the probability of each token after it.
 BoundsByPrefix: TypeAlias = dict[Tokens, dict[int, Bounds]]
-"""By prefix, bounds on the probability of each token after it."""
 
 UNKNOWN: Bounds = (0.0, 1.0)
 

@@ -24,8 +24,8 @@ from vieval_plugin.text.yaml_json import read_json
 
 FILE, DESCRIPTION_FILE = "sequences.jsonl", "about.json"
 MAGICBRUSH_FILE = "edit_sessions.json"
+#: The label of an image to which more was done than was asked for.
 OVER_EDITED = 0.5
-"""The label of an image to which more was done than was asked for."""
 
 _HELP = f"see {docs_url('guides/training.md#labels-without-people')}"
 

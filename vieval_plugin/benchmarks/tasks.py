@@ -19,8 +19,8 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges import registry as judge_registry
 
 ENTRY_POINTS = "vieval.tasks"
+#: Where the table is, and lmms-eval's files of the plain tasks.
 FOLDER = Path(vieval_plugin.task_configs.__path__[0])
-"""Where the table is, and lmms-eval's files of the plain tasks."""
 
 
 @dataclass(frozen=True)

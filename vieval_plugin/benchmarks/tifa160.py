@@ -17,6 +17,7 @@ from vieval_plugin.text.errors import VievalError
 
 NAME = "tifa160"
 ADVICE = "put tifa160.json and dsg_tifa160_anns.csv of linzhiqiu/t2v_metrics there, and the images in images/"
+#: The image models as the ratings call them, and as the images do.
 MODEL_NAMES = {
     "mini-dalle": "mini_dalle",
     "sd1dot1": "stable_diffusion_v1_1",
@@ -24,7 +25,6 @@ MODEL_NAMES = {
     "sd2dot1": "stable_diffusion_v2_1",
     "vq-diffusion": "vq_diffusion",
 }
-"""The image models as the ratings call them, and as the images do."""
 
 
 def read(folder: Path, part: str) -> list[Sample]:

@@ -9,8 +9,8 @@ from datetime import date
 from vieval_plugin.meta_evaluation.costs import Cost
 from vieval_plugin.report.files import Row
 
+#: The version of the form of `card.json`.
 VERSION = 1
-"""The version of the form of `card.json`."""
 CARD_MD, CARD_HTML = "card.md", "card.html"
 
 

@@ -26,10 +26,10 @@ from vieval_plugin.run.verdict_log import VerdictLog, partial_file, usage_of
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
+#: The folder of a card's repeats, which are anchors.
 ANCHORS = "anchors"
-"""The folder of a card's repeats, which are anchors."""
+#: The number of the first repeat's answers, of which no store has any.
 FIRST_REPEAT = 1_000
-"""The number of the first repeat's answers, of which no store has any."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from vieval_plugin.run.verdict_lines import identity_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.versions import versions_of
 
+#: Statistics of repeats: how often two have the same answer, and how far two are apart.
 SAME_AGAIN, DIFFERENCE_AGAIN = "same_answer_again", "difference_again"
-"""Statistics of repeats: how often two have the same answer, and how far two are apart."""
 _PACKAGES = ("numpy", "scipy", "pillow", "lmms-eval")
 
 

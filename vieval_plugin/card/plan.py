@@ -29,8 +29,8 @@ from vieval_plugin.run.session import QuestionCounts, Session
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
+#: Samples of a benchmark of ratings, and contests of one of votes, where nobody says how many.
 SAMPLES, CONTESTS = 600, 400
-"""Samples of a benchmark of ratings, and contests of one of votes, where nobody says how many."""
 
 
 @dataclass(frozen=True)

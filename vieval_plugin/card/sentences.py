@@ -27,14 +27,14 @@ from vieval_plugin.report.words import (
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import enumeration, plural
 
+#: Beginnings of an audit's findings: of what ought not to be, and of what the samples do not show.
 FLAGGED, UNDECIDED = "FLAGGED", "undecided"
-"""Beginnings of an audit's findings: of what ought not to be, and of what the samples do not show."""
+#: The difference within which two judges judge about as well.
 _EQUAL = 0.05
-"""The difference within which two judges judge about as well."""
+#: Judges that the title names on each side, and published judges beside which the first screen has parts.
 _NEAREST = 2
-"""Judges that the title names on each side, and published judges beside which the first screen has parts."""
+#: Judges that a sentence names; of more it says how many there are.
 _MOST_NAMED = 4
-"""Judges that a sentence names; of more it says how many there are."""
 
 
 def answers(judges: Sequence[PlacedJudge]) -> list[str]:

@@ -33,8 +33,8 @@ PROTOCOL = (
     "permutation tests; p is adjusted by Holm over the pairs of the card's model, and by itself over those of the others; a "
     "rank such as 2-4 is the range that significant differences leave. A card says nothing of samples unlike these."
 )
+#: Samples on which the judge erred most that the page shows.
 _WORST = 6
-"""Samples on which the judge erred most that the page shows."""
 _TEMPLATE = Path(__file__).with_name("card.html.jinja")
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     Commands = _SubParsersAction[argparse.ArgumentParser]
 
+#: The commands by task, in the order of the help.
 GROUPS = {
     "score images": ("score", "shards", "filter", "show"),
     "compare generators": ("rank", "label", "calibrate", "report"),
@@ -34,12 +35,11 @@ GROUPS = {
     "serve rewards and train": ("serve", "export", "data", "train"),
     "set up and extend": ("demo", "doctor", "config", "prompts", "cache"),
 }
-"""The commands by task, in the order of the help."""
 
+#: Environment variables of the backbone where neither flags nor options name one.
 MODEL_ENV_VAR, BASE_URL_ENV_VAR = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
-"""Environment variables of the backbone where neither flags nor options name one."""
+#: A backbone in examples.
 EXAMPLE_BACKBONE = "--model NAME --base-url http://127.0.0.1:8000/v1"
-"""A backbone in examples."""
 
 _EXAMPLES = (
     ("score an image without a server, by a toy judge", 'vieval score cat.png --prompt "a cat" --judge vieval_small'),
@@ -227,8 +227,8 @@ def number_between(
     return number
 
 
+#: The type of --margin.
 margin = number_between(0, 1, float)
-"""The type of --margin."""
 
 
 def lines_by_reason(failures: Iterable[tuple[str, str]]) -> list[str]:

@@ -26,8 +26,8 @@ _EXAMPLES = (
     ("check the judge a month later", f"vieval anchor check anchor.jsonl {EXAMPLE_BACKBONE}"),
 )
 _SEED = 0
+#: Exit code of a check by its decision.
 EXIT_CODES = {"no_drift": ExitCode.FINE, "drift": ExitCode.JUDGE_DRIFTED, "undecided": ExitCode.UNDECIDED}
-"""Exit code of a check by its decision."""
 
 
 def add(commands: Commands) -> None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from vieval_plugin.stats.options import StatisticsOptions
 
 JUDGES = ("viescore", "pairwise")
+#: What a model is judged by and on, unless told otherwise.
 BENCHMARKS = ("imagenhub", "genai_bench_tiger", "mmrb2", "editreward_bench_tiger")
-"""What a model is judged by and on, unless told otherwise."""
 
 
 def add(commands: Commands) -> None:

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from vieval_plugin.results.runs import Results
 
 BEST_OF = "best_of.csv"
+#: Environment variable of the key of the server that makes images.
 KEY_VARIABLE = "VIEVAL_GENERATOR_API_KEY"
-"""Environment variable of the key of the server that makes images."""
+#: Flags of the files that a build reads, with what they are.
 _OUTPUTS = {"summary": "Markdown", "junit": "JUnit XML", "json": "JSON, with all numbers"}
-"""Flags of the files that a build reads, with what they are."""
+#: Flags of files that are written, with the suffix of their names.
 _SUFFIXES = {"summary": ".md", "junit": ".xml", "json": ".json", "html": ".html", "out": ".jsonl"}
-"""Flags of files that are written, with the suffix of their names."""
 
 
 def add(commands: Commands) -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from vieval_plugin.serve.options import ServeOptions
     from vieval_plugin.serve.run import ServerSetup
 
+#: Seconds without any answer of the backbone until it counts as away: trainers wait for 60 to 300.
 _PATIENCE = 30.0
-"""Seconds without any answer of the backbone until it counts as away: trainers wait for 60 to 300."""
 
 
 def add(commands: Commands) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 DATA_READY, NOTHING, RATINGS, DATA_MISSING = "ready", "nothing to prepare", "ratings only", "not there"
 COMPLETE = (DATA_READY, NOTHING)
+#: Says of a benchmark's part what `data_state` says.
 StateOf: TypeAlias = Callable[[str, str], tuple[str, str]]
-"""Says of a benchmark's part what `data_state` says."""
 
 
 def add(commands: Commands) -> None:

@@ -64,8 +64,8 @@ def described(model: type[Any]) -> dict[str, str]:
     return {entry.name: str(entry.metadata.get("description", "")) for entry in dataclass_fields(model)}
 
 
+#: Answer of `default_of` to an option that has no default.
 REQUIRED = object()
-"""Answer of `default_of` to an option that has no default."""
 
 
 def default_of(model: type[Any], name: str) -> Any:
@@ -115,10 +115,11 @@ def _anchored_field(field: Any, value: Any, folder: Path) -> Any:
 
 
 _REMOVED = "[removed]"
+#: The options whose fields are a server's or a host's, so that nobody here knows which of them are secrets.
 _FURTHER = re.compile(r"(^|_)(extra|headers|extra_body|model_args)$", re.IGNORECASE)
-"""The options whose fields are a server's or a host's, so that nobody here knows which of them are secrets."""
 _SHORTEST_KEY = 16
 _HAS_DIGIT = re.compile("[0-9]")  # as a key among words has
+#: Fields of requests whose values may be long and are never secrets.
 _HARMLESS = re.compile(
     "adapter|background|backend|chat_template|content|description|dtype|effort|enum|format|grammar|ignore|lora|modalities|"
     "guided_(choice|decoding_backend|grammar|regex)|mode|model|moderation|name|(negative_)?prompt|only|order|"
@@ -126,7 +127,6 @@ _HARMLESS = re.compile(
     "scheduler|service_tier|size|sort|stop|stop_sequences|style|template|title|tool_choice|type|verbosity",
     re.IGNORECASE,
 )
-"""Fields of requests whose values may be long and are never secrets."""
 
 
 def redacted_options(value: Any, key: str = "", further: bool = False) -> Any:

@@ -20,13 +20,13 @@ from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError, install_advice
 
+#: Which of a sample's images an argument of a pipeline is given: the first that there is.
 _ROLES: Mapping[str, tuple[str, ...]] = {
     "image": ("source", "control", "subject", "concepts"),
     "mask_image": ("mask",),
     "control_image": ("control",),
     "ip_adapter_image": ("subject",),
 }
-"""Which of a sample's images an argument of a pipeline is given: the first that there is."""
 
 
 @dataclass(frozen=True)

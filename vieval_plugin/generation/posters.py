@@ -22,8 +22,8 @@ from vieval_plugin.judges.text_rendering import compare
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError, install_advice
 
+#: The generators, which are the folders of their images.
 CAREFUL, CARELESS = "new", "old"
-"""The generators, which are the folders of their images."""
 _SIZE = (512, 640)
 _STRIP, _LETTERING, _BLUR = 110, 48, 6  # pixels
 _BENCHMARK = """\

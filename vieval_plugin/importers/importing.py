@@ -20,8 +20,8 @@ from vieval_plugin.prompts.pack import PackQuestion
 from vieval_plugin.prompts.packs import MANIFEST, load
 from vieval_plugin.text.errors import VievalError, docs_url
 
+#: Given the authors' files, a folder to write to and a context file's name, if any: the folders of the packs.
 Importer: TypeAlias = Callable[[Path, Path, "str | None"], list[Path]]
-"""Given the authors' files, a folder to write to and a context file's name, if any: the folders of the packs."""
 
 
 def importers() -> dict[str, Importer]:

@@ -24,8 +24,8 @@ from vieval_plugin.records import fingerprint
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
+#: Bytes from which on a page takes long to open, and says so.
 LARGE = 64 << 20
-"""Bytes from which on a page takes long to open, and says so."""
 
 _HOME = Path(__file__).parent
 _SIDE, _QUALITY = 768, 90

@@ -76,6 +76,7 @@ def vote(scheme: str) -> PageQuestion:
     return PageQuestion("vote", "Which output is better?", hint, answers)
 
 
+#: Task of an image model, by kind of sample.
 TASKS = {
     "tig": "The output was made from the text.",
     "tie": "The output is the source image, edited by the instruction.",
@@ -85,8 +86,8 @@ TASKS = {
     "sdie": "The output is the source image, into which the given subject was put.",
     "mcic": "The output was made from the text, and should combine the given concepts.",
 }
-"""Task of an image model, by kind of sample."""
 
+#: The first question about a sample, by kind.
 QUESTIONS = {
     "tig": "Does the image show everything that the prompt asks for?",
     "tie": "Is the image edited as the instruction says, and unchanged elsewhere?",
@@ -96,4 +97,3 @@ QUESTIONS = {
     "sdie": "Is the given subject put into the image, and the rest unchanged?",
     "mcic": "Does the image combine the given concepts as the prompt asks?",
 }
-"""The first question about a sample, by kind."""

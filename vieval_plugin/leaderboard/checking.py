@@ -33,13 +33,13 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
 CANNOT_SHOW = "no check can show which model wrote the replies, nor that it was asked once"
+#: Problems of an entry that are told one by one.
 MOST_PROBLEMS = 20
-"""Problems of an entry that are told one by one."""
 MOST_DRAWS = 10_000
 _OPTIONS = TypeAdapter(StatisticsOptions)
 
+#: An entry of a card with the records of its files.
 CheckedEntry: TypeAlias = tuple[CardEntry, Sequence[Record]]
-"""An entry of a card with the records of its files."""
 
 
 def check_submission(folder: Path, sources: Sources) -> tuple[Card, list[CheckedEntry], list[str]]:

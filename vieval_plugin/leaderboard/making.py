@@ -41,8 +41,8 @@ POLICIES: Mapping[Policy, str] = {
 }
 _MOST_LINES = 4
 
+#: The value of each choice by its name, the statistic, where its numbers are, the ranked judges, the options.
 _Choice: TypeAlias = tuple[Mapping[str, str], RankedStatistic, Findings, Sequence[Run], StatisticsOptions]
-"""The value of each choice by its name, the statistic, where its numbers are, the ranked judges, the options."""
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,8 @@ _TEXTS: Mapping[str, str] = {
     **{"0shot": "zero-shot", "1shot": "one-shot"},
     **{"four_way": "four-way", "three_way": "three-way", "decisive": "decided votes alone"},
 }
+#: Columns before the numbers, with the choice that each has.
 _CHOICE_COLUMNS = {"policy": "failures", "setting": "setting", "ties": "ties"}
-"""Columns before the numbers, with the choice that each has."""
 _FURTHER_COLUMNS = ("version", "date", "printed", "recomputed_as_printed", "marks")
 
 

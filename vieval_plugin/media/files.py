@@ -16,8 +16,8 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isdir, isfile
 from vieval_plugin.text.wording import enumeration
 
+#: Name of the list of files that `write_folder` leaves.
 LIST = "files.json"
-"""Name of the list of files that `write_folder` leaves."""
 
 _TRIAL = 1 << 20
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(md|csv|json|html)")

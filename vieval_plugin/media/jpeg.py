@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 SIGNATURE, END_OF_IMAGE = b"\xff\xd8", b"\xff\xd9"
+#: Stands for a marker where a scan's coded pixels follow its header.
 CODED_PIXELS = 0
-"""Stands for a marker where a scan's coded pixels follow its header."""
 _SCAN, _END = 0xDA, 0xD9
 _WITHOUT_LENGTH = (0x01, *range(0xD0, 0xD8))
 # what ends the coded pixels: a marker that is neither a stuffed byte nor a restart

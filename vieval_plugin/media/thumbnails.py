@@ -14,8 +14,8 @@ from urllib.parse import quote
 from PIL.Image import Image
 
 LARGE_SIDE, SIDE, SMALL_SIDE = 1024, 560, 192
+#: Bytes of all pictures of a page together, before base64 makes 4 bytes of 3: so that the page stays below 12 MB.
 MOST_BYTES = 8_000_000
-"""Bytes of all pictures of a page together, before base64 makes 4 bytes of 3: so that the page stays below 12 MB."""
 
 _QUALITY = 72
 

@@ -27,11 +27,11 @@ from vieval_plugin.stats.options import StatisticsOptions
 RankCoefficient: TypeAlias = Literal["spearman", "kendall"]
 
 COEFFICIENTS: tuple[RankCoefficient, ...] = get_args(RankCoefficient)
+#: The annotator of correlations with the mean of all.
 MEAN = "avg"
-"""The annotator of correlations with the mean of all."""
 
+#: The dimension of overall ratings.
 OVERALL = "overall"
-"""The dimension of overall ratings."""
 
 _PRIMARY = (OVERALL, MEAN, "spearman")
 

@@ -49,8 +49,8 @@ PAPER = (
     "Table 1 has the shape of that table in Tu et al., Automatic Evaluation for Text-to-Image Generation (2024); the numbers are "
     "computed here, from these runs."
 )
+#: Grades are shown as Tu et al. ask for them, from 0 to 5; a verdict has them in [0, 1].
 HIGHEST_GRADE = 5.0
-"""Grades are shown as Tu et al. ask for them, from 0 to 5; a verdict has them in [0, 1]."""
 _LEADING = metric_stem(OVERALL, MEAN, "spearman")
 _WHY = "What annotators disagree on cancels out in their mean, and the order is what counts, whatever scale the judge uses."
 _CEILING_LABEL = "human ceiling: each annotator with the others"

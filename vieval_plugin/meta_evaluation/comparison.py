@@ -28,14 +28,14 @@ from vieval_plugin.stats.paired_correlations import CorrelationDifference, indep
 from vieval_plugin.stats.ranking import holm, rank_ranges
 from vieval_plugin.text.wording import plural
 
+#: Two systems are significantly different where the adjusted p is at most this.
 LEVEL = 0.05
-"""Two systems are significantly different where the adjusted p is at most this."""
 
+#: Samples of which a permutation test can find a difference at all: two swaps of 2^n are as extreme as what was seen.
 LEAST_FOR_A_TEST = math.ceil(1 + math.log2(1 / LEVEL))
-"""Samples of which a permutation test can find a difference at all: two swaps of 2^n are as extreme as what was seen."""
 
+#: Share of the samples of which a system needs a score to be ranked.
 LEAST_COVERAGE = 0.5
-"""Share of the samples of which a system needs a score to be ranked."""
 
 OVER_BENCHMARKS = "all benchmarks"
 
@@ -420,8 +420,8 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
     return ComparedStatistic(OVER_BENCHMARKS, "", statistic, tuple(systems), pair)
 
 
+#: Words before the parts or task types for which a system has no value.
 NO_VALUE = "no value for "
-"""Words before the parts or task types for which a system has no value."""
 
 
 def unranked_reason(n: int, available_count: int, missing_parts: Sequence[str] = (), unit: str = "samples") -> str:

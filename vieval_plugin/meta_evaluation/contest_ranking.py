@@ -23,8 +23,8 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 
+#: The voter of people's votes.
 PEOPLE = "people"
-"""The voter of people's votes."""
 STRENGTH = "log strength"
 _TAIL = 0.025
 SEPARATED = "the contests fall into two sets of image models of which one never won or tied against the other"

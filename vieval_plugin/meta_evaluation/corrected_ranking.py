@@ -44,10 +44,10 @@ from vieval_plugin.stats.ranking import holm
 from vieval_plugin.stats.shrinkage import shrunken_means
 
 CORRECTED = "mean over prompts, corrected by people's ratings"
+#: Prompts of a generator that people should have rated: of fewer, intervals are too short (docs/explanation/numbers.md).
 LEAST_RATED = 50
-"""Prompts of a generator that people should have rated: of fewer, intervals are too short (docs/explanation/numbers.md)."""
+#: Labels of all generators, and of each, that change the judge's order of three generators or more.
 LEAST_TO_ORDER, LEAST_EACH_TO_ORDER = 30, 5
-"""Labels of all generators, and of each, that change the judge's order of three generators or more."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.records import Record, Run
 from vieval_plugin.text.yaml_json import read_json
 
+#: The share of failed verdicts above which a row is marked.
 WARNED = 0.05
-"""The share of failed verdicts above which a row is marked."""
 
 _NOT_ASKED = (Status.NOT_APPLICABLE, Status.MISSING)
 

@@ -16,8 +16,8 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import share
 
+#: How often each row occurs in each bootstrap resample, shape (resamples, rows).
 Counts: TypeAlias = Ints
-"""How often each row occurs in each bootstrap resample, shape (resamples, rows)."""
 
 
 class Computed(NamedTuple):

@@ -24,15 +24,15 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.wording import decimals
 from vieval_plugin.text.yaml_json import read_yaml
 
+#: The part of numbers over all parts.
 ALL = "all"
-"""The part of numbers over all parts."""
+#: The constant baseline of a correlation, which is 0.
 CONSTANT_LABEL = "best constant: the same score for all"
-"""The constant baseline of a correlation, which is 0."""
 
 _ASPECTS = ("SC", "PQ", "O")
 _WORDS = re.compile("_(?!way)")
+#: Statistics that are their own n.
 _COUNTS = ("scored", "exact", "failed", "answered", "left_out")
-"""Statistics that are their own n."""
 
 Role: TypeAlias = Literal["judge", "generator", "baseline", "ceiling"]
 
@@ -83,8 +83,8 @@ class Number:
         return self.unranked or self.estimate.reason
 
 
+#: The way in which a layout writes an estimate.
 Cell: TypeAlias = Literal["value", "interval", "percent"]
-"""The way in which a layout writes an estimate."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from vieval_plugin.stats.non_inferiority import LEVEL, MeanOfDifferences
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
+#: Statuses of what can be judged again: no failure of the generator, nor of what the judge said of it.
 _JUDGED_AGAIN = (*FAILED_CALLS, Status.MISSING)
-"""Statuses of what can be judged again: no failure of the generator, nor of what the judge said of it."""
 LARGE_FALL = 0.3
 _ROUNDING = 1e-9
 
@@ -105,8 +105,8 @@ def gate_evidence(
     return _of_images(ranking.aspect, images, corrected)
 
 
+#: The SHA-256 of the files of each of a generator's pictures, by part, uid and number; empty texts where it is not known.
 Files = Mapping[tuple[str, str, int], tuple[str, ...]]
-"""The SHA-256 of the files of each of a generator's pictures, by part, uid and number; empty texts where it is not known."""
 
 
 def files_by_generator(records: Iterable[Record]) -> Mapping[str, Files]:

@@ -14,16 +14,16 @@ from vieval_plugin.meta_evaluation.statistics import SCORED, Statistic
 from vieval_plugin.records import YOUR_IMAGES, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
+#: Breakdown values of an image, from its part and what is seen of it.
 BreakdownValues = Callable[[str, Observation], Iterable[str]]
-"""Breakdown values of an image, from its part and what is seen of it."""
 
+#: The breakdowns of generators' means.
 BREAKDOWNS: Mapping[str, BreakdownValues] = {
     "part": lambda part, image: [part],
     "kind": lambda part, image: [image.kind],
     "category": lambda part, image: filter(None, [image.category]),
     "tag": lambda part, image: image.tags,
 }
-"""The breakdowns of generators' means."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ def breakdown_values(judged: Sequence[GeneratorImages], breakdown: str) -> list[
     )
 
 
+#: The score of a prompt from those of its images; None where there are too few.
 OfImages: TypeAlias = Callable[[Sequence[float]], float | None]
-"""The score of a prompt from those of its images; None where there are too few."""
 
+#: Costs of an image, each a mean over the images of which it is known.
 COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
-"""Costs of an image, each a mean over the images of which it is known."""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ from vieval_plugin.stats.correlation import Floats, correlation, resampled_corre
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
+#: A correlation and its resamples.
 Correlated: TypeAlias = tuple[float, Floats]
-"""A correlation and its resamples."""
 
 
 def compared_with_annotators(

@@ -34,12 +34,12 @@ from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
 from vieval_plugin.stats.generator_pairs import PairAgreement, pair_agreement
 from vieval_plugin.stats.options import StatisticsOptions
 
+#: Samples of an image model that a correlation needs. Fewer are nearly always biased or at the end of the scale.
 LEAST_SAMPLES = 10
-"""Samples of an image model that a correlation needs. Fewer are nearly always biased or at the end of the scale."""
 
 
+#: Agreement on an aspect, averaged over image models in [-1, 1]: the corrected average, and the published one.
 Agreement: TypeAlias = tuple[Estimate, Estimate]
-"""Agreement on an aspect, averaged over image models in [-1, 1]: the corrected average, and the published one."""
 
 
 @dataclass(frozen=True)

@@ -51,20 +51,20 @@ from vieval_plugin.stats.generator_pairs import PairAgreement, accuracy_over_pai
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import footrule, ranks
 
+#: The system under which tables show human raters.
 HUMAN = "human"
-"""The system under which tables show human raters."""
+#: The table of correlations by image model, for judges whose description names no other.
 BY_MODEL = "T6"
-"""The table of correlations by image model, for judges whose description names no other."""
+#: How often a judge orders two image models as people do, by their means and by the p of both orders.
 HARD, SOFT = "pairwise_accuracy_of_generators", "soft_pairwise_accuracy_of_generators"
-"""How often a judge orders two image models as people do, by their means and by the p of both orders."""
+#: Spearman's correlation averaged over image models by Fisher's z, and as the published code averages it.
 FISHER, PUBLISHED = "spearman", "spearman_published"
-"""Spearman's correlation averaged over image models by Fisher's z, and as the published code averages it."""
 _BY_MODEL, _IMAGE_MODEL = "spearman_by_image_model", "image_model"
 SC = "SC"
 _CEILING_LABEL = "human ceiling: each rater with the others"
 
+#: Rated samples of a judge by name.
 Items: TypeAlias = Mapping[str, JudgedItem]
-"""Rated samples of a judge by name."""
 
 PAPER = (
     "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: Towards Explainable Metrics for "

@@ -24,17 +24,17 @@ from vieval_plugin.stats.correlation import Coefficient, Floats
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import mean
 
+#: The aspect that such benchmarks rate: how well an image fits its text.
 ASPECT = "SC"
-"""The aspect that such benchmarks rate: how well an image fits its text."""
 
+#: The positions of a pair of which people prefer one.
 FIRST_AND_SECOND = ((0,), (1,))
-"""The positions of a pair of which people prefer one."""
 
+#: The positions of two images with two texts: the image's number, the text's.
 IMAGES_AND_TEXTS = ((0, 0), (0, 1), (1, 0), (1, 1))
-"""The positions of two images with two texts: the image's number, the text's."""
 
+#: Observations by example (their group) and place in it.
 Examples: TypeAlias = Mapping[str, Mapping[tuple[int, ...], Observation]]
-"""Observations by example (their group) and place in it."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,7 @@ def _correlation_statistic(coefficient: Coefficient) -> Statistic:
     return Statistic(coefficient, partial(_correlation, coefficient), ends=(-1.0, 1.0), constant=0.0, paired=test)
 
 
+#: The statistics by name: each turns scored observations, sorted by uid, into a value that can be resampled.
 STATISTICS: Mapping[str, Statistic] = MappingProxyType(
     {
         statistic.name: statistic
@@ -179,4 +180,3 @@ STATISTICS: Mapping[str, Statistic] = MappingProxyType(
         )
     }
 )
-"""The statistics by name: each turns scored observations, sorted by uid, into a value that can be resampled."""

@@ -17,8 +17,8 @@ from vieval_plugin.records import YOUR_IMAGES, Record, Run
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 
+#: With more systems than these, differences have no intervals.
 MOST_WITH_INTERVALS = 6
-"""With more systems than these, differences have no intervals."""
 
 
 def leaderboard(

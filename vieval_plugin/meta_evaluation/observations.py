@@ -14,8 +14,8 @@ from vieval_plugin.judges.protocol import Choice, Status, worst
 from vieval_plugin.records import UNJUDGED, Record
 from vieval_plugin.stats.options import StatisticsOptions
 
+#: The width up to which a score that is known to an interval counts as known.
 EXACT = 1e-4
-"""The width up to which a score that is known to an interval counts as known."""
 
 _NEVER_FILLED = (Status.MISSING, Status.NOT_APPLICABLE, Status.NOT_ASKED)
 _NOT_GUESSED = (*_NEVER_FILLED, Status.NO_IMAGE)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
 from vieval_plugin.records import Record
 
+#: The share of answers from which the same answer decides a judge's number, and how few answers say nothing of it.
 SHARE, LEAST_ANSWERS = 0.95, 20
-"""The share of answers from which the same answer decides a judge's number, and how few answers say nothing of it."""
 
 _IMAGE_OF = {
     (FORWARD, FIRST): "the first image shown",

@@ -16,8 +16,8 @@ from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_known
 from vieval_plugin.text.errors import VievalError
 
+#: The aspect of a vote on a contest.
 VOTE = "vote"
-"""The aspect of a vote on a contest."""
 
 
 @dataclass(frozen=True)

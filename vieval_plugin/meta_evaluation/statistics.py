@@ -96,8 +96,8 @@ def count_of(rows: StatisticRows) -> Estimate:
     return Estimate(float(len(rows.scored)))
 
 
+#: The number of samples with a score, as a statistic.
 SCORED = Statistic("scored", count_of, "count", interval=False, over_parts=sum_over_parts)
-"""The number of samples with a score, as a statistic."""
 
 
 class Report(Protocol):

@@ -18,8 +18,8 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, TIE, TwoJudges, two_judges
 
+#: The judge's code for each pair of images, that of people, and the cluster, by part, uid and the two images.
 _PairAnswers: TypeAlias = dict[tuple[str, ...], tuple[int, int, str]]
-"""The judge's code for each pair of images, that of people, and the cluster, by part, uid and the two images."""
 
 
 def agreement_of_two(runs: Sequence[Run], options: StatisticsOptions) -> TwoJudges | None:

@@ -24,6 +24,7 @@ from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.orders import overall_votes
 from vieval_plugin.stats.votes import NONE, VoteScheme, points
 
+#: The code of each answer on two candidates; a ranking becomes one of these for each of its pairs.
 CODES: Mapping[str, int] = MappingProxyType(
     {
         contests.FIRST: votes.FIRST,
@@ -33,10 +34,9 @@ CODES: Mapping[str, int] = MappingProxyType(
         contests.TIE: votes.TIE,
     }
 )
-"""The code of each answer on two candidates; a ranking becomes one of these for each of its pairs."""
 
+#: What leaves a contest out; every other failure is no answer, which is wrong.
 NEVER_JUDGED = (Status.NOT_APPLICABLE, Status.MISSING)
-"""What leaves a contest out; every other failure is no answer, which is wrong."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,9 +201,10 @@ def _codes(vote: str, candidates: int) -> list[int]:
     ]
 
 
+#: The subject of a judge that votes itself, in the place of an aspect.
 VOTES = "votes"
-"""The subject of a judge that votes itself, in the place of an aspect."""
 
+#: Tie handlings by the scheme that people voted in, the most detailed first.
 TIE_HANDLINGS: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
     {
         "four_way": ("four_way", "three_way", "decisive"),
@@ -212,7 +213,6 @@ TIE_HANDLINGS: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
         "ranking": ("three_way", "decisive"),
     }
 )
-"""Tie handlings by the scheme that people voted in, the most detailed first."""
 
 
 @dataclass(frozen=True, eq=False)

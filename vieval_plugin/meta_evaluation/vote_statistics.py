@@ -69,8 +69,8 @@ class Points(NamedTuple):
         return Points(self.values[..., mask], list(compress(self.groups, mask)), self.reason)
 
 
+#: A share of pairs, or of contests, by a judge's answers.
 Scored: TypeAlias = Callable[[Answers], Points]
-"""A share of pairs, or of contests, by a judge's answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +208,8 @@ def _above_constant(right: Points, answers: Answers, ties: VoteScheme) -> Points
     return right._replace(values=right.values - best_constant(answers.pairs.human, ties))
 
 
+#: The subject of a constant baseline.
 CONSTANT = "constant"
-"""The subject of a constant baseline."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,8 +47,8 @@ _UNIT = "pairs of candidates"
 _CEILING_LABEL = "human ceiling: annotators with one another"
 
 
+#: Points by the label of an entrant and the name of a pair of candidates.
 Items: TypeAlias = Mapping[str, Mapping[str, JudgedItem]]
-"""Points by the label of an entrant and the name of a pair of candidates."""
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 WIN_RATE = "win rate"
 _WHY = "It is the judge's opinion: nobody voted on these images."
+#: The win rate of equals, which differences are from.
 EVEN = 0.5
-"""The win rate of equals, which differences are from."""
 
 
 @dataclass(frozen=True)

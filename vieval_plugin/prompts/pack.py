@@ -18,8 +18,8 @@ from vieval_plugin.text.untrusted import exists, path_of
 if TYPE_CHECKING:  # pydantic's, which no judge needs
     from vieval_plugin.prompts.schema import Manifest
 
+#: The template by which a reply that cannot be read is asked again.
 REMINDER = "reminder.jinja"
-"""The template by which a reply that cannot be read is asked again."""
 _KEY = re.compile(r"[\"']([A-Za-z_]\w*)[\"']\s*:")
 _OPTIONAL = ("defined", "undefined", "d", "default")
 

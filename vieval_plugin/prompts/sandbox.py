@@ -18,8 +18,8 @@ from jinja2.runtime import BlockReference
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
+#: Characters of the longest text that a template may make.
 LONGEST = 1 << 20
-"""Characters of the longest text that a template may make."""
 _ALLOWANCE = 16 << 20  # characters
 _LONGEST_SOURCE = 1 << 18  # characters of a pack's templates
 _NODE = 16  # characters that a node and a value cost beside their text; compiling takes the square of the nodes

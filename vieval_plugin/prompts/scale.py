@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+#: Form of the answers to a pack: `json` is as the judge's schemas have it, `free_json` as the pack itself says.
 Replies: TypeAlias = Literal[
     "json", "free_json", "markdown", "labels", "lines", "number", "expected", "two_way", "four_way"
 ]
-"""Form of the answers to a pack: `json` is as the judge's schemas have it, `free_json` as the pack itself says."""
 Combination: TypeAlias = Literal["min", "mean", "product", "geometric_mean"]
 
 

@@ -24,8 +24,8 @@ def _by_word(mapping: Any) -> Any:
     return {str(answer): value for answer, value in mapping.items()} if isinstance(mapping, dict) else mapping
 
 
+#: A mapping whose keys are words that people or models answer with; numbers may be written as they are.
 ByWord = BeforeValidator(_by_word)
-"""A mapping whose keys are words that people or models answer with; numbers may be written as they are."""
 
 
 class StrictModel(BaseModel):
@@ -86,6 +86,7 @@ class Manifest(StrictModel):
         return Scale("linear" if self.scale or not self.sigmoid else "sigmoid", low, high, self.better)
 
 
+#: Needs of a file in words, by pydantic's name of the fault.
 _NEEDED = {
     "tuple_type": "a list such as [a, b]",
     "string_type": "a text",
@@ -95,7 +96,6 @@ _NEEDED = {
     "int_type": "a whole number",
     "bool_type": "true or false",
 }
-"""Needs of a file in words, by pydantic's name of the fault."""
 
 
 def parsed(file: Path, model: type[P], document: Any, location: tuple[str, ...] = ()) -> P:

@@ -24,10 +24,10 @@ from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isfile
 from vieval_plugin.text.yaml_json import read_json
 
+#: Files by which a folder of `datasets.save_to_disk` is known: of one split, and of several.
 STATE, SPLITS = "state.json", "dataset_dict.json"
-"""Files by which a folder of `datasets.save_to_disk` is known: of one split, and of several."""
+#: What parquet and Arrow files begin with; a stream of Arrow begins otherwise.
 PARQUET, ARROW = b"PAR1", b"ARROW1"
-"""What parquet and Arrow files begin with; a stream of Arrow begins otherwise."""
 
 _BATCH = 16  # rows in memory at once, each of which may hold an image
 _BUFFER, _REMOTE_BUFFER = 1 << 20, 8 << 20  # bytes of a column that are read at once, in one request
@@ -36,9 +36,9 @@ _MOST_NAMES = 1_000_000  # of columns and row groups in the footer of a parquet 
 _LARGEST, _EXPANSION = 256 << 20, 200  # bytes of all columns, and how many of them a stored byte may stand for
 _MOST_UNPACKED = 2 << 30  # bytes of all cells, a value counted as often as it is there
 
+#: Record batches of the columns that are asked for, each with the number of rows before it in the table, and with the
+#: file and the number of its first row there.
 _Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[int, TableCell, Any]]]
-"""Record batches of the columns that are asked for, each with the number of rows before it in the table, and with the
-file and the number of its first row there."""
 
 
 def parquet_table(file: Place, group: int | None = None, wanted: Sequence[range] | None = None) -> InputTable:

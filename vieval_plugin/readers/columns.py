@@ -22,10 +22,11 @@ _SUBJECT = "subject"
 _ROLES = tuple(role for role in ("output", *CONDITION_ROLES) if role != _SUBJECT)
 _TEXTS = ("prompt", "instruction")
 _PLAIN = ("uid", "image_model", "draw", "kind", "tags", "category")
+#: What a column may be, and the name of the column that is it. What else a sample may have is `images.ROLE` or
+#: `texts.NAME`.
 KEYS = (*_PLAIN, *_ROLES, *_TEXTS, f"images.{_SUBJECT}", f"texts.{_SUBJECT}")
-"""What a column may be, and the name of the column that is it. What else a sample may have is `images.ROLE` or
-`texts.NAME`."""
 
+#: Names that columns of published tables have, the surest first.
 _COMMON: Mapping[str, tuple[str, ...]] = {
     "output": (
         *("edited_image", "output_image", "generated_image", "target_image", "edited_img", "output_img", "target_img"),
@@ -43,7 +44,6 @@ _COMMON: Mapping[str, tuple[str, ...]] = {
     "uid": ("id", "image_id", "sample_id", "key"),
     "image_model": ("model", "model_name", "generator"),
 }
-"""Names that columns of published tables have, the surest first."""
 _CONDITIONS = ("source", "mask", "control")
 _FIELDS = {
     **{name: name for name in (*_PLAIN, "images", "texts")},

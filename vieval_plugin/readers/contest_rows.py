@@ -21,8 +21,8 @@ from vieval_plugin.readers.video_frames import SUFFIXES
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import is_encodable
 
+#: The file of a part's contests.
 CONTESTS = "contests.jsonl"
-"""The file of a part's contests."""
 
 # in bytes; of a path the folder before it takes some
 _LONGEST_NAME, _LONGEST_PATH = 255, 3000

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 
 from vieval_plugin.text.untrusted import real
 
+#: The suffixes of files that are taken for images where a folder is searched for them; what they are, their bytes say.
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif")
-"""The suffixes of files that are taken for images where a folder is searched for them; what they are, their bytes say."""
 
 _LONGEST = 100
 _IMPOSSIBLE = re.compile(r'[/\\<>:"|?*\x00-\x1f\x7f]|^\.+|[. ]+$')

@@ -17,8 +17,8 @@ from vieval_plugin.text.untrusted import exists, isdir, isfile, path_of
 from vieval_plugin.text.wording import natural
 from vieval_plugin.text.yaml_json import read_json
 
+#: The tables by which a folder of images is known, as the hub has it; their column `file_name` names its images.
 METADATA = tuple(f"metadata.{suffix}" for suffix in ("csv", "jsonl", "parquet"))
-"""The tables by which a folder of images is known, as the hub has it; their column `file_name` names its images."""
 
 _HEAD = 4096
 _ARROW_STREAM = b"\xff\xff\xff\xff"

@@ -16,8 +16,8 @@ from urllib.parse import quote
 from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.redaction import redacted
 
+#: The beginning of an address of object storage.
 REMOTE = re.compile(r"(s3|gs|gcs):/+")
-"""The beginning of an address of object storage."""
 _READ_AT_ONCE = 16 << 10  # bytes at the end of a parquet file, which hold most footers
 _BUCKET = re.compile(r"(anonymous@)?[A-Za-z0-9][A-Za-z0-9._-]*")  # public data of gs:// is read as anonymous@BUCKET
 _FOOTER = 8  # bytes at the end of a parquet file: the length of its footer, and a word that says what it is

@@ -13,8 +13,8 @@ from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 
+#: The files in which a folder of images may have its own prompts.
 NAMES = tuple(f"prompts.{suffix}" for suffix in ("jsonl", "csv", "parquet", "txt"))
-"""The files in which a folder of images may have its own prompts."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from vieval_plugin.readers.rows import ASPECT, KIND, Row, rating
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 
+#: The images of a sample by role, from its image model and its prompt's id.
 Images: TypeAlias = Callable[[str, str], Mapping[str, Image]]
-"""The images of a sample by role, from its image model and its prompt's id."""
 
 
 def read_rated(

@@ -17,14 +17,14 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import exists, isfile
 
+#: What ratings of how well an image fits its text are ratings of.
 ASPECT = "SC"
-"""What ratings of how well an image fits its text are ratings of."""
+#: The kind of a sample that was made from a text alone, or is looked at as if it were: images, videos and 3D objects.
 KIND = "tig"
-"""The kind of a sample that was made from a text alone, or is looked at as if it were: images, videos and 3D objects."""
+#: The statistics of a benchmark with ratings on a scale.
 GRADED = ("pearson", "kendall", "pairwise_accuracy")
-"""The statistics of a benchmark with ratings on a scale."""
+#: The image model of a benchmark that does not say who made which image.
 UNNAMED = "unnamed"
-"""The image model of a benchmark that does not say who made which image."""
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".npy")

@@ -29,8 +29,8 @@ class BadLine(Exception):
         self.row = row or {}
 
 
+#: The cells of a row by column, or what is wrong with it, and its number from 1: of the line where it ends, or its own.
 NumberedRow: TypeAlias = "tuple[int, Mapping[str, Any] | BadLine]"
-"""The cells of a row by column, or what is wrong with it, and its number from 1: of the line where it ends, or its own."""
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from vieval_plugin.text.untrusted import isfile, real
 if TYPE_CHECKING:
     from av import VideoFrame
 
+#: How frames are written, and what else is taken where somebody extracted them by other means.
 SUFFIXES = (".jpg", ".png")
-"""How frames are written, and what else is taken where somebody extracted them by other means."""
 
 _QUALITY = 95
 _WORKERS = 4  # videos that are read at once

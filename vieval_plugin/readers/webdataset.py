@@ -23,8 +23,8 @@ from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, Store
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
+#: The suffixes of tar files, whose members can be found by their place, and of those that are read from the beginning.
 PLAIN, COMPRESSED = (".tar",), (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-"""The suffixes of tar files, whose members can be found by their place, and of those that are read from the beginning."""
 _COMPRESSIONS = {"tgz": "gz"}
 _FIRST = 100  # samples whose members are the columns
 _HEADER, _CHECKSUM = 512, slice(148, 156)

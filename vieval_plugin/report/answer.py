@@ -42,12 +42,12 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import enumeration, plural
 
+#: Number of systems that a sentence names; of more it says how many there are.
 _MOST_NAMED = 3
-"""Number of systems that a sentence names; of more it says how many there are."""
+#: Difference from which the lowest and the highest of a breakdown are named.
 _NOTABLE = 0.05
-"""Difference from which the lowest and the highest of a breakdown are named."""
+#: Letters of a judge's name up to which a title has it whole.
 _LONGEST_NAME = 48
-"""Letters of a judge's name up to which a title has it whole."""
 
 _RATE_SOME = (
     f"Nobody has rated these images, and a judge can disagree with people. Rate {LEAST_RATED} of them: `vieval label VERDICTS "

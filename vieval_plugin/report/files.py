@@ -104,8 +104,8 @@ def _parquet(rows: Sequence[Row]) -> bytes | None:
     return buffer.getvalue()
 
 
+#: A row of `numbers.csv` or `pairs.csv`, or an effect of an audit, as JSON has it: what is undefined is null.
 Row: TypeAlias = Mapping[str, str | int | float | bool | None]
-"""A row of `numbers.csv` or `pairs.csv`, or an effect of an audit, as JSON has it: what is undefined is null."""
 
 
 def estimate_in(row: Row) -> Estimate:

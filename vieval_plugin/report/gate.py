@@ -28,13 +28,13 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.wording import enumeration
 
+#: Share of a generator's prompts up to which what could be judged again counts as failures, and decides.
 MOST_UNJUDGED = 0.01
-"""Share of a generator's prompts up to which what could be judged again counts as failures, and decides."""
+#: Prompts that are named of those on which it failed, and of those on which its score fell.
 MOST_FALLS = 10
-"""Prompts that are named of those on which it failed, and of those on which its score fell."""
 
+#: Exit code of each decision.
 EXIT_CODES = {"not_worse": ExitCode.FINE, "worse": ExitCode.WORSE, "undecided": ExitCode.UNDECIDED}
-"""Exit code of each decision."""
 NO_OTHER = "--margin compares {} with another generator, and there is none"
 _NOT_WORSE = "{mine} is not worse than {references} by more than the margin."
 _SAME_FILES: tuple[Decision, Answer] = (

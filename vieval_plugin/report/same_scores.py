@@ -10,8 +10,8 @@ from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.records import Run
 from vieval_plugin.text.wording import enumeration
 
+#: Two judges may well agree on fewer samples than these.
 LEAST_N = 10
-"""Two judges may well agree on fewer samples than these."""
 
 _Verdicts: TypeAlias = dict[SampleId, tuple[Verdict, ...]]
 

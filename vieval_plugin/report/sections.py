@@ -33,8 +33,8 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import enumeration
 
+#: The systems that a command is about: of `rank` generators, of `compare` judges, of `report` what the benchmark is for.
 Which: TypeAlias = Literal["generators", "judges", "all"]
-"""The systems that a command is about: of `rank` generators, of `compare` judges, of `report` what the benchmark is for."""
 
 _UNCORRECTED = (
     "The ratings do not correct win rates: rank verdicts of a judge that scores each image, whose means they correct."

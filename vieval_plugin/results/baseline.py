@@ -19,13 +19,13 @@ from vieval_plugin.results.sources import source_of
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 
+#: First word of the label of each run in an anchor.
 REPEAT = "repeat "
-"""First word of the label of each run in an anchor."""
 _SHOWN_DIGITS = 12
 _OUTPUTS = ("output", "frame_", "view_")
 
+#: Benchmark, part and uid of a prompt.
 PromptKey = tuple[str, str, str]
-"""Benchmark, part and uid of a prompt."""
 
 
 @dataclass(frozen=True)

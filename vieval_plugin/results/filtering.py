@@ -24,11 +24,12 @@ from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import exists
 
+#: The column with the uid under which a row was judged.
 UID = "verdict_uid"
-"""The column with the uid under which a row was judged."""
 _KEY = ("row", "prompt")
 _MOST_BYTES, _MOST_ROWS = 64 << 20, 4096  # of a row group that is written
 _NO_COLUMN = re.compile(r'Referenced (?:column|table) "(.+?)" not found')
+#: Options of DuckDB while it runs a condition, which may come from a stranger.
 _LIMITS: Mapping[str, Any] = {
     "threads": 1,
     "memory_limit": "4GB",
@@ -36,7 +37,6 @@ _LIMITS: Mapping[str, Any] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
-"""Options of DuckDB while it runs a condition, which may come from a stranger."""
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isfile, real
 from vieval_plugin.text.yaml_json import read_json
 
+#: How hosts call their files of samples.
 SAMPLES = "*_samples_*.jsonl"
-"""How hosts call their files of samples."""
+#: The file of a card, and the folder beside it with its verdicts.
 CARD_JSON, VERDICTS = "card.json", "verdicts"
-"""The file of a card, and the folder beside it with its verdicts."""
+#: How VLMEvalKit calls the folder of a run, after its day.
 _RUN = re.compile(r"T[0-9]{8}(_G|-)")
-"""How VLMEvalKit calls the folder of a run, after its day."""
 
 
 def samples_files(result: Path) -> list[Path]:

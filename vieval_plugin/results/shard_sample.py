@@ -18,13 +18,13 @@ from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import Record
 from vieval_plugin.results.shard_verdicts import VerdictFolder, input_sample, open_shards, record_of_row, verdict_tables
 
+#: Prompts whose verdicts are records; of a folder with more a random sample is.
 MOST_PROMPTS = 200_000
-"""Prompts whose verdicts are records; of a folder with more a random sample is."""
+#: Equal bins of a histogram, from 0 to 1.
 BINS = 10
-"""Equal bins of a histogram, from 0 to 1."""
 _MOST_MODELS = 1000
+#: Image models together beyond the first thousand of a folder.
 OTHER_MODELS = "(others)"
-"""Image models together beyond the first thousand of a folder."""
 
 
 @dataclass

@@ -10,8 +10,8 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isdir, isfile, path_of
 from vieval_plugin.text.yaml_json import read_json
 
+#: What the training record in a model's folder is called.
 TRAINING_RECORD = "training_record.json"
-"""What the training record in a model's folder is called."""
 
 
 def trained_on(record: Path) -> frozenset[str]:

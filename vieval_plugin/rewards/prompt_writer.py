@@ -14,8 +14,8 @@ from vieval_plugin.rewards.in_process import OpenReward, numbers
 from vieval_plugin.text.errors import VievalError
 
 _FIRST_WITH_NONE = (1, 6)
+#: Makes images of texts, one each, in order; an image is anything that `Judge` takes.
 Render: TypeAlias = Callable[[list[str]], Iterable[Any]]
-"""Makes images of texts, one each, in order; an image is anything that `Judge` takes."""
 
 
 @dataclass

@@ -10,8 +10,8 @@ from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.records import OWN
 from vieval_plugin.text.errors import VievalError
 
+#: Characters of a prompt.
 LONGEST_TEXT = 100_000
-"""Characters of a prompt."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Conditions:
             raise VievalError(f"there is no kind {self.kind!r}; there are {', '.join(INPUTS)}")
 
 
+#: What further images mean where nobody says: one is the source of an edit.
 PLAIN = Conditions()
-"""What further images mean where nobody says: one is the source of an edit."""
 
 
 def sample_of(number: int, prompt: str, output: Image, images: Sequence[Image], conditions: Conditions) -> Sample:

@@ -25,8 +25,8 @@ from vieval_plugin.text.untrusted import PORTS, address_of
 _HOST = re.compile(r"[^\s/?#@]+")
 _MOST_CHARACTERS = 200
 _AT_ONCE, _PER_HOST = 32, 8
+#: Any host with a public address.
 ANY = "*"
-"""Any host with a public address."""
 Hosts: TypeAlias = Set[tuple[str, int | None]]
 
 

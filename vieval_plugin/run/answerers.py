@@ -29,8 +29,8 @@ from vieval_plugin.run.runner import judge_each, judge_in_batches
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 
+#: Takes an outcome as it comes, with its job's number.
 OnOutcome: TypeAlias = Callable[[int, Outcome], None]
-"""Takes an outcome as it comes, with its job's number."""
 
 
 @contextmanager

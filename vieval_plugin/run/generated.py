@@ -24,8 +24,8 @@ from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.untrusted import is_below, real
 from vieval_plugin.text.yaml_json import read_json
 
+#: Below the working folder, and where lmms-eval's generators save unless they are told otherwise.
 _LOGS = Path("logs")
-"""Below the working folder, and where lmms-eval's generators save unless they are told otherwise."""
 
 
 def trusted_folders(options: Config, *folders: Path) -> tuple[Path, ...]:
@@ -63,11 +63,11 @@ def _is_file_of(source: Path | bytes, path: Path) -> bool:
     return isinstance(source, Path) and source.is_file() and source.samefile(path)
 
 
+#: The finding of an answer with more images than were asked for: the first ones are judged.
 MORE_IMAGES = "more images than asked"
-"""The finding of an answer with more images than were asked for: the first ones are judged."""
 
+#: What an answer may say of itself where it has no image, beside that it has none.
 _FAILED = tuple(str(status) for status in (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR))
-"""What an answer may say of itself where it has no image, beside that it has none."""
 _SECONDS, _TOKENS, _JUDGING = "generation_seconds", "generation_tokens", "judging_tokens"
 
 

@@ -13,8 +13,8 @@ from tqdm.auto import tqdm
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.text.escaping import say
 
+#: Seconds without any answer from which a progress bar says so.
 SILENCE = 30.0
-"""Seconds without any answer from which a progress bar says so."""
 _LOOKS_EVERY = 5.0
 _FIRST_LINE = 1000  # samples, where nobody knows how many there are
 

@@ -31,8 +31,8 @@ from vieval_plugin.stats.estimate import Estimate, total
 from vieval_plugin.text.errors import VievalError
 
 PILOT = 8
+#: The environment variable that has a host's run planned instead of made.
 VARIABLE = "VIEVAL_PLAN"
-"""The environment variable that has a host's run planned instead of made."""
 
 
 def is_planned() -> bool:

@@ -35,10 +35,10 @@ from vieval_plugin.text.errors import VievalError
 ASKS_A_MODEL = "this judge asks a model, and this run only measures images: run it with another --model"
 
 Question: TypeAlias = Chat | Likelihood
+#: Answers questions of models in one go, in order; each comes with its program's number.
 AnswerBatch: TypeAlias = Callable[[list[tuple[int, Question]]], list[Reply]]
-"""Answers questions of models in one go, in order; each comes with its program's number."""
+#: Answers one question of a model, which comes with its program's number.
 AnswerOne: TypeAlias = Callable[[int, Question], Awaitable[Reply]]
-"""Answers one question of a model, which comes with its program's number."""
 
 
 class Router:

@@ -16,8 +16,8 @@ from vieval_plugin.judges.protocol import Ask, Measurement, Probabilities, Progr
 from vieval_plugin.text.errors import VievalError
 
 T = TypeVar("T")
+#: The path of the one step of a program that broke.
 BROKEN = ("program",)
-"""The path of the one step of a program that broke."""
 _log = logging.getLogger("vieval")
 
 

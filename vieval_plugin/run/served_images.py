@@ -16,8 +16,8 @@ from vieval_plugin.readers.image_names import expected_name
 from vieval_plugin.run.generated import prompt_of, read_answer
 from vieval_plugin.text.errors import VievalError
 
+#: Folder of a build's images until it is ranked: a run that was stopped goes on, and the next build begins anew.
 _UNFINISHED = "unfinished"
-"""Folder of a build's images until it is ranked: a run that was stopped goes on, and the next build begins anew."""
 
 
 def make_images(model: str, server: ServerOptions, samples: Sequence[Sample], folder: Path, seed: int) -> list[str]:

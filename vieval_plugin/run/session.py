@@ -80,8 +80,8 @@ def unanswered(verdict: Verdict) -> list[Path]:
     return [path for path, status in last.items() if status in _ASKED_AGAIN]
 
 
+#: Samples under way where no server bounds them, so that batches are full; who measures has bounds for memory.
 MEASURED_AT_ONCE = 128
-"""Samples under way where no server bounds them, so that batches are full; who measures has bounds for memory."""
 
 
 class Session:

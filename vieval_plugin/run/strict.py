@@ -17,8 +17,8 @@ from vieval_plugin.run.addresses import Hosts, allowed_hosts, is_allowed
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.text.errors import VievalError
 
+#: Rows at the beginning of a run that may not all be misread.
 FIRST = 20
-"""Rows at the beginning of a run that may not all be misread."""
 _AT_ONCE = 256
 
 

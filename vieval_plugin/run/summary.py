@@ -12,10 +12,10 @@ from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.text.tables import text_table
 
 NOT_APPLICABLE = "not applicable"
+#: What contests that were decided are counted under.
 CHOICE = "choice"
-"""What contests that were decided are counted under."""
+#: How many image models an answer names.
 _MOST_MODELS = 5
-"""How many image models an answer names."""
 
 
 @dataclass

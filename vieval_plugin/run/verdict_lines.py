@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from vieval_plugin.readers.samples import SampleSource
 
 _CONNECTION = ("base_url", "api_key_env", "num_concurrent", "timeout", "retries", "patience")
+#: Options of a backbone or scorer that change no answer.
 TRANSPORT = frozenset((*_CONNECTION, "device", "price_input", "price_cached_input", "price_output"))
-"""Options of a backbone or scorer that change no answer."""
 _PACKAGES = ("numpy", "pillow", "torch", "transformers", "vllm")
 _ALWAYS = ("scores", "status")
 

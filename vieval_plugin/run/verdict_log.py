@@ -29,8 +29,8 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+#: The ending of a file of verdicts that is not complete.
 PARTIAL = ".partial"
-"""The ending of a file of verdicts that is not complete."""
 _NO_OFFSET = -1
 _USAGE_EVERY = 100  # verdicts: so much of what was spent goes uncounted after kill -9
 

@@ -30,8 +30,8 @@ from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.redaction import redacted
 
 PROTOCOLS = (judge_v1.PROTOCOL, flow_factory.GROUPWISE, flow_factory.POINTWISE, unirl.PROTOCOL)
+#: Seconds until `/health` answers, as Flow-Factory waits 5.
 HEALTH_TIMEOUT = 4.0
-"""Seconds until `/health` answers, as Flow-Factory waits 5."""
 _log = logging.getLogger("vieval.serve")
 _READERS = 2
 _HOME = Path(__file__).parent

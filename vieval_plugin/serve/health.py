@@ -17,10 +17,10 @@ from vieval_plugin.judges.tools._pixels import as_png
 from vieval_plugin.records import OWN
 from vieval_plugin.run.prepare import PreparedJudge
 
+#: Seconds for which a judgement shows that a judge is well; then another is made, if nobody asked for one.
 FRESH = 30.0
-"""Seconds for which a judgement shows that a judge is well; then another is made, if nobody asked for one."""
+#: Seconds after which a judgement without an end gets another beside it: it may wait for a backbone that has come back.
 NEXT_TRY = 5.0
-"""Seconds after which a judgement without an end gets another beside it: it may wait for a backbone that has come back."""
 _SIDE = 64
 _STARTING = "no image has been judged yet"
 _SILENT = "a judgement of an image takes longer than usual"

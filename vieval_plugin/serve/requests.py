@@ -22,8 +22,8 @@ _REQUEST_PART = "request"
 _PARAMETER = re.compile(r';\s*([a-z]+)=("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.IGNORECASE)
 
 
+#: Counts further bytes of a request; `RequestRefused` where it, or all together, have too many.
 Reserve: TypeAlias = Callable[[int], None]
-"""Counts further bytes of a request; `RequestRefused` where it, or all together, have too many."""
 
 
 @dataclass

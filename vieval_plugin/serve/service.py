@@ -26,8 +26,8 @@ from vieval_plugin.serve.options import ServeOptions
 from vieval_plugin.serve.protocols.protocol import RequestEntry
 from vieval_plugin.text.errors import VievalError
 
+#: The values of each entry so far, by the name of the reward.
 Results: TypeAlias = list[dict[str, RewardValue]]
-"""The values of each entry so far, by the name of the reward."""
 _NO_GROUP = "this reward compares the members of a group, and the sample names none"
 
 

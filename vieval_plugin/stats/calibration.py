@@ -14,12 +14,12 @@ from vieval_plugin.stats.bootstrap import Seed, cluster_counts, expanded_interva
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
+#: Labels of a task type for a calibration of its own, and labels of all for one at all.
 LEAST_LABELS = 30
-"""Labels of a task type for a calibration of its own, and labels of all for one at all."""
+#: Parts of the prompts that are held out in turn.
 FOLDS = 20
-"""Parts of the prompts that are held out in turn."""
+#: The largest number of labels that is advised: more nobody gives for a calibration.
 MOST_LABELS = 1000
-"""The largest number of labels that is advised: more nobody gives for a calibration."""
 _POWER = (1.96 + 0.84) / 1.96  # of an interval's reach: 0 is outside of the intervals of four of five samples
 
 

@@ -19,8 +19,8 @@ from vieval_plugin.stats.estimate import Estimate
 
 Bools: TypeAlias = NDArray[np.bool_]
 
+#: The most swaps of a pair's permutation test, and the exceedances at which it stops.
 PERMUTATIONS, EXCEEDANCES = 10_000, 100
-"""The most swaps of a pair's permutation test, and the exceedances at which it stops."""
 _LEVEL = 0.05
 # the test has p > _LEVEL just where it stops among so many swaps
 _SWAPS_OF_INTERVAL = math.ceil(EXCEEDANCES / _LEVEL) - 1

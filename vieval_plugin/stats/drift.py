@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from vieval_plugin.stats.ranking import holm
 
 PERMUTATIONS, LEVEL = 10_000, 0.05
+#: The chance to find what `smallest` says can be found.
 POWER = 0.8
-"""The chance to find what `smallest` says can be found."""
 _AT_ONCE = 256
 _ROUNDING = 1e-9
 

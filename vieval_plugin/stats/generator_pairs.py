@@ -13,8 +13,8 @@ from vieval_plugin.stats.bootstrap import Seed, interval
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
+#: Generators that a task type needs for a value of its own, and pairs that a value over several needs.
 LEAST_GENERATORS, LEAST_PAIRS = 4, 10
-"""Generators that a task type needs for a value of its own, and pairs that a value over several needs."""
 
 
 class PairAgreement(NamedTuple):

@@ -16,8 +16,8 @@ from vieval_plugin.stats.correlation import Floats
 
 Decision: TypeAlias = Literal["not_worse", "worse", "undecided"]
 
+#: Level of each one-sided test: of the mean of differences, and of the rates of failures.
 LEVEL = 0.025
-"""Level of each one-sided test: of the mean of differences, and of the rates of failures."""
 MOST_ITEMS = 1_000_000
 _POWER = 0.8
 

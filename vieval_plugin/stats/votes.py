@@ -35,6 +35,7 @@ VoteScheme: TypeAlias = Literal["four_way", "three_way", "decisive", "paper"]
 _DECISIVE = {"first": frozenset({FIRST}), "second": frozenset({SECOND})}
 _FOUR_WAY = _DECISIVE | {"both_good": frozenset({BOTH_GOOD}), "both_bad": frozenset({BOTH_BAD})}
 
+#: The answers that a scheme accepts, and which votes of people each is right for.
 ANSWERS: Mapping[str, Mapping[str, frozenset[int]]] = MappingProxyType(
     {
         "four_way": _FOUR_WAY,
@@ -43,7 +44,6 @@ ANSWERS: Mapping[str, Mapping[str, frozenset[int]]] = MappingProxyType(
         "paper": _FOUR_WAY | {"tie": frozenset({BOTH_GOOD, BOTH_BAD})},
     }
 )
-"""The answers that a scheme accepts, and which votes of people each is right for."""
 
 
 class TwoJudges(NamedTuple):

@@ -2,10 +2,10 @@
 
 from enum import IntEnum
 
+#: Address of the project, with its documentation.
 PROJECT = "https://github.com/vieval/vieval"
-"""Address of the project, with its documentation."""
+#: Advice to who has what a newer version wrote.
 UPGRADE = f"get the newest version from {PROJECT}"
-"""Advice to who has what a newer version wrote."""
 
 
 class VievalError(Exception):

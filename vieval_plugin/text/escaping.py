@@ -18,8 +18,8 @@ from markupsafe import Markup, escape
 
 from vieval_plugin.text.wording import unbroken
 
+#: The widest that tables and prose are, and their width where no terminal says how wide it is, as in a pipe.
 MOST_COLUMNS = 100
-"""The widest that tables and prose are, and their width where no terminal says how wide it is, as in a pipe."""
 
 _JOINERS = (0x200C, 0x200D)  # letters and emoji are made with them, and they move nothing
 _BREAKS = frozenset(map(ord, "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"))

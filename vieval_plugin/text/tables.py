@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from vieval_plugin.text.escaping import MOST_COLUMNS, console
 
+#: Cell of which a column is left out where no row has another.
 UNKNOWN = "not known"
-"""Cell of which a column is left out where no row has another."""
 _FEWEST_COLUMNS = 20
 _LONGEST_CELL = 300
+#: Columns that are left to a column of words whose words are broken.
 _NARROWEST = 12
-"""Columns that are left to a column of words whose words are broken."""
 _GAP = "  "
 _LONGEST_NUMBER = 40
 _NUMBER = r"(?:< )?[-+]?\.?[0-9][0-9.,:/e%-]*(?: \[[^\]]*\])?"

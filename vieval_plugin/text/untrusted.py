@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+#: The most characters of what names a sample, an image model, a category and the like.
 LONGEST_NAME = 1000
-"""The most characters of what names a sample, an image model, a category and the like."""
 
+#: The schemes that a server is called by, with the ports that need not be named.
 PORTS = {"http": 80, "https": 443}
-"""The schemes that a server is called by, with the ports that need not be named."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
 from vieval_plugin.training.chat_format import Trainer, write
 
+#: How far a verdict may be from the human mean; Wang et al. (2025), section on agent tuning.
 MARGIN = 0.3
-"""How far a verdict may be from the human mean; Wang et al. (2025), section on agent tuning."""
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from vieval_plugin.judges.protocol import Box, Chat, Image, Likelihood, Measurem
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import real
 
+#: Seconds that a process may ask a question before it has to claim it again; one that was killed holds others up so long.
 LEASE = 15.0
-"""Seconds that a process may ask a question before it has to claim it again; one that was killed holds others up so long."""
+#: Seconds until a store that was found locked is written to again.
 LOCK_RETRY_DELAY = 4.0
-"""Seconds until a store that was found locked is written to again."""
 
 # a clock says how old a reply is, and no more: what is asked anew goes by run numbers. A reply of the future has no age
 _COUNTS = "run >= :since AND (:max_age IS NULL OR stored BETWEEN :now - :max_age AND :now)"

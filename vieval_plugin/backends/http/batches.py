@@ -31,12 +31,12 @@ from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import is_encodable
 from vieval_plugin.text.wording import enumeration, plural
 
+#: The largest file of requests: what services take, less a margin for those that count in other units.
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
-"""The largest file of requests: what services take, less a margin for those that count in other units."""
+#: Times that a request is sent in all, where a batch expired or the service failed at it.
 MOST_SENDS = 3
-"""Times that a request is sent in all, where a batch expired or the service failed at it."""
+#: What services charge for a batch, as a share of the price of calls.
 PRICE = 0.5
-"""What services charge for a batch, as a share of the price of calls."""
 _MOST_OPEN = 100
 _MOST_ANSWER_BYTES = 1 << 30
 _POLL, _LONGEST_POLL = 0.2, 60.0  # seconds between two looks at a batch
@@ -56,8 +56,8 @@ _KEEP = (
 )
 _REQUEST = re.compile(rb'\{"custom_id": "([0-9a-f]{40})"')
 _LIMITS = ("max_tokens", "max_completion_tokens")
+#: Fields of a request that a service may refuse, after which the same question is asked otherwise.
 _FORM = (*_LIMITS, "response_format", "repetition_detection")
-"""Fields of a request that a service may refuse, after which the same question is asked otherwise."""
 
 
 class Deferred(Exception):

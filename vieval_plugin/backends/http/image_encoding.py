@@ -26,10 +26,10 @@ from vieval_plugin.images import JPEG, MAX_PIXELS, decoding, examine, read_bytes
 from vieval_plugin.judges.protocol import Image, Probabilities, Reply, Text
 from vieval_plugin.media import jpeg
 
+#: What verdicts take note of when a model was shown other pixels than those of the file.
 TURNED, SHRUNK = "image re-encoded: orientation", "image re-encoded: size"
-"""What verdicts take note of when a model was shown other pixels than those of the file."""
+#: Pixels of the largest image that is decoded where larger ones are to be made smaller; Pillow refuses little more.
 MOST_TO_SHRINK = 170_000_000
-"""Pixels of the largest image that is decoded where larger ones are to be made smaller; Pillow refuses little more."""
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _SIGNATURES = {JPEG: "image/jpeg", _PNG: "image/png"}

@@ -109,8 +109,8 @@ def _redirect_target(url: str, location: str) -> str:
     return redacted(address)[:200] if address.isprintable() else ""
 
 
+#: Return whether a token limit ended an answer, by what servers call its end.
 CUT = {"stop": False, "length": True}
-"""Return whether a token limit ended an answer, by what servers call its end."""
 _ANSWERING = ("text", "output_text")
 _MOST_TOKENS = 2**53  # a number of tokens beyond is none
 

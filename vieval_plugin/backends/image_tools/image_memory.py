@@ -97,8 +97,8 @@ def _remove(path: Path, process: int) -> None:
             path.unlink(missing_ok=True)
 
 
+#: Gives the pixels (height, width, 3) of an image, which are not to be written to; VievalError as `images.decode`.
 Decode: TypeAlias = Callable[[Image], Pixels]
-"""Gives the pixels (height, width, 3) of an image, which are not to be written to; VievalError as `images.decode`."""
 
 
 class Decoded:

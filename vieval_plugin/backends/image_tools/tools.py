@@ -26,8 +26,8 @@ from vieval_plugin.text.errors import VievalError
 
 # more than there are cores on a small machine: a detector takes what several threads wait for as one batch
 THREADS = 8
+#: Bytes of images that tools may hold in memory.
 MEMORY = 512 << 20
-"""Bytes of images that tools may hold in memory."""
 _JPEG_QUALITY = 95
 _LONGEST_JPEG_SIDE = 65_500  # libjpeg's own
 
@@ -123,5 +123,5 @@ def as_jpeg(pixels: Pixels) -> Image:
 
 
 _Run: TypeAlias = Callable[[Mapping[str, Any], Decode], ToolResult]
+#: Runs of tools that need a model or a cache: they are given images as they are, and who decodes them.
 _RUNS: Mapping[str, _Run] = {"grounding": grounding.run, "highlight": _highlight, "ocr": text_reader.run}
-"""Runs of tools that need a model or a cache: they are given images as they are, and who decodes them."""

@@ -15,8 +15,8 @@ from vieval_plugin.backends.weights import library, state_dict
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import natural
 
+#: What verdicts take note of where a network was given the beginning of a text only.
 TRUNCATED = "text truncated to the length that the scorer reads"
-"""What verdicts take note of where a network was given the beginning of a text only."""
 
 # whether a tokenizer cuts is a state of it, which a call in another thread would change under this one
 _one_at_a_time = threading.Lock()
@@ -85,8 +85,8 @@ def _unit(vectors: Any) -> Any:
     return vectors / vectors.norm(dim=-1, keepdim=True)
 
 
+#: What may stand between two linear layers, by the name that descriptions use.
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "tanh": "Tanh", "silu": "SiLU", "none": "Identity"}
-"""What may stand between two linear layers, by the name that descriptions use."""
 
 
 def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:

@@ -124,6 +124,7 @@ def sharpness(images: Mapping[str, Pixels]) -> float:
     return 1 - float(_skimage("measure").blur_effect(image, channel_axis=2))
 
 
+#: All metrics by name. Another one joins by an entry; what needs weights loads them on its first call.
 METRICS: dict[str, Metric] = {
     "ssim": ssim,
     "psnr": psnr,
@@ -131,7 +132,6 @@ METRICS: dict[str, Metric] = {
     "histogram": histogram,
     "sharpness": sharpness,
 }
-"""All metrics by name. Another one joins by an entry; what needs weights loads them on its first call."""
 
 
 def _edges(image: Pixels) -> NDArray[np.bool_]:

@@ -15,8 +15,8 @@ from scipy.special import expit, softmax
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"
 Layer: TypeAlias = Mapping[str, Floats]
+#: `output` and `condition` (n, 96, 96, channels) in [0, 1] and `words` (n, words), or `full` (n, 256, 256, 3).
 View: TypeAlias = Mapping[str, Any]
-"""`output` and `condition` (n, 96, 96, channels) in [0, 1] and `words` (n, words), or `full` (n, 256, 256, 3)."""
 
 _EPSILON = 1e-5  # of normalisation, as in training
 # red, orange, yellow, blue, green, purple, pink as the drawings have them
@@ -267,6 +267,7 @@ def _detail(pictures: Floats) -> Floats:
     return np.concatenate(shares, 1)
 
 
+#: The networks by name, and the kinds of which each gives the scores (n,) in [0, 1]; quality asks for no kind.
 PARTS: dict[str, tuple[Callable[[Layer, Sequence[int], str, View], Floats], tuple[str, ...]]] = {
     "generation": (_generation, ("tig",)),
     "edits": (_edits, ("mie", "tie")),
@@ -274,4 +275,3 @@ PARTS: dict[str, tuple[Callable[[Layer, Sequence[int], str, View], Floats], tupl
     "control": (_control, ("cig",)),
     "quality": (_quality, ("",)),
 }
-"""The networks by name, and the kinds of which each gives the scores (n,) in [0, 1]; quality asks for no kind."""

@@ -30,8 +30,8 @@ IMAGES = "images"
 _BATCH = 16  # rows that are in memory at once
 _FORMATS = ("JPEG", "PNG", "WEBP")
 
+#: Writes an image as the hub stores it and gives its name below the part's folder; None where there is none.
 Keep: TypeAlias = Callable[[Any], str | None]
-"""Writes an image as the hub stores it and gives its name below the part's folder; None where there is none."""
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,13 @@ _ASPECTS = ("SC", "PQ", "O")
 _CANDIDATE = ("output", "image_model", "uid")
 _COMMON = {"name", "title", "kind", "source", "licence", "trainable", "synthetic", "note", "advice"}
 _TABLE = {*_COMMON, "parts", "table", "columns", "split", "group", "tags", "statistics"}
+#: The keys of a description by the one of them that says what its samples are judged against.
 _KEYS: Mapping[str, set[str]] = {
     "ratings": {*_TABLE, "ratings", "scale", "by_image_model"},
     "vote": {*_TABLE, "vote", "candidates"},
     "two_by_two": {*_COMMON, "parts", "two_by_two"},
     "lmms_eval": {*_COMMON, "lmms_eval"},
 }
-"""The keys of a description by the one of them that says what its samples are judged against."""
 _OF_PAIRS = "preference_accuracy"
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.rows import ASPECT, KIND, UNNAMED, Row, image_file, read_object, rows_by_uid, tag_list
 
+#: The statistics of a benchmark of such examples.
 STATISTICS = ("text_score", "image_score", "group_score")
-"""The statistics of a benchmark of such examples."""
 
 _TAGS = ("collapsed_tag", "tag", "secondary_tag")
 

@@ -20,14 +20,15 @@ from vieval_plugin.benchmarks.vieval_demo.drawing import SIZE, Picture, Rgb
 from vieval_plugin.benchmarks.vieval_demo.plan import NAME
 from vieval_plugin.text.errors import VievalError, install_advice
 
+#: Each place and how a prompt says it.
 PLACES: dict[str, str] = {
     "meadow": "in a green meadow",
     "beach": "on a sandy beach",
     "night": "in the snow at night",
     "room": "in a room with a wooden floor",
 }
-"""Each place and how a prompt says it."""
 
+#: What each photograph shows -> its file in scikit-image, and the square that is used of it.
 PHOTOGRAPHS: dict[str, tuple[str, tuple[int, int, int, int]]] = {
     "an astronaut in an orange suit beside a flag": ("astronaut.png", (0, 0, 512, 512)),
     "the face of a tabby cat": ("chelsea.png", (60, 0, 360, 300)),
@@ -35,7 +36,6 @@ PHOTOGRAPHS: dict[str, tuple[str, tuple[int, int, int, int]]] = {
     "a man behind a camera on a tripod": ("camera.png", (60, 20, 512, 472)),
     "a rocket on its launch pad at dusk": ("rocket.jpg", (110, 0, 537, 427)),
 }
-"""What each photograph shows -> its file in scikit-image, and the square that is used of it."""
 
 _CANVAS = SIZE * 2
 _HORIZON = int(_CANVAS * 0.52)

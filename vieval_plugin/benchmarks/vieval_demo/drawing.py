@@ -23,8 +23,8 @@ COLOURS: dict[str, Rgb] = {
     "pink": (240, 130, 175),
     "white": (245, 245, 245),
 }
+#: Colours for things and toys; three steps on in this order is a clearly different one.
 HUES = tuple(name for name in COLOURS if name != "white")
-"""Colours for things and toys; three steps on in this order is a clearly different one."""
 _INK = (45, 40, 45)
 
 # A part is a primitive, its colour ("main" is the thing's own) and its corners, in hundredths of the thing's size.

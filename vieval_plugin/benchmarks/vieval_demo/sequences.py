@@ -21,8 +21,8 @@ from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, THINGS, 
 from vieval_plugin.benchmarks.vieval_demo.outputs import png
 from vieval_plugin.media.files import write_whole
 
+#: Width and height of a drawn scene in pixels.
 SIDE = 96
-"""Width and height of a drawn scene in pixels."""
 
 _ROWS, _COLUMNS = ("top", "middle", "bottom"), ("left", "centre", "right")
 _CELLS = tuple((row, column) for row in range(3) for column in range(3))

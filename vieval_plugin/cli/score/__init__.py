@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.run.verdict_log import VerdictLog
 
+#: The judge where none is named.
 DEFAULT_JUDGE = "viescore"
-"""The judge where none is named."""
 
 
 @dataclass(frozen=True)

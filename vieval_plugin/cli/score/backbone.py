@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from vieval_plugin.config import Backbone, Config
 
 _PRICES = ("price_input", "price_cached_input", "price_output")
+#: The flags that are fields of a backbone.
 OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", *_PRICES)
-"""The flags that are fields of a backbone."""
 
 
 def backbone_of(name: str, options: argparse.Namespace, current: Config) -> Backbone | None:

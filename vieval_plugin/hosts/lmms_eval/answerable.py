@@ -26,6 +26,7 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
 WhyNot: TypeAlias = Callable[[Task], "Why | None"]
+#: Our models by the name that the host knows each by: those of `models` only judge, those of `generators` make images.
 MODELS = {
     "vieval_replay": "models.VievalReplay",
     "vieval_scorer": "models.VievalScorer",
@@ -36,7 +37,6 @@ MODELS = {
     "vieval_diffusers": "generators.VievalDiffusers",
     "vieval_transformers": "models.VievalTransformers",
 }
-"""Our models by the name that the host knows each by: those of `models` only judge, those of `generators` make images."""
 _why_not_by_model_path: dict[str, WhyNot] = {}
 
 

@@ -20,8 +20,8 @@ from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import nearest
 
+#: Likeness that a name must have to one of ours to be taken for it, by `difflib`; hosts have thousands of others.
 _ALIKE = 0.8
-"""Likeness that a name must have to one of ours to be taken for it, by `difflib`; hosts have thousands of others."""
 
 
 @cache

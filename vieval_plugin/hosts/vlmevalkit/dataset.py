@@ -22,8 +22,8 @@ from vieval_plugin.results.documents import read_record
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import csv_text
 
+#: Number of rows that `vieval vlmevalkit --limit` leaves of a dataset; empty for all.
 LIMIT: list[int] = []
-"""Number of rows that `vieval vlmevalkit --limit` leaves of a dataset; empty for all."""
 
 
 class JudgedImages(ImageBaseDataset):  # type: ignore[misc]

@@ -43,8 +43,8 @@ from vieval_plugin.text.untrusted import path_of
 
 _SUFFIX = "/chat/completions"
 _KINDS = {"VIEval_T2I": "tig", "VIEval_TIE": "tie"}
+#: Below the working folder, and where the host's Bagel saves unless it is told otherwise.
 _BAGEL = Path("output_image")
-"""Below the working folder, and where the host's Bagel saves unless it is told otherwise."""
 
 
 class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]

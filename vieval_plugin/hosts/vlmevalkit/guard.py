@@ -22,8 +22,8 @@ REMEDY = (
     "install ms-vlmeval or nvidia-vlmeval, or put a checkout of VLMEvalKit on PYTHONPATH, in an environment of its own"
 )
 _JOB = ["model", "work_dir", "model_name", "dataset"]
+#: The module of a pipeline for servers, which some distributions lack.
 _PIPELINE = "inference_api"
-"""The module of a pipeline for servers, which some distributions lack."""
 _NEEDED_HOST_ATTRIBUTES = {
     "vlm": ("__name__",),
     "dataset": ("DATASET_CLASSES", "SUPPORTED_DATASETS"),

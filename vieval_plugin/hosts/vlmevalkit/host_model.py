@@ -32,8 +32,8 @@ from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import exists
 
 _FAILURE = "Failed to obtain answer"
+#: Number of exceptions, one after another, that end a run: they are no bad luck.
 _IN_A_ROW = 3
-"""Number of exceptions, one after another, that end a run: they are no bad luck."""
 _SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg"}
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # where and how often a server is called changes no answer, and keys are nobody's business

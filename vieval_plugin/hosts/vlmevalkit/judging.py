@@ -47,10 +47,10 @@ from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
+#: Number of verdicts that lack a score because calls or tools failed, a number for each dataset that was judged.
 failed: list[int] = []
-"""Number of verdicts that lack a score because calls or tools failed, a number for each dataset that was judged."""
+#: The datasets that the host could not build.
 unbuilt: list[str] = []
-"""The datasets that the host could not build."""
 _SHEETS = (".xlsx", ".tsv", ".json")
 _PICKLES = ("_PREV.pkl", "_checkpoint.pkl", "_supp.pkl")
 

@@ -19,8 +19,8 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
+#: Text that the host counts as a failed call, and asks again with --reuse.
 FAILED = "Failed to obtain answer via API."
-"""Text that the host counts as a failed call, and asks again with --reuse."""
 
 
 @dataclass(frozen=True)

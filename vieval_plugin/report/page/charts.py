@@ -18,8 +18,8 @@ from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.text.escaping import html
 
+#: Number of judges whose scores are drawn against people's.
 MOST_JUDGES = 6
-"""Number of judges whose scores are drawn against people's."""
 
 _PANEL, _EDGE = 168, 26
 

@@ -13,11 +13,11 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.report.page.disagreement import GalleryItem
 
 MOST_TILES = 400
+#: Of `MOST_TILES`, how many are drawn at random, so that a reader sees what is usual as well.
 SAMPLED = 100
-"""Of `MOST_TILES`, how many are drawn at random, so that a reader sees what is usual as well."""
 
+#: Verdicts on all tiles together: with many judges there are fewer tiles, so that a browser opens the page at once.
 MOST_VERDICTS = 2000
-"""Verdicts on all tiles together: with many judges there are fewer tiles, so that a browser opens the page at once."""
 
 
 def tile_limits(items: Sequence[GalleryItem]) -> tuple[int, int]:

@@ -54,12 +54,12 @@ from vieval_plugin.text.wording import plural
 if TYPE_CHECKING:
     from vieval_plugin.report.gate import Gate
 
+#: Number of verdicts on samples without a tile that a page lists at most.
 MOST_LISTED = 30_000
-"""Number of verdicts on samples without a tile that a page lists at most."""
 
 _FOLDER = Path(__file__).parent
+#: The style sheet of pages with charts and tables, beside the design that all pages share.
 STYLE = _FOLDER / "page.css"
-"""The style sheet of pages with charts and tables, beside the design that all pages share."""
 
 
 def subject(report: Report) -> str:

@@ -22,8 +22,8 @@ from vieval_plugin.report.page.tiles import points_of
 from vieval_plugin.report.sections import Section
 from vieval_plugin.report.words import ASPECTS
 
+#: Prompts that stand beside the chart: half where the first generator is furthest ahead, half where it is furthest behind.
 MOST_PROMPTS = 60
-"""Prompts that stand beside the chart: half where the first generator is furthest ahead, half where it is furthest behind."""
 _CARDS, _CARDS_ALONE = 3, 4
 
 
@@ -53,8 +53,8 @@ class Prompt:
         return max((other for other in self.scores if other != generator), key=lambda other: self.scores[other])
 
 
+#: Prompts that are worth a look, by the reason, each with the generators whose pictures show it; none for all.
 PromptGroups: TypeAlias = Mapping[str, Sequence[tuple[SampleId, Sequence[str]]]]
-"""Prompts that are worth a look, by the reason, each with the generators whose pictures show it; none for all."""
 
 
 @dataclass(frozen=True)

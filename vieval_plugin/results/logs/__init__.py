@@ -16,12 +16,12 @@ from typing import TypeAlias
 from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.text.errors import VievalError
 
+#: Given a part's folder, how an image model and a uid make an identity, a name, a setting: verdicts by sample or contest.
 Reader: TypeAlias = Callable[[Path, Callable[[str, str], SampleId], str, str], Mapping[SampleId, Verdict]]
-"""Given a part's folder, how an image model and a uid make an identity, a name, a setting: verdicts by sample or contest."""
 
 
+#: Advice on a file that cannot be read.
 RESTORE = "restore the file from the logs it came from"
-"""Advice on a file that cannot be read."""
 
 
 class NotNamedError(VievalError):

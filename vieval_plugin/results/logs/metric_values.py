@@ -14,8 +14,8 @@ from vieval_plugin.readers.rows import read_json
 from vieval_plugin.results.logs import RESTORE, Reader
 from vieval_plugin.results.logs.viescore import number
 
+#: The VIEScore authors' names of values, by the metric.
 _VIESCORE_METRIC_NAMES = {value.lower(): value for value in ("CLIP_Score", "CLIP_I", "DINO", "LPIPS")}
-"""The VIEScore authors' names of values, by the metric."""
 
 
 def reader_of(judge: str) -> Reader | None:

@@ -15,8 +15,8 @@ from vieval_plugin.results.published.files import NAME, PublishedFile, published
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.wording import plural
 
+#: The address that files come from; a mirror with the same paths below it serves as well.
 HOSTS = {"logs": "https://raw.githubusercontent.com"}
-"""The address that files come from; a mirror with the same paths below it serves as well."""
 
 
 def prepare(root: Path, preparing: Preparing) -> Prepared:

@@ -12,8 +12,8 @@ from typing import Any
 from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.yaml_json import read_yaml
 
+#: The folder of the data folder, and what `vieval prepare` calls it.
 NAME = "published_verdicts"
-"""The folder of the data folder, and what `vieval prepare` calls it."""
 
 _HOME = Path(__file__).parent
 

@@ -17,8 +17,8 @@ from vieval_plugin.text.yaml_json import read_json
 
 PLAN, VERDICTS, INDEXES, UNDER_WAY = "plan.json", "verdicts", "index", "under_way"
 SUFFIX = ".parquet"
+#: The beginning of the name of a file that holds the verdicts of several shards.
 JOINED = "joined-"
-"""The beginning of the name of a file that holds the verdicts of several shards."""
 
 
 @dataclass(frozen=True)

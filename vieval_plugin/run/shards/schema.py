@@ -52,10 +52,10 @@ from vieval_plugin.text.yaml_json import read_json
 if TYPE_CHECKING:
     from vieval_plugin.run.prepare import PreparedJudge
 
+#: The key of a file's metadata that VIEval's own stand under.
 METADATA = b"vieval"
-"""The key of a file's metadata that VIEval's own stand under."""
+#: Columns that differ between two runs of the same.
 COSTS = ("calls", "tokens", "seconds")
-"""Columns that differ between two runs of the same."""
 _MOST_REASONS = 20  # of a shard, in its metadata
 _LONGEST_REASON = 200
 

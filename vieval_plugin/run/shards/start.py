@@ -33,8 +33,8 @@ from vieval_plugin.run.strict import FIRST, require_any_of_first, require_calibr
 from vieval_plugin.run.verdict_lines import differing_runs, identity_of
 from vieval_plugin.text.errors import VievalError
 
+#: Rows above which replies are not kept, unless the options say so.
 MOST_STORED = 100_000
-"""Rows above which replies are not kept, unless the options say so."""
 
 
 @dataclass(frozen=True)

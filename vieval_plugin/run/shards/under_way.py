@@ -27,8 +27,8 @@ except ImportError:  # Windows
 
 _SUFFIX = ".rows"
 _ALONE = 255  # the byte of a row that is under way alone; less is the number of its prompts under way beside others
+#: So many deaths with a row under way make it a suspect, and so many while it was alone fatal.
 DEATHS = 2
-"""So many deaths with a row under way make it a suspect, and so many while it was alone fatal."""
 
 
 class RowsUnderWay:

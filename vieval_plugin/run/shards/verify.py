@@ -16,8 +16,8 @@ from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import output_digest, rows_of_shards
 from vieval_plugin.text.errors import VievalError
 
+#: Images whose digests are computed again, each of another shard.
 _DIGESTS = 32
-"""Images whose digests are computed again, each of another shard."""
 _IDENTITY = ("uid", "image_model", "kind", "draw")
 
 

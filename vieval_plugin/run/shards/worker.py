@@ -37,13 +37,13 @@ from vieval_plugin.run.shards.under_way import DEATHS, RowsUnderWay, forget_deat
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
+#: Shards that a worker has open at once.
 MOST_OPEN = 3
-"""Shards that a worker has open at once."""
 MOST_FAILURES = 0.2
 _ENOUGH = 20  # rows whose calls tell what a row takes
 _IN_A_ROW = 3  # shards with too many failures, after which a worker stops
+#: Statuses of rows that `--max-failures` counts: all without a score that the judge applies to.
 FAILURES = (*FAILED_CALLS, Status.PARSE_FAILURE, Status.REFUSAL, Status.NO_IMAGE)
-"""Statuses of rows that `--max-failures` counts: all without a score that the judge applies to."""
 _FATAL = unjudged(Status.TOOL_ERROR, f"it ended the process that judged it {DEATHS} times; it is not judged again")
 
 
@@ -113,8 +113,8 @@ class _RowEvent:
     row: ShardRow
 
 
+#: A row that was read, an open shard all of whose rows were, or one that is not opened.
 _Event: TypeAlias = _RowEvent | OpenShard | ShardReport
-"""A row that was read, an open shard all of whose rows were, or one that is not opened."""
 
 
 class CallBudget:

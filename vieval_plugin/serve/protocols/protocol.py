@@ -20,8 +20,8 @@ from vieval_plugin.rewards.samples import Conditions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
+#: The one number of a reward, where a protocol names it.
 VALUE = "value"
-"""The one number of a reward, where a protocol names it."""
 _MOST_VALUES = 1_000_000
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
@@ -104,8 +104,8 @@ def entry_of(make: Callable[[], Judged], **fields: Any) -> RequestEntry:
         return RequestEntry(None, str(error), **fields)
 
 
+#: For each entry of a request, in order, its reward values by name.
 Values: TypeAlias = Sequence[Mapping[str, RewardValue]]
-"""For each entry of a request, in order, its reward values by name."""
 
 
 @dataclass(frozen=True)

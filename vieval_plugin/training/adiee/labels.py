@@ -21,10 +21,10 @@ from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.text.errors import VievalError
 
 _HALFWAY = 0.5  # the label of a strong editor's output that may not be right
+#: CLIP-D below which an output of a weak editor is a failure.
 FAILED = 0.0
-"""CLIP-D below which an output of a weak editor is a failure."""
+#: CLIP-D above which an output of a strong editor is right.
 SUCCEEDED = 0.2
-"""CLIP-D above which an output of a strong editor is right."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ def spread(edits: Iterable[LabelledEdit]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
+#: What the texts of a sample are called that say what its source shows, and what its output is to show.
 SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY = "source_caption", "output_caption"
-"""What the texts of a sample are called that say what its source shows, and what its output is to show."""
 
 
 @dataclass(frozen=True)

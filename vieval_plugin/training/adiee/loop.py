@@ -30,8 +30,8 @@ from vieval_plugin.training.adiee.network import Trained, load
 from vieval_plugin.training.tuning import Tuning, enough_memory, require_same_options
 
 Answer: TypeAlias = Literal["token", "number"]
+#: What the score's L1 counts against the text's cross-entropy; the paper's.
 SCORE_WEIGHT = 10.0
-"""What the score's L1 counts against the text's cross-entropy; the paper's."""
 
 
 @dataclass(frozen=True)

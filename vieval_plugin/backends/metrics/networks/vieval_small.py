@@ -24,20 +24,21 @@ from vieval_plugin.backends.weights import Origin
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import path_of
 
+#: The weights that are shipped.
 WEIGHTS = Path(__file__).with_name("vieval_small.safetensors")
-"""The weights that are shipped."""
+#: End of the name of a tensor (rows, 1, ...) by which the rows of another, in eight bits, are multiplied.
 SCALE = ".scale"
-"""End of the name of a tensor (rows, 1, ...) by which the rows of another, in eight bits, are multiplied."""
 Pixels: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 
+#: Pixels of a side of what consistency is judged by.
 SIDE = 96
-"""Pixels of a side of what consistency is judged by."""
+#: Pixels of a side of what quality is judged by: that of the drawings, so that blur and noise have the size it learnt.
 FULL = 256
-"""Pixels of a side of what quality is judged by: that of the drawings, so that blur and noise have the size it learnt."""
+#: Words that are read of a sample's texts.
 LENGTH = 32
-"""Words that are read of a sample's texts."""
 UNKNOWN = 1
 
+#: For each kind, the condition images that are looked at and how many channels of each.
 CONDITIONS: dict[str, tuple[tuple[str, int], ...]] = {
     "tig": (),
     "mie": (("source", 3), ("mask", 1)),
@@ -47,8 +48,8 @@ CONDITIONS: dict[str, tuple[tuple[str, int], ...]] = {
     "mcic": (("concept_1", 3), ("concept_2", 3)),
     "cig": (("control", 1),),
 }
-"""For each kind, the condition images that are looked at and how many channels of each."""
 KINDS = tuple(CONDITIONS)
+#: For each kind, the texts that are read, one after another.
 TEXTS: dict[str, tuple[str, ...]] = {
     "tig": ("prompt",),
     "mie": ("instruction",),
@@ -58,7 +59,6 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "mcic": ("prompt",),
     "cig": ("prompt",),
 }
-"""For each kind, the texts that are read, one after another."""
 
 
 def small(picture: Picture, channels: int = 3) -> Pixels:

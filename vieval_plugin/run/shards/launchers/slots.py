@@ -12,13 +12,12 @@ from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Writte
 from vieval_plugin.run.shards.worker import ShardRun
 from vieval_plugin.text.errors import VievalError
 
+#: Deaths of a worker in a row, without a shard that it wrote, after which it is not started again.
+#:
+#: A row that ends its worker takes four of them, and a shard may have some such rows.
 MOST_DEATHS = 30
-"""Deaths of a worker in a row, without a shard that it wrote, after which it is not started again.
-
-A row that ends its worker takes four of them, and a shard may have some such rows.
-"""
+#: Seconds between two looks at a queue that may get passes back.
 POLL = 0.2
-"""Seconds between two looks at a queue that may get passes back."""
 
 
 class WorkerDied(Exception):
