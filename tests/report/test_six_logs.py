@@ -64,14 +64,16 @@ def test_four_are_ranked_and_gpt4o_is_alone_first_with_and_without_llava(runs):
     title, evidence, *limits = answer(six).lines
     assert title == "Of the four ranked, gpt4o_0shot agrees best with annotators on imagenhub."
     assert evidence == (
-        "Spearman of gpt4o_0shot 0.47, 0.04 more than gpt4o_1shot (95% interval 0.01 to 0.06, p = .018; Holm over 6 pairs of "
-        "ranked judges, and by itself over 9 pairs with unranked judges), on the 4,748 samples that both have."
+        "Spearman of gpt4o_0shot 0.47, 0.04 more than gpt4o_1shot (95% interval 0.01 to 0.06), on 4,748 samples."
     )
     assert limits[0].startswith("blip2_0shot: 252 of 255 answers are 0.00")
     assert (
         "Not ranked: blip2_0shot (no value for 6 task types), llava_0shot (no value for subject-driven editing)."
     ) in limits
-    assert any(line.startswith("gpt4o_0shot is below the human ceiling: ") for line in limits)
+    assert any(
+        line.startswith("gpt4o_0shot agrees with annotators less well than they agree with each other: ")
+        for line in limits
+    )
     assert [(number.ranks, number.system) for number in six.ranked] == [
         ((1, 1), "gpt4o_0shot"),
         ((2, 2), "gpt4o_1shot"),
@@ -82,7 +84,7 @@ def test_four_are_ranked_and_gpt4o_is_alone_first_with_and_without_llava(runs):
     assert six.comparison.pair_of("gpt4o_1shot", "gpt4v_0shot").result.p <= 0.001
     marks = {number.system: m for number in six.numbers if (m := marks_of(six, number.system))}
     assert set(marks) == {"blip2_0shot", "llava_0shot"}
-    assert "place depends on failures: not ranked under drop, 6 under worst" in marks["blip2_0shot"]
-    assert marks["llava_0shot"] == ("place depends on failures: not ranked under drop, 5 under worst",)
+    assert "place depends on failures: not ranked without them, 6 with them" in marks["blip2_0shot"]
+    assert marks["llava_0shot"] == ("place depends on failures: not ranked without them, 5 with them",)
     five = board([run for label, run in runs.items() if label != "llava_0shot"])
     require_equal(six, five)
