@@ -111,21 +111,36 @@ def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_o
     monkeypatch.setenv("A_SECRET", "private")
     of_run = anchor.with_name("anchor.jsonl.run.json")
     document = json.loads(of_run.read_text())
-    for run in document["runs"].values():
-        backbone = run["provenance"]["options"]["backbones"]["judge"]
-        backbone.update(base_url=["http://192.0.2.1:9/v1"], api_key_env="A_SECRET")
+    options = [run["provenance"]["options"] for run in document["runs"].values()]
+    for recorded in options:
+        recorded["backbones"]["judge"].update(base_url=["http://192.0.2.1:9/v1"], api_key_env="A_SECRET")
     of_run.write_text(json.dumps(document))
     line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
     assert "whoever wrote these results named its server, and neither images nor keys go there" in line
     with FakeServer(reply=noisy(2), api_key="yours") as server:
         monkeypatch.setenv("OPENAI_API_KEY", "yours")
+        for recorded in options:
+            recorded["backbones"]["judge"]["base_url"] = [server.base_url]
+        of_run.write_text(json.dumps(document))
+        assert "HTTP 401" in vieval("anchor", "check", anchor, code=1).err
         assert "drift" in vieval("anchor", "check", anchor, *named(server)).out
     private = next(iter(images(tmp_path, "private", lambda prompt, draw: 0.5, 1).iterdir()))
-    rows = [json.loads(row) for row in anchor.read_text().splitlines()]
+    kept = anchor.read_text()
+    rows = [json.loads(row) for row in kept.splitlines()]
     for row in rows:
         row["images"]["output"] = {"file": str(private), "sha256": ""}
     anchor.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert "is not what was judged" in vieval("anchor", "check", anchor, code=1).err
+    anchor.write_text(kept)
+    of_yours = tmp_path / "of_yours.yaml"
+    of_yours.write_text("name: a password\nquestions: {PQ: {text: b}}\n")
+    for run in document["runs"].values():
+        run["provenance"]["judge"] = "of_yours"
+        run["provenance"]["options"]["judge_files"] = [str(of_yours)]
+    of_run.write_text(json.dumps(document))
+    line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
+    assert f"no judge 'of_yours' here, and the results name {of_yours}; put its file" in line
+    assert "password" not in line
 
 
 def test_results_are_no_anchor_and_few_samples_none(scored, tmp_path, vieval):

@@ -165,6 +165,21 @@ def test_an_answer_that_never_came_is_looked_up_and_not_asked_for_again(live, tm
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
+def test_a_service_that_fails_again_and_again_is_named_while_it_is_waited_for(live, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
+    samples(tmp_path, 5)
+    live()
+    called = Counter()
+
+    def fails(method, path, moment):
+        called[path] += method == "POST" and moment == "before"
+        return 500 if method == "POST" and path == "/v1/batches" and called[path] <= 4 else None
+
+    with BatchServer(on_call=fails) as service:
+        assert main(command(tmp_path, service, "--batch")) == 0
+    assert capsys.readouterr().err.count("HTTP 500: a fault before; asking on") == 1
+
+
 def test_a_request_that_always_fails_is_sent_three_times_and_then_a_status(tmp_path, store):
     samples(tmp_path, 3)
     codes = {"thing 0000": 500, "thing 0001": 413}

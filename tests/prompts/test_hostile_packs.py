@@ -92,6 +92,7 @@ BOMBS = {
     "a number that is joined": "{{ 1 | join }}",
     "an attribute of Python": "{{ prompt.__class__.__mro__ }}",
     "classes of Python": "{{ ''.__class__.__subclasses__() }}",
+    "a method that is not called": "{{ prompt.format }}",
     "a loop's own": "{% for a in names %}{{ loop._iterable }}{% endfor %}",
     "a template that is not there": "{% include '/etc/passwd' %}",
     "a block that is not there": "{{ self.a() }}",

@@ -148,7 +148,8 @@ def _judge(options: argparse.Namespace, source: Provenance) -> tuple[PreparedJud
     named = named_backbone(options, in_force) or named_backbone(options, recorded)
     backbones = dict(recorded.backbones)
     for name, today in {**in_force.backbones, **({JUDGE: named} if named else {})}.items():
-        backbones[name] = backbones.get(name, today).model_copy(update=today.model_dump(exclude_unset=True))
+        fields = {"api_key_env": today.api_key_env, **today.model_dump(exclude_unset=True)}
+        backbones[name] = backbones.get(name, today).model_copy(update=fields)
     in_place = {"store": config.StoreOptions(use=False), "calibration": in_force.calibration, "backbones": backbones}
     current = recorded.model_copy(update=in_place)
     judge = prepare(source.judge, setting_of(source), current)

@@ -29,6 +29,7 @@ __all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions
 FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
 _UNTRUSTED_ADDRESS = "http://recorded.invalid/v1"
+_NO_KEY = "VIEVAL_NO_KEY"  # names no variable: of a server that results name
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -92,6 +93,8 @@ class Backbone(Section):
                 f"backbone {name}: whoever wrote these results named its server, and neither images nor keys go there; pass "
                 f"--model and --base-url, or set backbones.{name} in the options"
             )
+        if self.api_key_env == _NO_KEY:
+            return ""
         if self.api_key_env is None:
             return os.environ.get("OPENAI_API_KEY", "")
         if self.api_key_env not in os.environ:
@@ -307,7 +310,7 @@ def current() -> Config:
 def from_document(document: Mapping[str, Any]) -> Config:
     """Options that travelled with results, which strangers may have written.
 
-    They name no variable of the environment for a key, no calibration, and no server but one of this machine.
+    They name no calibration, and no server but one of this machine, to which no key is sent.
 
     Raises:
         VievalError: this version cannot read them.
@@ -318,7 +321,7 @@ def from_document(document: Mapping[str, Any]) -> Config:
         hosts = [address.host for url in backbone.base_url if (address := address_of(url))]
         is_here = len(hosts) == len(backbone.base_url) and all(host in _LOOPBACK for host in hosts)
         base_url = backbone.base_url if is_here else (_UNTRUSTED_ADDRESS,)
-        return backbone.model_copy(update={"api_key_env": None, "base_url": base_url})
+        return backbone.model_copy(update={"api_key_env": _NO_KEY, "base_url": base_url})
 
     backbones = {name: trusted(backbone) for name, backbone in options.backbones.items()}
     return options.model_copy(update={"backbones": backbones, "calibration": None})

@@ -87,6 +87,12 @@ class PackEnvironment(SandboxedEnvironment):
         finally:
             _allowance_left.reset(token)
 
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return not callable(value) and super().is_safe_attribute(obj, attr, value)
+
+    def wrap_str_format(self, value: Any) -> None:  # which comes before the question whether an attribute is safe
+        return None
+
     def call(self, context: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(obj, BlockReference):
             raise TemplateError(_ONLY_BLOCKS)

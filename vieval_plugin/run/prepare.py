@@ -120,8 +120,16 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
 
 
 def setting_of(source: Provenance) -> str:
-    """The setting to prepare a judge in so that it asks what it asked when it gave a verdict."""
-    spec = judge_registry.judge(source.judge, source.options.get("judge_files", ()))
+    """The setting to prepare a judge in so that it asks what it asked when it gave a verdict.
+
+    Raises:
+        VievalError: the judge is not known here; nothing of the files that results name for it is shown.
+    """
+    spec = judge_registry.judge_of_results(source.judge, source.options)
+    if spec is None:
+        files = ", ".join(map(str, source.options.get("judge_files") or ())) or "no file of it"
+        remedy = f"put its file into the folder that {judge_registry.FOLDER_VARIABLE} names"
+        raise VievalError(f"no judge {source.judge!r} here, and the results name {files}; {remedy}")
     return next((setting for setting in spec.settings if setting in source.settings), spec.plain)
 
 

@@ -42,7 +42,7 @@ _MOST_ANSWER_BYTES = 1 << 30
 _POLL, _LONGEST_POLL = 0.2, 60.0  # seconds between two looks at a batch
 _REQUESTED = "?"
 _LONGEST_ERROR = 4000  # characters of what a service says that are searched for keys
-_SILENT_POLLS = 30  # looks in a row that may fail
+_ANNOUNCED_POLLS, _SILENT_POLLS = 3, 30  # looks in a row that may fail until that is said, and in all
 _NO_SUCH_PATH = (404, 405, 501)
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, file TEXT, batch TEXT, ended INTEGER);
@@ -150,13 +150,17 @@ class Batches:
         self._end_file()
         delay, unended = _POLL, "SELECT name, file, batch FROM batches WHERE NOT ended ORDER BY rowid"
         while len(rows := self._database.execute(unended).fetchall()) > remaining:
-            try:
-                has_moved = any([await self._advance(*row) for row in rows])
-                self._silent_polls = 0
-            except Again as again:
-                has_moved, self._silent_polls = False, self._silent_polls + 1
-                if self._silent_polls > _SILENT_POLLS:
-                    raise VievalError(f"{self._where}: {again.reason}; the same command goes on") from None
+            has_moved, problem = False, None
+            for row in rows:
+                try:
+                    has_moved |= await self._advance(*row)
+                except Again as again:  # which holds no other batch up
+                    problem = again
+            self._silent_polls = self._silent_polls + 1 if problem and not has_moved else 0
+            if problem and self._silent_polls > _SILENT_POLLS:
+                raise VievalError(f"{self._where}: {problem.reason}; the same command goes on")
+            if problem and self._silent_polls == _ANNOUNCED_POLLS:
+                say(f"vieval: {self._where}: {problem.reason}; asking on", file=sys.stderr)
             if not (has_moved or self._options.has_service):
                 raise VievalError(self._to_be_answered([name for name, *_ in rows]))
             delay = _POLL if has_moved else min(1.5 * delay, _LONGEST_POLL)
