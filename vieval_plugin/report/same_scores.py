@@ -47,11 +47,14 @@ def _scored(run: Run) -> _Verdicts:
 
 
 def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
-    common = first.keys() & second.keys()
-    if len(common) < LEAST_N or any(len(first[sample]) != len(second[sample]) for sample in common):
-        return False
-    distinct = {repr([(verdict.scores, verdict.choice) for verdict in first[sample]]) for sample in common}
-    return len(distinct) > 1 and all(all(map(_agree, first[sample], second[sample])) for sample in common)
+    common, distinct = 0, set()
+    for sample, verdicts in first.items():
+        if others := second.get(sample):
+            if len(verdicts) != len(others) or not all(map(_agree, verdicts, others)):
+                return False
+            common += 1
+            distinct.add(repr([(verdict.scores, verdict.choice) for verdict in verdicts]))
+    return common >= LEAST_N and len(distinct) > 1
 
 
 def _agree(first: Verdict, second: Verdict) -> bool:

@@ -48,8 +48,9 @@ def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman
     x, y = paired_vectors(x, y)
     if undefined(x, y):
         return float("nan")
-    names = {"spearman": "spearmanr", "pearson": "pearsonr", "kendall": "kendalltau"}
-    measure: Any = getattr(scipy.stats, names[coefficient])
+    if coefficient == "spearman":  # spearmanr's number, without its p
+        return float(np.corrcoef(scipy.stats.rankdata(x), scipy.stats.rankdata(y))[1, 0])
+    measure: Any = {"pearson": scipy.stats.pearsonr, "kendall": scipy.stats.kendalltau}[coefficient]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.stats.NearConstantInputWarning)
         return float(measure(x, y).statistic)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
 from vieval_plugin.stats.comparison import Bools, require_same_items
-from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, fisher_mean_over, resampled_correlations
+from vieval_plugin.stats.correlation import Coefficient, Floats, fisher_mean_over, resampled_correlations
 
 # averages that are equal but for rounding are equal
 _ROUNDING = 1e-9
@@ -91,7 +91,7 @@ class CorrelationDifference:
 
     def estimates(self) -> tuple[float, float]:
         """Both averages, in [-0.9999, 0.9999]; NaN where no image model is left."""
-        first, second = self._averaged(1, lambda x, y, _is_rated: _correlation_or_zero(x, y, self._coefficient))
+        first, second = self._averages(*map(self._pearson, self._totals))
         return float(first[0]), float(second[0])
 
     def swapped(self, swap: Bools) -> Floats:
@@ -125,21 +125,17 @@ class CorrelationDifference:
         return self._averages(correlations, correlations)[0]
 
     def resampled(self, counts: Ints) -> Floats:
-        of_row = counts[:, self._group_index]
-        first, second = self._averaged(
-            len(counts),
-            lambda x, y, is_rated: resampled_correlations(x, y, of_row[:, is_rated], self._coefficient, 0.0),
-        )
-        return first - second
-
-    def _averaged(self, resamples: int, measure: Callable[[Floats, Floats, Bools], Floats | float]) -> list[Floats]:
-        """Both averages of what is measured between people and a judge on an image model's samples."""
         *judges, human = self._scores
-        correlations = np.full((2, human.shape[1], resamples), np.nan)
+        correlations = np.full((2, human.shape[1], len(counts)), np.nan)
+        of_row = counts[:, self._group_index]
         for model, is_rated in enumerate(~np.isnan(human.T)):
+            weights, ratings = of_row[:, is_rated], human[is_rated, model]
             for judge, scores in enumerate(judges):
-                correlations[judge, model] = measure(human[is_rated, model], scores[is_rated, model], is_rated)
-        return self._averages(correlations[0], correlations[1])
+                correlations[judge, model] = resampled_correlations(
+                    ratings, scores[is_rated, model], weights, self._coefficient, 0.0
+                )
+        first, second = self._averages(*correlations)
+        return first - second
 
     def _pearson(self, sums: Floats) -> Floats:
         """Pearson's r with people of each image model and resample, shape (image models, resamples)."""
@@ -201,12 +197,6 @@ def _nonzero(unit_shifts: Floats) -> tuple[Ints, Floats]:
     return units, np.ascontiguousarray(
         unit_shifts[:, units].transpose(0, 2, 1).reshape(3 * len(unit_shifts), len(units))
     )
-
-
-def _correlation_or_zero(human: Floats, scores: Floats, coefficient: Coefficient) -> float:
-    """A correlation with people, 0 where they vary and the judge is constant."""
-    value = correlation(human, scores, coefficient)
-    return 0.0 if math.isnan(value) and len(human) > 1 and (human != human[0]).any() else value
 
 
 def _standardised(scores: Floats, coefficient: str) -> Floats:

@@ -18,7 +18,6 @@ from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, ranks
 from vieval_plugin.judges.protocol import Choice, SampleId
 from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.records import Record, Run
-from vieval_plugin.stats.agreement import mean_of_known
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,8 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
     aspects = []
     for record in records:
         scored = preferred(list(record.verdict.scores))
-        rated = [aspect for aspect in scored if not math.isnan(_rating(record, aspect))]
-        aspects.append((rated or scored or [""])[0])
+        rated = (aspect for aspect in scored if not math.isnan(_rating(record, aspect)))
+        aspects.append(next(rated, scored[0] if scored else ""))
     quantiles = _quantiles([r.verdict.scores.get(aspect, math.nan) for r, aspect in zip(records, aspects, strict=True)])
     by_annotators = _quantiles([_rating(r, aspect) for r, aspect in zip(records, aspects, strict=True)])
     return [
@@ -116,7 +115,9 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
 
 def _rating(record: Record, aspect: str) -> float:
     """People's mean of an aspect, NaN where they gave none."""
-    return float(mean_of_known(record.ratings.get(aspect, ())))
+    known = [rating for rating in record.ratings.get(aspect, ()) if not math.isnan(rating)]
+    # rounded as in `annotator_mean`, so that equal means are equal
+    return round(math.fsum(known) / len(known), 9) if known else math.nan
 
 
 def _quantiles(values: Sequence[float]) -> list[float]:
