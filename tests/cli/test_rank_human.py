@@ -60,9 +60,23 @@ def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_a
     assert shown[1].endswith("), on 60 rated prompts.")
     assert shown[2].startswith("The ratings turned the judge's order over: by the judge alone it is third 0.8")
     assert "are needed, or all" not in "\n".join(shown)
+    assert "by Student's t. " in shown[-2] + shown[-1]
+    assert "permutation" not in "\n".join(shown)
     start = next(n for n, line in enumerate(shown) if line.startswith("Your images: ") and "corrected by" in line)
     rows = (line.split() for line in itertools.takewhile(bool, shown[start + 2 :]))
     assert [row[:2] for row in rows if row[0].isdecimal()] == [["1", "mine"], ["2", "theirs"], ["3", "third"]]
+
+
+def test_ratings_of_another_aspect_are_said_not_to_be_used(given, capsys):
+    """The judge rates SC alone, and people PQ alone."""
+    verdicts, flag, path = given(60)
+    verdicts.write_text(re.sub(r', "(PQ|O)": [0-9.e-]+', "", verdicts.read_text()))
+    run = verdicts.with_name("v.jsonl.run.json")
+    run.write_text(re.sub(r'"SC",\s*"PQ",\s*"O"', '"SC"', run.read_text()))
+    path.write_text(path.read_text().replace(",O,", ",PQ,"))
+    shown = rank(capsys, verdicts, flag, path)
+    assert "The ratings of PQ were not used, as the judge rates SC." in shown
+    assert "Nobody has rated" not in "\n".join(shown)
 
 
 def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsys):
@@ -183,8 +197,7 @@ def test_few_rated_prompts_are_no_test_and_do_not_pass_the_gate(given, capsys):
     """All 120 prompts are judged, and the corrected difference rests on those that people rated."""
     shown = rank(capsys, *given(3), "--margin", "0.02", code=4)
     assert shown[0].startswith("It cannot be told whether ")
-    assert shown[2].startswith("Too few images are rated to say which of ")
-    assert shown[3].startswith("People rated 3 prompts of ")
+    assert shown[2].startswith("People rated 3 prompts of ")
     assert "At least 6 rated prompts are needed to show a difference." in shown
     assert "on 3 rated prompts; the margin is 0.02. At least 6 rated prompts are needed." in "\n".join(shown)
     table = "\n".join(shown).partition("corrected by people's ratings")[2].partition("\n\nPeople: ")[0]

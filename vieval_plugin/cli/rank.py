@@ -304,7 +304,8 @@ def _judged(options: argparse.Namespace, request: Request) -> tuple[Results, lis
     if progress.failed_calls:
         failed.append("some calls failed (see above), and what they were about is left out")
     pairs = ((pair, source) for judged, verdicts, source in runs for pair in zip(judged, verdicts, strict=True))
-    return results_of(record_of(*pair, source) for pair, source in pairs), failed
+    results = results_of(record_of(*pair, source) for pair, source in pairs)
+    return replace(results, paths=(options.out,) if options.out else ()), failed
 
 
 def _ranked(
@@ -334,7 +335,8 @@ def _ranked(
     report = sections_of(results, "generators", statistics, ratings)
     gate = None if options.margin is None else gate_of(report, options.margin, statistics, limits, again)
     look = [f"The prompts on which it fell most are in {options.html}."] if gate and gate.falls and options.html else []
-    decision = [replace(gate.answer, limits=(*limits, *look))] if gate else []
+    of_ranking = [line for answer in report.answers for line in replace(answer, title="").lines]
+    decision = replace(gate.answer, limits=(*limits, *look, *of_ranking)) if gate else None
     say(*lines(report, statistics, decision, "--tables FOLDER has them"), answer=True)
     further = {
         "--tables FOLDER writes all tables": options.tables,
@@ -352,12 +354,12 @@ def _ranked(
     if not failed:
         _finish_build(options)
     code = tell_unreadable(results.unreadable)
-    if not gate:
+    if not (gate and decision):
         boards = [board for section in report.sections for board in section.boards if board.is_of_generators]
         return BuildResult(ExitCode(code or int(not any(board.defined for board in boards))))
     findings = {**json.loads(finding_texts(report, statistics)[FINDINGS_JSON]), "margin": options.margin}
-    exit_code, texts = ExitCode(code) if code else EXIT_CODES[gate.decision], [*decision, *report.answers]
-    return BuildResult(exit_code, texts, gate, results.records, tables_of(report), findings)
+    exit_code = ExitCode(code) if code else EXIT_CODES[gate.decision]
+    return BuildResult(exit_code, [decision], gate, results.records, tables_of(report), findings)
 
 
 def _are_of_images(inputs: Sequence[Path]) -> bool:

@@ -50,7 +50,7 @@ _NOTABLE = 0.05
 _LONGEST_NAME = 48
 
 _RATE_SOME = (
-    f"Nobody has rated these images, and a judge can disagree with people. Rate {LEAST_RATED} of them: `vieval label VERDICTS "
+    "Nobody has rated these images, and a judge can disagree with people. Rate {number} of them: `vieval label {verdicts} "
     f"--out label.html`; see {docs_url('guides/comparing.md#correct-means-by-ratings')}"
 )
 
@@ -123,13 +123,19 @@ def placed(of_board: Answer, *places: str) -> Answer:
     return replace(of_board, title=f"{where}: {of_board.title}") if where else of_board
 
 
-def answer(board: Leaderboard, bias: PositionBias | None = None, corrected: CorrectedRanking | None = None) -> Answer:
+def answer(
+    board: Leaderboard,
+    bias: PositionBias | None = None,
+    corrected: CorrectedRanking | None = None,
+    verdicts: str = "VERDICTS",
+) -> Answer:
     """Return the answer of a leaderboard.
 
     Args:
         board: of judges or of generators.
         bias: the judge's position bias, where win rates decide.
         corrected: the correction by people's ratings that the board is of, where there is one.
+        verdicts: the files of the verdicts as a command names them.
     """
     if board.statistic == WIN_RATE and bias is not None and bias.contradictory:
         title, counts = TITLES["contradiction"].format(**_words(board)), f"{bias.contradicted} of {bias.contests}"
@@ -139,7 +145,9 @@ def answer(board: Leaderboard, bias: PositionBias | None = None, corrected: Corr
     case, evidence = _case(board, words, corrected)
     limits = (*(_of_ratings(corrected) if corrected else ()), *_bias(bias), *_limits(board, case))
     unrated = board.is_of_generators and board.statistic == MEAN and board.benchmark == OWN
-    return Answer(TITLES[case].format(**words), evidence, limits, _RATE_SOME if unrated else "")
+    images = sum(sum(number.statuses.values()) for number in board.numbers)
+    rate_some = _RATE_SOME.format(number=min(LEAST_RATED, images), verdicts=verdicts)
+    return Answer(TITLES[case].format(**words), evidence, limits, rate_some if unrated else "")
 
 
 def judge_words(board: Leaderboard) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,9 @@ from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.own_samples import against, benchmarks_with_runs, generator_findings
 from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.report.tables import totals_tables
+from vieval_plugin.results.own_verdicts import is_own
 from vieval_plugin.results.runs import Results
+from vieval_plugin.results.shard_verdicts import is_shards
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
@@ -62,6 +65,8 @@ class Section:
     bias: Mapping[JudgeName | None, PositionBias | None] = field(default_factory=dict)
     #: True where ratings were given: then corrected rankings are the answer.
     by_ratings: bool = False
+    #: The files of the verdicts as a command names them.
+    verdicts: str = "VERDICTS"
 
     @property
     def title(self) -> str:
@@ -122,12 +127,13 @@ class Section:
     def answer(self, board: Leaderboard) -> Answer:
         """The answer of one of the leaderboards."""
         correction = self.corrections.get(board.judge)
-        of_board = answer(board, self.bias.get(board.judge), correction if board.is_of_generators else None)
+        bias = self.bias.get(board.judge)
+        of_board = answer(board, bias, correction if board.is_of_generators else None, self.verdicts)
         if not board.is_of_generators:
             return of_board
-        uncorrected = _UNCORRECTED if self.by_ratings and board.statistic == WIN_RATE else ""
+        uncorrected = "" if correction or not self.by_ratings else _uncorrected(self.runs, board)
         limits = (*of_board.limits, *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]))
-        return replace(of_board, limits=limits)
+        return replace(of_board, limits=limits, next="" if uncorrected else of_board.next)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +206,12 @@ def sections_of(
     """
     runs, notes = rated_runs(results, ratings)
     by_benchmark = benchmarks_with_runs(runs, required=which != "generators")
-    sections = tuple(_section(*of_benchmark, which, options, bool(ratings), order) for of_benchmark in by_benchmark)
+    to_label = results.paths and all(is_own(path) or is_shards(path) for path in results.paths)
+    verdicts = shlex.join(map(str, results.paths)) if to_label else "VERDICTS"
+    sections = tuple(
+        replace(_section(*of_benchmark, which, options, bool(ratings), order), verdicts=verdicts)
+        for of_benchmark in by_benchmark
+    )
     report = Report(which, sections)
     if which == "generators" and not report.generators:
         raise VievalError(
@@ -317,6 +328,17 @@ def _of_judges(section: Section, boards: Sequence[Leaderboard]) -> list[Answer]:
             texts.append(replace(of_board, title=title))
         compared.update(lacking)
     return texts
+
+
+def _uncorrected(runs: Sequence[Run], board: Leaderboard) -> str:
+    """The reason why ratings do not correct a leaderboard; empty where its images have none."""
+    if board.statistic == WIN_RATE:
+        return _UNCORRECTED
+    [run] = (run for run in runs if run.name == board.judge)
+    ratings = (records[0].ratings for records in chain(*run.records.values()))
+    aspects = sorted({aspect for of_image in ratings for aspect in of_image})
+    names, own = enumeration(aspects), enumeration(run.aspects)
+    return f"The ratings of {names} were not used, as the judge rates {own}." if aspects else ""
 
 
 def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:

@@ -131,7 +131,7 @@ def number_word(number: int) -> str:
     return words[number] if number < len(words) else f"{number:,}"
 
 
-def protocol(options: StatisticsOptions, unit: str, entrants: str, tested: bool = True) -> str:
+def protocol(options: StatisticsOptions, unit: str, entrants: str, tested: bool = True, corrected: bool = False) -> str:
     """Protocol of all numbers, in a paragraph.
 
     Args:
@@ -139,6 +139,7 @@ def protocol(options: StatisticsOptions, unit: str, entrants: str, tested: bool 
         unit: what is counted, such as prompts.
         entrants: the systems, judges or generators.
         tested: whether any two of them were compared.
+        corrected: whether they are compared by means that ratings correct, and so by Student's t.
     """
     missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
     of_judges = " A judge's missing answer to a contest is wrong." if entrants == "judges" else ""
@@ -146,10 +147,14 @@ def protocol(options: StatisticsOptions, unit: str, entrants: str, tested: bool 
     of_numbers = f"Failed verdicts: {options.policy}.{of_judges}{missing}"
     if not tested:
         return f"{of_numbers} Intervals are 95%, from {resamples}. Seed {options.seed}."
+    tests, intervals = (
+        f"permutation tests of at most {PERMUTATIONS:,} permutations",
+        f": of a number from {resamples}, of a difference all values that its test does not reject, or else the same resamples",
+    )
+    if corrected:
+        tests, intervals = "Student's t", ", by prediction-powered inference"
     return (
-        f"{of_numbers} Each two {entrants} are compared on the {unit} that both have, by "
-        f"permutation tests of at most {PERMUTATIONS:,} permutations. p (Holm) is adjusted for all pairs of ranked {entrants} in "
-        f"one table, and a rank such as 1-2 is the range that an adjusted p of at most {LEVEL} leaves. Intervals are 95%: of a "
-        f"number from {resamples}, of a difference all values that its test does not "
-        f"reject, or else the same resamples. Seed {options.seed}."
+        f"{of_numbers} Each two {entrants} are compared on the {unit} that both have, by {tests}. p (Holm) is adjusted for all "
+        f"pairs of ranked {entrants} in one table, and a rank such as 1-2 is the range that an adjusted p of at most {LEVEL} "
+        f"leaves. Intervals are 95%{intervals}. Seed {options.seed}."
     )

@@ -49,7 +49,7 @@ from vieval_plugin.text.wording import decimals
 PAGE, REPORT_MD, RANK_MD = "report.html", "report.md", "rank.md"
 _CORRECTED = (
     "Corrected means are what people would say, by prediction-powered inference; their intervals count the ratings' "
-    "uncertainty, and p of their differences is that of Student's t."
+    "uncertainty."
 )
 
 
@@ -110,16 +110,16 @@ def section_tables(
     return named
 
 
-def lines(report: Report, options: StatisticsOptions, gate: Sequence[Answer] = (), elsewhere: str = "") -> list[str]:
+def lines(report: Report, options: StatisticsOptions, gate: Answer | None = None, elsewhere: str = "") -> list[str]:
     """Lines for a terminal: the answers, a table of each leaderboard, and what else there is to know.
 
     Args:
         report: of `sections_of`.
         options: those that it was made with.
-        gate: the answer of the gate, where there is one.
+        gate: the answer of the gate, which stands in the place of all others where there is one.
         elsewhere: where columns are that do not fit.
     """
-    text = [*lines_of([*gate, *report.answers]), ""]
+    text = [*lines_of([gate] if gate else report.answers), ""]
     for table in tables_of(report):
         text += table_lines(table, elsewhere)
     notes = [note for _, board in report.judges for note in (*board.comparison.compared.notes, *_of_pairs(board))]
@@ -135,7 +135,8 @@ def _protocols(report: Report, options: StatisticsOptions) -> list[str]:
     """How numbers came about, once for each kind of system; of tests where any were made."""
     boards = [board for _, board in (*report.generators, *report.judges)]
     tested = [board for board in boards if board.comparison.all_pairs]
-    return list(dict.fromkeys(protocol(options, b.unit, b.entrants, bool(tested)) for b in tested or boards))
+    of_boards = ((b.unit, b.entrants, bool(tested), b.statistic == CORRECTED) for b in tested or boards)
+    return [protocol(options, *of_board) for of_board in dict.fromkeys(of_boards)]
 
 
 def markdown_text(

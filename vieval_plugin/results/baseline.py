@@ -99,7 +99,8 @@ def with_baseline(results: Results, baseline: Baseline) -> Results:
         by_part.setdefault(record.id.part, []).append((replace(record, provenance=records[0].provenance),))
     note = f"{len(compared)} of {len(records)} verdicts are on prompts of {baseline.path}, and count"
     notes = (*results.notes, note) if len(compared) < len(records) else results.notes
-    return replace(results, runs=(replace(run, records=by_part),), notes=notes)
+    paths = results.paths and (*results.paths, baseline.path)
+    return replace(results, runs=(replace(run, records=by_part),), notes=notes, paths=paths)
 
 
 def _generator_of(records: Sequence[Record], name: str) -> str:

@@ -32,6 +32,8 @@ class Results:
     notes: tuple[str, ...] = ()
     #: Counts over all verdicts of folders of shards, of which the runs may have a sample.
     totals: tuple[FolderTotals, ...] = ()
+    #: Files and folders that they were read from, none of verdicts that were just given.
+    paths: tuple[Path, ...] = ()
 
     @property
     def records(self) -> list[Record]:
@@ -90,7 +92,7 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: b
             records_by_source[key], origin[key] = judged, f"{where} of {path}"
     if unreadable and not records_by_source:
         raise VievalError(unreadable[0])
-    return Results(tuple(_runs(records_by_source)), tuple(unreadable), tuple(notes), tuple(totals))
+    return Results(tuple(_runs(records_by_source)), tuple(unreadable), tuple(notes), tuple(totals), tuple(results))
 
 
 def results_of(records: Iterable[Record]) -> Results:

@@ -39,7 +39,11 @@ class ImageModelCoverage:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95% interval."""
+    """A value with its 95% interval; an end that is 0 but for rounding is 0, in all that is decided and shown.
+
+    >>> Estimate(0.1, -1e-11, 0.15).low
+    0.0
+    """
 
     #: The value, NaN where undefined.
     value: float
@@ -57,6 +61,11 @@ class Estimate:
     zeros: tuple[str, ...] = ()
     #: What an average rests on.
     coverage: ImageModelCoverage = field(default=ImageModelCoverage(), repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            if abs(getattr(self, name)) < _ROUNDING:
+                object.__setattr__(self, name, 0.0)
 
     @property
     def defined(self) -> bool:

@@ -132,7 +132,7 @@ def page(
     style = style_sheet(STYLE)
     script = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("pictures.js", "page.js"))
     order_text = _order_text(report)
-    answers = [*([gate.answer] if gate else []), *report.answers]
+    answers = [gate.answer] if gate else report.answers
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(report),
         title=answers[0].title if answers else "No judge has a number here.",

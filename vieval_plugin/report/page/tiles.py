@@ -27,7 +27,6 @@ _MOST_PICTURES = 12
 _MOST_TEXT = 1500
 _MOST_STEPS = 6000
 _MOST_ALL_TEXT, _LEAST_TEXT = 1_200_000, 300
-_STALE = "This image has changed since it was judged."
 _OUTCOMES = {1.0: "preferred", 0.0: "not preferred"}
 _FIRST = ("source", "mask", "subject", "concepts", "control")
 
@@ -281,7 +280,7 @@ def _pictures(
     """The conditions once, then each output under its name."""
 
     def thumbnail_of(image: Image) -> Thumbnail | str:
-        return _STALE if images.is_changed(image) else images.thumbnail(image, thumbnails)
+        return "changed since it was judged" if images.is_changed(image) else images.thumbnail(image, thumbnails)
 
     conditions = {role: image for role, image in outputs[0].images.items() if not _is_output(role)} if outputs else {}
     ordered = sorted(conditions, key=lambda role: _FIRST.index(role) if role in _FIRST else len(_FIRST))
@@ -302,6 +301,8 @@ def _is_output(role: str) -> bool:
 
 def _change_notes(record: Record, judged: Judged) -> list[str]:
     """Note where texts or images have changed since they were judged; of missing images nothing is known."""
+    if any(map(images.is_changed, images.images_of(judged))):
+        return ["An image has changed since it was judged."]
     if record.fingerprint in ("", _fingerprint(judged)) or not all(map(images.is_there, images.images_of(judged))):
         return []
     return ["These are not the texts or images that were judged: they have changed since."]
