@@ -96,11 +96,6 @@ class Row:
         self.unaccounted += later.unaccounted
         self.wrong += [f"{what}: {one}" for one in later.wrong]
 
-    def leaked(self, files: Sequence[str]) -> None:
-        if files:
-            self.leaks += len(files)
-            self.blame(f"the key stands in {len(files)} files: {', '.join(files[:_SHOWN])}")
-
 
 def _traceback(ended: Ended) -> str:
     """The last line of the first traceback: which error it was."""

@@ -42,10 +42,6 @@ class Wire:
     def head(self, code: int, *headers: str, version: str = "HTTP/1.1") -> None:
         self.raw(head_of(code, *headers, version=version))
 
-    def close(self) -> None:
-        """Say no more."""
-        self.over = True
-
     def reset(self) -> None:
         """Tear the connection, so that the client sees an error and not an end."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -101,8 +97,8 @@ class Replies:
     def listed(self, *pairs: tuple[str, Any]) -> dict[str, Any]:
         """An answer that lists log-probabilities of its first token."""
         entries = [{"token": token, "logprob": value, "bytes": None} for token, value in pairs]
-        answer = self.chat(pairs[0][0])
-        answer["choices"][0]["logprobs"] = {"content": [{**entries[0], "top_logprobs": entries}]}
+        answer = self.chat("Yes")
+        answer["choices"][0]["logprobs"] = {"content": [{**one, "top_logprobs": entries} for one in entries[:1]]}
         return answer
 
     def _answer(self, value: Any, reasoning: str) -> dict[str, Any]:
@@ -148,18 +144,14 @@ class Fault:
     right: bool = False  # a complete and right answer, in an odd form at most
 
 
-RIGHT = Fault("none", lambda wire, replies: wire.reply(200, replies.good()), kept=True, may=(), right=True)
+_FINE: dict[str, Any] = {"kept": True, "right": True, "may": ()}
+RIGHT = Fault("none", lambda wire, replies: wire.reply(200, replies.good()), **_FINE)
 FAULTS: list[Fault] = []
 
 
-def _fault(**about: Any) -> Callable[[Callable[[Wire, Replies], None]], Callable[[Wire, Replies], None]]:
-    """Adds a function to the faults, under its own name."""
-
-    def add(act: Callable[[Wire, Replies], None]) -> Callable[[Wire, Replies], None]:
-        FAULTS.append(Fault(act.__name__.strip("_"), act, **about))
-        return act
-
-    return add
+def _acted(name: str, act: Callable[[Wire, Replies], Any], **about: Any) -> Fault:
+    FAULTS.append(Fault(name, act, **about))
+    return FAULTS[-1]
 
 
 def _error(said: str) -> dict[str, Any]:
@@ -168,149 +160,82 @@ def _error(said: str) -> dict[str, Any]:
 
 def _coded(name: str, code: int, *headers: str, **about: Any) -> Fault:
     """An error of HTTP, whole and well-formed."""
-
-    def act(wire: Wire, replies: Replies) -> None:
-        wire.reply(code, _error(f"this is {name}"), *headers)
-
-    FAULTS.append(Fault(name, act, **about))
-    return FAULTS[-1]
+    return _acted(name, lambda wire, replies: wire.reply(code, _error(f"this is {name}"), *headers), **about)
 
 
 # -- errors of HTTP
 
 SURE_FAILURES = [_coded(f"http_{code}", code) for code in (500, 502, 503, 504, 408)]
-LIMITED = [
-    _coded("429_plain", 429),
-    _coded("429_retry_0", 429, "Retry-After: 0"),
-    _coded("429_retry_1", 429, "Retry-After: 1"),
-    _coded("429_retry_huge", 429, "Retry-After: 99999999"),
-    _coded("429_retry_garbage", 429, "Retry-After: soon, I hope"),
-    _coded("429_retry_negative", 429, "Retry-After: -5"),
-    _coded("429_retry_nan", 429, "Retry-After: nan"),
-]
+_coded("429_plain", 429)
+_coded("429_retry_0", 429, "Retry-After: 0")
+_coded("429_retry_1", 429, "Retry-After: 1")
+_coded("429_retry_huge", 429, "Retry-After: 99999999")
+_coded("429_retry_garbage", 429, "Retry-After: soon, I hope")
+_coded("429_retry_negative", 429, "Retry-After: -5")
+_coded("429_retry_nan", 429, "Retry-After: nan")
 _coded("503_retry_huge", 503, "Retry-After: 99999999")
 NO_KEY, *_REFUSING = [_coded(f"http_{code}", code, final=True, ends_a_run=True) for code in (401, 402, 403, 404)]
 for _code in (400, 413, 422):
     _coded(f"http_{_code}", _code, final=True)
-
-
-@_fault()
-def _429_retry_date(wire: Wire, replies: Replies) -> None:
-    wire.reply(429, _error("later"), f"Retry-After: {formatdate(time.time() + 2, usegmt=True)}")
+_soon = lambda: f"Retry-After: {formatdate(time.time() + 2, usegmt=True)}"  # noqa: E731
+_acted("429_retry_date", lambda wire, replies: wire.reply(429, _error("later"), _soon()))
 
 
 def _redirect(code: int) -> None:
-    def act(wire: Wire, replies: Replies) -> None:
-        wire.reply(code, b"", f"Location: {replies.elsewhere}/chat/completions")
-
-    FAULTS.append(Fault(f"redirect_{code}", act, final=True, ends_a_run=True))
+    location = "Location: {}/chat/completions".format
+    act = lambda wire, replies: wire.reply(code, b"", location(replies.elsewhere))  # noqa: E731
+    _acted(f"redirect_{code}", act, final=True, ends_a_run=True)
 
 
 for _code in (301, 302, 303, 307, 308):
     _redirect(_code)
 
 
-# -- connections
+# -- connections and framing
 
 
-@_fault()
-def reset_before_headers(wire: Wire, replies: Replies) -> None:
-    wire.reset()
+def _framed(name: str, act: Callable[[Wire, bytes], Any], **about: Any) -> None:
+    """An invented answer that goes wrong on its way, and nothing after it."""
+
+    def acted(wire: Wire, replies: Replies) -> None:
+        act(wire, json.dumps(replies.bad()).encode())
+        wire.over = True
+
+    _acted(name, acted, **about)
 
 
-@_fault()
-def reset_after_headers(wire: Wire, replies: Replies) -> None:
-    wire.head(200, "Content-Length: 500")
-    wire.reset()
-
-
-@_fault()
-def closed_without_a_byte(wire: Wire, replies: Replies) -> None:
-    wire.close()
-
-
-@_fault()
-def closed_in_the_body(wire: Wire, replies: Replies) -> None:
-    data = json.dumps(replies.bad()).encode()
-    wire.reply(200, data[: len(data) // 2], length=len(data))
-    wire.close()
-
-
-@_fault(weight=0.7)
-def slow_loris(wire: Wire, replies: Replies) -> None:
-    data = json.dumps(replies.bad()).encode()
-    wire.head(200, f"Content-Length: {len(data)}")
-    wire.drip(data)
-
-
-@_fault(weight=0.7)
-def slow_headers(wire: Wire, replies: Replies) -> None:
-    wire.drip(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Slow: indeed\r\n", 0.5)
-
-
-@_fault(weight=0.7)
-def silence(wire: Wire, replies: Replies) -> None:
-    wire.gone(_LONGEST)
-    wire.close()
-
-
-@_fault(weight=0.7)
-def continues_for_ever(wire: Wire, replies: Replies) -> None:
-    wire.drip(b"", 0)
+def continues_for_ever(wire: Wire, _: bytes) -> None:
     until = time.monotonic() + _LONGEST
     while time.monotonic() < until and not wire.gone(0.1):
         wire.raw("HTTP/1.1 100 Continue\r\n\r\n")
-    wire.close()
 
 
-# -- framing
+_SLOW = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Slow: indeed\r\n"
+_CHUNKED = "Transfer-Encoding: chunked"
+_framed("reset_before_headers", lambda wire, data: wire.reset())
+_framed("reset_after_headers", lambda wire, data: (wire.head(200, "Content-Length: 500"), wire.reset()))
+_framed("closed_without_a_byte", lambda wire, data: None)
+_framed("closed_in_the_body", lambda wire, data: wire.reply(200, data[: len(data) // 2], length=len(data)))
+_framed("slow_loris", lambda wire, data: (wire.head(200, f"Content-Length: {len(data)}"), wire.drip(data)), weight=0.7)
+_framed("slow_headers", lambda wire, data: wire.drip(_SLOW, 0.5), weight=0.7)
+_framed("silence", lambda wire, data: wire.gone(_LONGEST), weight=0.7)
+_framed("continues_for_ever", continues_for_ever, weight=0.7)
+_framed("garbage_for_chunks", lambda wire, data: wire.raw(head_of(200, _CHUNKED), "zz\r\nnot a chunk\r\n-1\r\n\r\n"))
+_framed("chunks_without_end", lambda wire, data: wire.raw(head_of(200, _CHUNKED), f"{len(data):x}\r\n", data, "\r\n"))
+_framed("length_too_long", lambda wire, data: wire.reply(200, data, length=len(data) + 10))
+_framed("length_too_short", lambda wire, data: wire.reply(200, data, length=len(data) - 10))
+_framed("two_lengths", lambda wire, data: wire.reply(200, data, f"Content-Length: {len(data) - 3}"))
+_framed("header_bomb", lambda wire, data: wire.reply(200, data, *(f"X-Bomb-{n}: {'b' * 90}" for n in range(20_000))))
+_framed("header_of_a_megabyte", lambda wire, data: wire.reply(200, data, f"X-Long: {'l' * (1 << 20)}"))
+_framed("no_status_line", lambda wire, data: wire.raw("ICY 200 banana\r\n\r\n", data))
 
 
-@_fault()
-def garbage_for_chunks(wire: Wire, replies: Replies) -> None:
-    wire.head(200, "Transfer-Encoding: chunked")
-    wire.raw("zz\r\nnot a chunk\r\n-1\r\n\r\n")
-    wire.close()
-
-
-@_fault()
-def chunks_without_end(wire: Wire, replies: Replies) -> None:
-    data = json.dumps(replies.bad()).encode()
-    wire.head(200, "Transfer-Encoding: chunked")
-    wire.raw(f"{len(data):x}\r\n", data, "\r\n")
-    wire.close()
-
-
-@_fault()
-def length_too_long(wire: Wire, replies: Replies) -> None:
-    data = json.dumps(replies.bad()).encode()
-    wire.reply(200, data, length=len(data) + 10)
-    wire.close()
-
-
-@_fault()
-def length_too_short(wire: Wire, replies: Replies) -> None:
-    data = json.dumps(replies.bad()).encode()
-    wire.reply(200, data, length=len(data) - 10)
-    wire.close()
-
-
-@_fault()
-def two_lengths(wire: Wire, replies: Replies) -> None:
-    data = json.dumps(replies.bad()).encode()
-    wire.reply(200, data, f"Content-Length: {len(data) - 3}")
-    wire.close()
-
-
-@_fault(kept=True, right=True, may=())
 def http_1_0(wire: Wire, replies: Replies) -> None:
     """A whole and right answer as it was sent in 1996: it ends where the connection does."""
-    wire.head(200, version="HTTP/1.0")
-    wire.raw(json.dumps(replies.good()))
-    wire.close()
+    wire.raw(head_of(200, version="HTTP/1.0"), json.dumps(replies.good()))
+    wire.over = True
 
 
-@_fault(kept=True, right=True, may=())
 def second_reply_unasked(wire: Wire, replies: Replies) -> None:
     """A right answer, and right behind it an invented one that must not become the next question's.
 
@@ -320,22 +245,8 @@ def second_reply_unasked(wire: Wire, replies: Replies) -> None:
     wire.raw(*(piece for body in bodies for piece in (head_of(200, f"Content-Length: {len(body)}"), body)))
 
 
-@_fault()
-def header_bomb(wire: Wire, replies: Replies) -> None:
-    wire.reply(200, replies.bad(), *(f"X-Bomb-{number}: {'b' * 90}" for number in range(20_000)))
-    wire.close()
-
-
-@_fault()
-def header_of_a_megabyte(wire: Wire, replies: Replies) -> None:
-    wire.reply(200, replies.bad(), f"X-Long: {'l' * (1 << 20)}")
-    wire.close()
-
-
-@_fault()
-def no_status_line(wire: Wire, replies: Replies) -> None:
-    wire.raw("ICY 200 banana\r\n\r\n", json.dumps(replies.bad()))
-    wire.close()
+for _act in (http_1_0, second_reply_unasked):
+    _acted(_act.__name__, _act, **_FINE)
 
 
 # -- bodies
@@ -343,7 +254,7 @@ def no_status_line(wire: Wire, replies: Replies) -> None:
 
 def _body(name: str, made: Callable[[Replies], Any], *headers: str, **about: Any) -> None:
     """A well-framed answer with HTTP 200 whose body is the fault."""
-    FAULTS.append(Fault(name, lambda wire, replies: wire.reply(200, made(replies), *headers), **about))
+    _acted(name, lambda wire, replies: wire.reply(200, made(replies), *headers), **about)
 
 
 _body("not_json", lambda replies: b"<html><body>It works! {'score': [9, 9]}</body></html>")
@@ -383,72 +294,52 @@ def _huge() -> bytes:
     return json.dumps({"choices": [{"message": {"content": "9 " * (20 << 20)}}]}).encode()
 
 
-@_fault(final=True, of=CHAT)
-def invalid_utf8(wire: Wire, replies: Replies) -> None:
-    wire.reply(200, json.dumps(replies.good("as it @ is")).encode().replace(b"@", b"\xff\xfe\xc3"))
+_HALF = b"\xff\xfe\xc3"
+_body(
+    "invalid_utf8",
+    lambda replies: json.dumps(replies.good("as it @ is")).encode().replace(b"@", _HALF),
+    final=True,
+    of=CHAT,
+)
+# the right scores beside half a character, which no file can hold
+_body("half_characters", lambda replies: replies.good("as it \ud800 is \x00\u202e"), of=CHAT, **_FINE)
+_USAGE = {"prompt_tokens": math.nan, "completion_tokens": math.inf, "total_tokens": "many"}
+_body("usage_of_nan", lambda replies: {**replies.good(), "usage": _USAGE}, of=CHAT, **_FINE)
 
 
-@_fault(kept=True, right=True, may=(), of=CHAT)
-def half_characters(wire: Wire, replies: Replies) -> None:
-    """The right scores beside half a character, which no file can hold."""
-    wire.reply(200, replies.good("as it \ud800 is \x00\u202e"))
+def _telling(name: str, code: int, said: str, **about: Any) -> None:
+    """An error that repeats the key."""
+    _acted(name, lambda wire, replies: wire.reply(code, _error(f"{PAYLOAD} {said.format(replies.key)}")), **about)
 
 
-@_fault(kept=True, right=True, may=(), of=CHAT)
-def usage_of_nan(wire: Wire, replies: Replies) -> None:
-    answer = replies.good()
-    answer["usage"] = {"prompt_tokens": math.nan, "completion_tokens": math.inf, "total_tokens": "many"}
-    wire.reply(200, answer)
-
-
-@_fault()
-def key_in_error(wire: Wire, replies: Replies) -> None:
-    wire.reply(500, _error(f"{PAYLOAD} the key {replies.key} is fine, the server is not"))
-
-
-@_fault(final=True)
-def key_in_final_error(wire: Wire, replies: Replies) -> None:
-    wire.reply(418, _error(f"{PAYLOAD} Incorrect API key provided: {replies.key}"))
+_telling("key_in_error", 500, "the key {} is fine, the server is not")
+_telling("key_in_final_error", 418, "Incorrect API key provided: {}", final=True)
 
 
 # -- what models say
 
-
-@_fault(kept=True, right=True, may=(), of=CHAT)
-def key_in_reply(wire: Wire, replies: Replies) -> None:
-    wire.reply(200, replies.good(f"{PAYLOAD} asked with {replies.key}"))
-
-
-@_fault(of=CHAT, final=True, may=("api_error", "parse_failure"))
-def large_reply(wire: Wire, replies: Replies) -> None:
-    """The right scores and 4 MB of reasons: believed or not, it must not swell the verdicts."""
-    wire.reply(200, replies.good("reason " * 600_000))
+_body("key_in_reply", lambda replies: replies.good(f"{PAYLOAD} asked with {replies.key}"), of=CHAT, **_FINE)
+# the right scores and 4 MB of reasons: believed or not, it must not swell the verdicts
+_UNREAD = ("api_error", "parse_failure")
+_body("large_reply", lambda replies: replies.good("reason " * 600_000), of=CHAT, final=True, may=_UNREAD)
 
 
 def _said(name: str, content: Callable[[Replies], Any], finish: str = "stop", **about: Any) -> None:
     """A whole answer whose text is the fault."""
     about = {"kept": True, "may": ("parse_failure",), **about}
-    act = lambda wire, replies: wire.reply(200, replies.chat(content(replies), finish))  # noqa: E731
-    FAULTS.append(Fault(name, act, of=CHAT, **about))
+    _body(name, lambda replies: replies.chat(content(replies), finish), of=CHAT, **about)
 
 
 # one that is empty is asked again by a rerun
-_said("content_empty", lambda replies: "", kept=False, may=("parse_failure", "api_error"), final=True)
-_said("content_true", lambda replies: True, kept=False, may=("parse_failure", "api_error"), final=True)
-_said(
-    "content_object",
-    lambda replies: {"thought": replies.wrong},
-    kept=False,
-    may=("parse_failure", "api_error"),
-    final=True,
-)
-_said(
-    "thinking_as_content",
-    lambda replies: [{"type": "thinking", "thinking": scored(replies.wrong), "text": scored(replies.wrong)}],
-    kept=False,
-    may=("parse_failure", "api_error"),
-    final=True,
-)
+for _name, _content in {
+    "content_empty": lambda replies: "",
+    "content_true": lambda replies: True,
+    "content_object": lambda replies: {"thought": replies.wrong},
+    "thinking_as_content": lambda replies: [
+        {"type": "thinking", **dict.fromkeys(("thinking", "text"), scored(replies.wrong))}
+    ],
+}.items():
+    _said(_name, _content, kept=False, may=_UNREAD, final=True)
 _said("thinking_before", lambda replies: f"<think>{scored(replies.wrong)}</think>{scored(replies.right)}", right=True)
 _said("thinking_unclosed", lambda replies: f"<think>{scored(replies.wrong)}")
 _said("cut_by_the_limit", lambda replies: scored(replies.wrong)[:13], finish="length")
@@ -510,18 +401,15 @@ for _number, (_begin, _end) in enumerate(_FAMILIES.items(), 1):
     _thought(_number, _begin, _end)
 
 
-@_fault(kept=True, right=True, may=(), of=CHAT)
-def thinking_beside_the_content(wire: Wire, replies: Replies) -> None:
+def _thinking_beside(replies: Replies) -> dict[str, Any]:
     wrong = scored(replies.wrong)
-    wire.reply(200, replies.chat(scored(replies.right), reasoning_content=wrong, reasoning=wrong))
+    return replies.chat(scored(replies.right), reasoning_content=wrong, reasoning=wrong)
 
 
+_body("thinking_beside_the_content", _thinking_beside, of=CHAT, **_FINE)
 _said("refusal_in_words", lambda replies: "I'm sorry, but I can't assist with that.")
-
-
-@_fault(of=CHAT, final=True, may=("refusal",))
-def refusal(wire: Wire, replies: Replies) -> None:
-    wire.reply(200, replies.chat(None, refusal="I will not look at this."))
+_NO = "I will not look at this."
+_body("refusal", lambda replies: replies.chat(None, refusal=_NO), of=CHAT, final=True, may=("refusal",))
 
 
 # -- log-probabilities
@@ -529,12 +417,8 @@ def refusal(wire: Wire, replies: Replies) -> None:
 
 def _logprob(name: str, literal: str) -> None:
     """A log-probability that is none; JSON of Python's kind lets some of them through."""
-
-    def act(wire: Wire, replies: Replies) -> None:
-        data = json.dumps(replies.listed(("Yes", "@"), ("No", -3.0))).replace('"@"', literal)
-        wire.reply(200, data.encode())
-
-    FAULTS.append(Fault(name, act, final=True, of=LIKELIHOOD))
+    told = lambda replies: json.dumps(replies.listed(("Yes", "@"), ("No", -3.0))).replace('"@"', literal)  # noqa: E731
+    _body(name, lambda replies: told(replies).encode(), final=True, of=LIKELIHOOD)
 
 
 for _name, _literal in {
@@ -548,14 +432,7 @@ for _name, _literal in {
 }.items():
     _logprob(f"logprob_{_name}", _literal)
 _body("logprobs_absent", lambda replies: replies.chat("Yes"), final=True, of=LIKELIHOOD)
-_body("logprobs_empty", lambda replies: _without_tokens(replies), final=True, of=LIKELIHOOD)
-
-
-def _without_tokens(replies: Replies) -> dict[str, Any]:
-    answer = replies.good()
-    answer["choices"][0]["logprobs"] = {"content": []}
-    return answer
-
+_body("logprobs_empty", lambda replies: replies.listed(), final=True, of=LIKELIHOOD)
 
 BY_NAME = {one.name: one for one in FAULTS}
 TRANSPORT = [one for one in FAULTS if not one.final and (not one.kept or one.right) and one.of is None]

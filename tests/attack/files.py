@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -12,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import PIL.Image
 
 from .fault_server import picture_name, question_name, right_probability, right_scores
 
@@ -120,7 +123,9 @@ def hostile_samples(folder: Path, seed: int) -> tuple[Path, list[HostileLine], l
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(f"hostile {seed}")
     sound = png(draw, 64, 64)
-    jpeg = _jpeg()
+    noise = io.BytesIO()
+    PIL.Image.effect_noise((64, 64), 90).save(noise, "JPEG")
+    jpeg = noise.getvalue()
     (folder / "sound.png").write_bytes(sound)
     (folder / "a folder.png").mkdir()
     (folder / "loop.png").symlink_to("loop.png")
@@ -206,14 +211,3 @@ def hostile_samples(folder: Path, seed: int) -> tuple[Path, list[HostileLine], l
 def _row(uid: str, image: str, marker: str = "hostile") -> dict[str, Any]:
     texts = {"prompt": f"a red cube [[{marker}]]"}
     return {"uid": uid, "image_model": "m", "kind": "tig", "images": {"output": image}, "texts": texts}
-
-
-def _jpeg() -> bytes:
-    """A whole JPEG; the standard library can write none."""
-    import io
-
-    import PIL.Image
-
-    file = io.BytesIO()
-    PIL.Image.effect_noise((64, 64), 90).save(file, "JPEG")
-    return file.getvalue()

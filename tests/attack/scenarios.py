@@ -77,7 +77,7 @@ class Attack:
     def plan(self, name: str, **about: Any) -> None:
         """Let the server begin anew, with draws of its own for this scenario."""
         self.server.forget()
-        self.server.plan = Plan(seed=hash_of(name, self.size.seed), **about)
+        self.server.plan = Plan(seed=random.Random(f"{name} {self.size.seed}").getrandbits(32), **about)
 
     def bound(self, questions: int) -> float:
         """Seconds that a run may take: its start, work at a quarter of the pace, waits for faults, and a tail.
@@ -103,10 +103,6 @@ class Attack:
                 return True
             time.sleep(0.02)
         return False
-
-
-def hash_of(name: str, seed: int) -> int:
-    return random.Random(f"{name} {seed}").getrandbits(32)
 
 
 # -- vieval score
@@ -154,8 +150,12 @@ def many_faults(judge: str, number: int) -> Callable[[Attack], Row]:
         row.ended(attack.run(score(samples, out, judge), written, bound), "run", bound, _ENDED)
         _check_file(row, out, known, judge, attack)
         attack.say(f"{row.scenario}: again, without faults")
-        again = folder / "again.jsonl"
-        _when_well(attack, row, score(samples, again, judge), written, known, judge, lambda: _verdicts(row, again))
+        again, later, bound = folder / "again.jsonl", Row(""), attack.bound(300)
+        attack.server.plan = Plan()
+        row.ended(attack.run(score(samples, again, judge), written, bound), "rerun", bound, (0,))
+        _check_file(later, again, known, judge, attack)
+        row.merge(later, "rerun")
+        _blame_failed(row, _verdicts(later, again))
         row.counted(attack.server)
         return row
 
@@ -186,11 +186,7 @@ def kills(attack: Attack) -> Row:
             time.sleep(draw.random() * (0.2 if turn % 2 else 0.02))
         else:  # nothing is left to ask: it reads its store and writes
             time.sleep(draw.random() * 1.5 * attack.begin)
-        client.kill()
-        moments.append(time.monotonic())
-        ended = client.wait(5.0)
-        row.kills += ended.code == -signal.SIGKILL
-        row.tracebacks += ended.tracebacks
+        moments.append(_killed(row, client))
         if out.exists():
             _verdicts(row, out)  # whole or not at all
     if row.kills < number:
@@ -276,11 +272,7 @@ def lmms_kills(attack: Attack) -> Row:
         attack.say(f"kill {count + 1} of {attack.size.lmms_kills}, lmms-eval")
         client = attack.workshop.start(lmms_eval(_VIESCORE, limit, folder / f"killed{count}"), written)
         attack.watch(client, attack.server.answers() + draw.randrange(1, limit * 5), bound)
-        client.kill()
-        moments.append(time.monotonic())
-        ended = client.wait(5.0)
-        row.kills += ended.code == -signal.SIGKILL
-        row.tracebacks += ended.tracebacks
+        moments.append(_killed(row, client))
     for turn in range(4):
         attack.say(f"{row.scenario}: to its end")
         out = folder / f"out{turn}"
@@ -396,7 +388,9 @@ def full_disk(attack: Attack) -> Row:
 def leaks(attack: Attack) -> Row:
     """After all that: no key in any file, and nobody but the user may read the stores."""
     row = Row("leaks")
-    row.leaked(attack.workshop.leaked())
+    if files := attack.workshop.leaked():
+        row.leaks += len(files)
+        row.blame(f"the key stands in {len(files)} files: {', '.join(files[:5])}")
     stores = list(attack.workshop.folder.rglob("replies.sqlite*"))
     if open_ones := [path for path in stores if path.stat().st_mode & 0o077 and "damaged/" not in str(path)]:
         row.blame(f"{len(open_ones)} store files can be read by others")
@@ -405,6 +399,15 @@ def leaks(attack: Attack) -> Row:
 
 
 # -- parts of scenarios
+
+
+def _killed(row: Row, client: Client) -> float:
+    """Kill a process; when that was."""
+    client.kill()
+    moment, ended = time.monotonic(), client.wait(5.0)
+    row.kills += ended.code == -signal.SIGKILL
+    row.tracebacks += ended.tracebacks
+    return moment
 
 
 def _bytes(path: Path) -> bytes:
@@ -426,25 +429,6 @@ def _verdicts(row: Row, path: Path) -> dict[str, Any]:
 
 def _check_file(row: Row, path: Path, known: list[Known], judge: str, attack: Attack) -> None:
     check(row, known, _verdicts(row, path), judge, attack.server.asked.copy())
-
-
-def _when_well(
-    attack: Attack,
-    row: Row,
-    command: list[str | Path],
-    written: Path,
-    known: list[Known],
-    judge: str,
-    verdicts: Callable[[], dict[str, Any]],
-) -> None:
-    """The same command on a server that is well: what failed is asked again and answered."""
-    attack.server.plan = Plan()
-    bound, later = attack.bound(300), Row("")
-    row.ended(attack.run(command, written, bound), "rerun", bound, (0,))
-    found = verdicts()
-    check(later, known, found, judge, attack.server.asked.copy())
-    row.merge(later, "rerun")
-    _blame_failed(row, found)
 
 
 def _blame_failed(row: Row, verdicts: dict[str, Any]) -> None:
