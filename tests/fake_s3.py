@@ -1,11 +1,11 @@
 """A fake of object storage that speaks as much of S3 as is needed, and remembers what it was asked."""
 
 import re
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+from tests.local_site import site
 
 KEYS = {
     "AWS_ACCESS_KEY_ID": "somebody",
@@ -29,50 +29,21 @@ class FakeS3:
 
     @contextmanager
     def serving(self):
-        store = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True  # an answer is two writes, the second of which would wait for 40 ms
-
-            def do_POST(self):
-                status, headers, body = store._answer(self.path, self.body(), self.headers, self.command)
-                self.send_response(status)
-                length = headers.get("Length", len(body))
-                for name, value in {**headers, "Content-Length": length}.items():
-                    self.send_header(name, str(value))
-                self.end_headers()
-                self.wfile.write(body)
-                store.sent_bytes += len(body)
-
-            do_GET = do_PUT = do_HEAD = do_DELETE = do_POST
-
-            def body(self):
-                if self.headers.get("Transfer-Encoding") != "chunked":
-                    return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                content = b""
-                while size := int(self.rfile.readline().partition(b";")[0], 16):
-                    content += self.rfile.read(size)
-                    self.rfile.readline()
-                self.rfile.readline()
-                return content
-
-            def log_message(self, *_): ...
-
-        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            server.handle_error = lambda *_: None  # of who hangs up
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            host = f"127.0.0.1:{server.server_port}"
+        with site(self._answer) as host:
             yield f"s3://{self.bucket}/run?endpoint_override={host}&scheme=http&region=here"
-            server.shutdown()
 
     def puts(self, suffix):
         """How often each object with this suffix was put."""
         keys = [key for method, key, _ in self.requests if method == "PUT" and key.endswith(suffix)]
         return {key: keys.count(key) for key in keys}
 
-    def _answer(self, path, body, headers, method):
-        parts = urlsplit(path)
+    def _answer(self, request):
+        status, headers, body = self._answered(request, request.command)
+        self.sent_bytes += len(body)
+        return status, headers, body
+
+    def _answered(self, request, method):
+        parts = urlsplit(request.path)
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         key = unquote(parts.path).removeprefix(f"/{self.bucket}").strip("/")
         self.requests.append((method, key, query))
@@ -80,7 +51,7 @@ class FakeS3:
             return 403, {}, _error("AccessDenied")
         if method == "GET" and not key:
             return self._list(query)
-        return getattr(self, f"_{method.lower()}")(key, body, headers, query)
+        return getattr(self, f"_{method.lower()}")(key, request.body, request.headers, query)
 
     def _put(self, key, body, headers, query):
         if "aws-chunked" in headers.get("Content-Encoding", ""):
@@ -106,7 +77,7 @@ class FakeS3:
             return 200, {}, b""
         if key not in self.objects:
             return 404, {}, b""
-        return 200, {"Last-Modified": MODIFIED, "ETag": '"0"', "Length": len(self.objects[key])}, b""
+        return 200, {"Last-Modified": MODIFIED, "ETag": '"0"', "Content-Length": len(self.objects[key])}, b""
 
     def _get(self, key, body, headers, query):
         if key not in self.objects:

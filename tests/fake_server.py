@@ -27,7 +27,7 @@ import sys
 import threading
 import time
 import zlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import NormalDist
@@ -74,7 +74,6 @@ _ERRORS: Mapping[str, tuple[int, str, str | int | None, str]] = MappingProxyType
     "429": (429, "requests", "rate_limit_exceeded", "Rate limit reached for requests. Please try again later."),
     "500": (500, "server_error", None, "The server had an error while processing your request."),
     "503": (503, "service_unavailable", None, "The engine is currently overloaded, please try again later."),
-    "slow_start": (503, "service_unavailable", None, "The model is still loading."),
     "unauthorized": (401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
     "overlong": (400, "invalid_request_error", "context_length_exceeded",
                  "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens. "
@@ -97,9 +96,6 @@ class Settings:
     jitter: float = 0.0  # ... give or take at most this, drawn from seed, prompt and attempt
     spread: float = 0.0  # sigma of the logarithm of a lognormal latency, of which `latency` is the median
     capacity: int = 1_000_000  # requests worked on at once; the others wait
-    rate_limit: float = 0.0  # requests a second, above which comes 429; 0 for no limit
-    retry_after: bool = True  # whether that 429 says when to come back
-    slow_start: float = 0.0  # seconds after the start in which everything but /stats answers 503
     schema_support: Literal["enforced", "rejected", "ignored"] = "enforced"
     cached_share: float = 0.0  # share of a question's tokens that it says it had in its cache
     hide_yes: bool = False  # leave every spelling of Yes out of the logprobs
@@ -300,15 +296,8 @@ class _Tally:
     tokens: Counter[str] = field(default_factory=Counter)
 
     def report(self) -> dict[str, Any]:
-        report = {key: getattr(self, key) for key in ("in_flight", "max_in_flight", "working", "max_working")}
-        counts = {"statuses": dict(self.statuses), "faults": dict(self.faults)}
-        return {
-            "tokens": dict(self.tokens),
-            "requests": sum(self.statuses.values()),
-            **counts,
-            "distinct_prompts": len(self.attempts),
-            **report,
-        }
+        counted = {**vars(self), "requests": self.statuses.total(), "distinct_prompts": len(self.attempts)}
+        return {key: dict(n) if isinstance(n, Counter) else n for key, n in counted.items() if key != "attempts"}
 
 
 class FakeServer:
@@ -319,7 +308,6 @@ class FakeServer:
         self.port = port
         self._tally = _Tally()
         self._slots = asyncio.Semaphore(self.settings.capacity)
-        self._admitted: deque[float] = deque()
 
     @property
     def url(self) -> str:
@@ -356,7 +344,7 @@ class FakeServer:
         self._thread.join(60)
 
     async def _serve(self, listening: socket.socket) -> None:
-        self._loop, self._stop, self._born = asyncio.get_running_loop(), asyncio.Event(), time.monotonic()
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._death: asyncio.Task[None] | None = None
         app = web.Application(client_max_size=MAX_BODY)
         app.add_routes([
@@ -419,16 +407,10 @@ class FakeServer:
         )
 
     def _closed(self, http: web.Request) -> web.Response | None:
-        if time.monotonic() - self._born < self.settings.slow_start:
-            return self._fail("slow_start")
         key = self.settings.api_key
         if key and http.path.startswith("/v1/") and http.headers.get("Authorization") != f"Bearer {key}":
             return _error("unauthorized")
         return None
-
-    def _fail(self, kind: str, retry_after: float | None = None) -> web.Response:
-        self._tally.faults[kind] += 1
-        return _error(kind, retry_after=retry_after)
 
     async def _counted(self, http: web.Request) -> web.StreamResponse:
         tally, status = self._tally, "none"
@@ -447,7 +429,7 @@ class FakeServer:
 
     async def _answer(self, http: web.Request) -> web.StreamResponse:
         settings, tally, raw = self.settings, self._tally, await http.read()
-        if closed := self._closed(http) or self._limited():
+        if closed := self._closed(http):
             return closed
         try:
             request, prompt = read_request(raw, whole=bool(settings.faults or settings.reply))
@@ -482,18 +464,6 @@ class FakeServer:
             self._slots.release()
         return await self._spoil(http, fault, reply) if fault else web.json_response(reply)
 
-    def _limited(self) -> web.Response | None:
-        rate, times, now = self.settings.rate_limit, self._admitted, time.monotonic()
-        if not rate:
-            return None
-        window = max(1.0, 1 / rate)
-        while times and now - times[0] >= window:
-            times.popleft()
-        if len(times) >= rate * window:
-            return self._fail("429", math.ceil(times[0] + window - now) if self.settings.retry_after else None)
-        times.append(now)
-        return None
-
     def _drawn(self, digest: bytes, attempt: int) -> Fault | None:
         settings = self.settings
         mix: Sequence[Fault] = ()
@@ -506,9 +476,9 @@ class FakeServer:
 
     async def _refuse(self, http: web.Request, fault: Fault) -> web.Response:
         """Faults that take the place of any work."""
-        if fault.kind in _ERRORS:
-            return self._fail(fault.kind, fault.retry_after)
         self._tally.faults[fault.kind] += 1
+        if fault.kind in _ERRORS:
+            return _error(fault.kind, fault.retry_after)
         if fault.kind == "death":
             self._begin_death(fault.seconds)
         if fault.kind == "reset" and http.transport:

@@ -6,24 +6,46 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextmanager
-def answering(answer):
-    """Answers a request by `answer(path, body, headers)`, which gives a status, headers and a body; yields its host."""
+def site(respond):
+    """Answers a request by `respond(request)`, which gives a status, headers and a body; yields its host.
+
+    A request has its `command`, `path`, `headers` and `body`.
+    """
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # an answer is two writes, the second of which would wait for 40 ms
+
         def do_POST(self):
-            asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, headers, body = answer(self.path, asked, self.headers)
+            self.body = self.read_body()
+            status, headers, body = respond(self)
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                self.send_header(name, value)
+            for name, value in {"Content-Length": len(body), **headers}.items():
+                self.send_header(name, str(value))
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_POST
+        do_GET = do_PUT = do_HEAD = do_DELETE = do_POST
+
+        def read_body(self):
+            if self.headers.get("Transfer-Encoding") != "chunked":
+                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            content = b""
+            while size := int(self.rfile.readline().partition(b";")[0], 16):
+                content += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+            return content
 
         def log_message(self, *_): ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.handle_error = lambda *_: None  # of who hangs up
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+def answering(answer):
+    """A site that answers by `answer(path, body, headers)`."""
+    return site(lambda request: answer(request.path, request.body, request.headers))

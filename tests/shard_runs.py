@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -125,14 +124,6 @@ def processes_of(variable, name):
         except OSError:
             continue
     return found
-
-
-def wait_until(condition, seconds=120):
-    """Wait for something that a process does."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.01)
 
 
 def files_in(folder):

@@ -10,7 +10,8 @@ import pytest
 
 from tests.extras import needs
 from tests.fake_server import FakeServer, Fault
-from tests.shard_runs import parquet, wait_until, write_parquet
+from tests.shard_runs import parquet, write_parquet
+from tests.work import until
 
 pytestmark = needs("ray")
 
@@ -76,7 +77,7 @@ def test_a_failed_job_goes_on_from_its_checkpoints(tmp_path, monkeypatch):
     def faults(number, body):
         if not is_away or number <= count:
             return None
-        wait_until(lambda: checkpoints(out))
+        until(lambda: checkpoints(out))
         return Fault("reset")
 
     with FakeServer(faults=faults) as server:

@@ -1,8 +1,9 @@
 """A reward server in a thread of this process, started from the flags of its command; and clients to call it with."""
 
 import asyncio
-import base64
 import json
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tests.fake_server import named
+from tests.serve.clients import encoded
 from vieval_plugin.cli import _parser
 from vieval_plugin.cli.serve import _server_setup
 from vieval_plugin.run.loop import LoopThread
@@ -86,13 +88,23 @@ def serving(*flags, bounds=None, **options):
             finished.result(60)
 
 
+@contextmanager
+def serve_process(*flags):
+    """`vieval serve` in a process of its own, which is killed in the end; and the server that it is."""
+    command = [sys.executable, "-m", "vieval_plugin", "serve", "--port", "0", *map(str, flags)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
+        try:
+            first = started.stderr.readline()
+            assert "rewards at" in first, first
+            threading.Thread(target=started.stderr.read, daemon=True).start()
+            yield started, Running(int(first.partition("http://127.0.0.1:")[2].partition(",")[0]), None)
+        finally:
+            started.kill()
+
+
 def judged_by(server, *flags, reward="r=viescore", **more):
     """A server whose judge asks a fake backbone, each try once."""
     return serving("--reward", reward, *named(server), *flags, **more)
-
-
-def encoded(image):
-    return base64.b64encode(image).decode()
 
 
 def row(image, prompt="a red cube", **more):

@@ -3,37 +3,22 @@
 import json
 import signal
 import socket
-import subprocess
-import sys
 import threading
-import time
 import urllib.error
-from contextlib import contextmanager
 
 from tests.fake_server import FakeServer, named
 from tests.pictures import plain
-from tests.serve.serving import Running, judged_by, row
+from tests.serve.serving import judged_by, row, serve_process
+from tests.work import until
 
 GUARD = 60.0
 
 
-@contextmanager
 def process(server, tmp_path):
     """`vieval serve` in a process of its own."""
     options = tmp_path / "options.yaml"
     options.write_text("store: {path: replies.sqlite}\n")
-    flags = ["--config", options, "--port", 0, "--reward", "r=viescore", *named(server)]
-    command = [sys.executable, "-m", "vieval_plugin", "serve", *map(str, flags)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
-        try:
-            first = started.stderr.readline()
-            assert "rewards at" in first, first
-            port = int(first.partition("http://127.0.0.1:")[2].partition(",")[0])
-            drain = threading.Thread(target=started.stderr.read, daemon=True)
-            drain.start()
-            yield started, Running(port, None)
-        finally:
-            started.kill()
+    return serve_process("--config", options, "--reward", "r=viescore", *named(server))
 
 
 def begun(running, rows):
@@ -51,19 +36,12 @@ def begun(running, rows):
     return thread, results
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + GUARD
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_sigterm_finishes_what_is_in_flight(tmp_path):
     with FakeServer(latency=1.0) as server, process(server, tmp_path) as (started, running):
         running.get("/health")
         before = server.stats()["requests"]
         thread, results = begun(running, [row(plain("red"))])
-        wait_for(lambda: server.stats()["in_flight"] or server.stats()["requests"] > before)
+        until(lambda: server.stats()["in_flight"] or server.stats()["requests"] > before)
         started.send_signal(signal.SIGTERM)
         thread.join(GUARD)
         assert started.wait(GUARD) == 0
@@ -78,7 +56,7 @@ def test_after_kill_9_the_store_answers_what_was_answered(tmp_path):
         with process(server, tmp_path) as (started, running):
             _, before = running.post("/v1/judge", {"samples": done})
             thread, results = begun(running, rest)
-            wait_for(lambda: server.stats()["in_flight"] >= 4)
+            until(lambda: server.stats()["in_flight"] >= 4)
             started.kill()
             thread.join(GUARD)
         assert isinstance(results[0], (urllib.error.URLError, ConnectionError))
@@ -100,8 +78,8 @@ def test_a_client_that_goes_away_costs_what_was_begun_and_no_more(store):
         head = f"POST /v1/judge HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nContent-Length: {len(body)}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", running.port), timeout=GUARD) as client:
             client.sendall(head.encode() + body)
-            wait_for(lambda: server.stats()["in_flight"])
-        wait_for(lambda: running.metrics()["vieval_jobs_waiting"] == 0 and not running.front.service.loop.under_way)
+            until(lambda: server.stats()["in_flight"])
+        until(lambda: running.metrics()["vieval_jobs_waiting"] == 0 and not running.front.service.loop.under_way)
         cost = server.stats()["requests"] - before
         assert running.metrics()['vieval_requests_total{protocol="judge_v1",code="gone"}'] == 1
         # begun questions were finished, and are in the store for when the client comes again

@@ -3,15 +3,12 @@
 import contextlib
 import resource
 import socket
-import subprocess
-import sys
-import threading
-import time
 
 import pytest
 
 from tests.pictures import plain
-from tests.serve.serving import Running, row
+from tests.serve.serving import row, serve_process
+from tests.work import until
 
 pytestmark = pytest.mark.slow
 GUARD = 120.0
@@ -21,22 +18,14 @@ def test_ten_thousand_connections_that_say_nothing():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 10_500 if hard == resource.RLIM_INFINITY else min(10_500, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-    command = [sys.executable, "-m", "vieval_plugin", "serve", "--port", "0", "--reward", "r=sharpness"]
     try:
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server, contextlib.ExitStack() as opened:
-            opened.callback(server.kill)
-            first = server.stderr.readline()
-            running = Running(int(first.partition("http://127.0.0.1:")[2].partition(",")[0]), None)
-            threading.Thread(target=server.stderr.read, daemon=True).start()
+        with serve_process("--reward", "r=sharpness") as (server, running), contextlib.ExitStack() as opened:
             running.get("/health")
             for _ in range(min(10_000, wanted - 400)):
                 opened.enter_context(socket.create_connection(("127.0.0.1", running.port), timeout=GUARD))
             status, answer = running.post("/v1/judge", {"samples": [row(plain("red"), kind="tig")]})
             assert (status, answer["failed"]) == (200, [])
-            deadline = time.monotonic() + GUARD
-            while running.metrics()["vieval_connections_open"] > 1:
-                assert time.monotonic() < deadline
-                time.sleep(0.5)
+            until(lambda: running.metrics()["vieval_connections_open"] <= 1)
             assert server.poll() is None
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -4,8 +4,8 @@ import pytest
 
 from tests.fake_server import FakeServer
 from tests.pictures import plain
-from tests.serve.clients import FlowFactory, UniRL
-from tests.serve.serving import encoded, judged_by, row
+from tests.serve.clients import FlowFactory, UniRL, encoded
+from tests.serve.serving import judged_by, row
 
 COLOURS = ("red", "green", "blue", "white")
 IMAGES = [plain(colour) for colour in COLOURS]

@@ -9,7 +9,8 @@ import requests
 from tests.api.test_attempts import unreadable
 from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
-from tests.serve.serving import encoded, judged_by, row, serving
+from tests.serve.clients import encoded
+from tests.serve.serving import judged_by, row, serving
 
 PART = b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n'
 

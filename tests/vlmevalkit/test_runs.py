@@ -2,12 +2,12 @@
 
 import json
 import signal
-import time
 
 import pytest
 
 from tests.fake_server import FakeServer, Fault
 from tests.vlmevalkit.conftest import TIE, Run
+from tests.work import until
 from vieval_plugin.cli import main
 from vieval_plugin.hosts.vlmevalkit import hook_files
 from vieval_plugin.prompts import packs
@@ -160,9 +160,7 @@ def test_a_killed_run_goes_on_where_it_was(process, tmp_path, host):
         command = ("-m", "vieval_plugin", "vlmevalkit", "--config", path, "--work-dir", out, "--api-nproc", 2)
         environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
         first = process(*command, "--limit", 12, **environment)
-        until = time.monotonic() + 600
-        while first.poll() is None and _lines(out) < 4 and time.monotonic() < until:
-            time.sleep(0.05)
+        until(lambda: first.poll() is not None or _lines(out) >= 4)
         first.send_signal(signal.SIGKILL)
         first.wait()
         assert 4 <= _lines(out) < 12

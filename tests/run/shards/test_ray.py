@@ -22,8 +22,8 @@ from tests.shard_runs import (
     processes_of,
     start,
     verdicts,
-    wait_until,
 )
+from tests.work import until
 from vieval_plugin.text.errors import VievalError
 
 pytestmark = [
@@ -70,11 +70,11 @@ def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
         server.reset_stats()
         command = arguments(data, tmp_path / "out", server, *SMALL, "--ray", cluster.address)
         driver = start(*command)
-        wait_until(lambda: len(files_in(tmp_path / "out")) >= 4)
+        until(lambda: len(files_in(tmp_path / "out")) >= 4)
         os.kill(actors(cluster)[0], signal.SIGKILL)
-        wait_until(lambda: len(files_in(tmp_path / "out")) >= 10)
+        until(lambda: len(files_in(tmp_path / "out")) >= 10)
         kill_all(driver)
-        wait_until(lambda: not actors(cluster))
+        until(lambda: not actors(cluster))
         assert "18 of 18 done" in ended(start(*command))
         asked = server.stats()["requests"]
     assert less_costs(verdicts(tmp_path / "out")) == less_costs(verdicts(tmp_path / "undisturbed"))
@@ -129,7 +129,7 @@ def test_a_node_is_lost_and_the_other_finishes(cluster, data, tmp_path, monkeypa
     with FakeServer(latency=0.05) as server:
         command = arguments(data, tmp_path / "out", server, *SMALL, "--ray", cluster.address)
         driver = start(*command)
-        wait_until(lambda: len(actors(cluster)) == 2 and len(files_in(tmp_path / "out")) >= 3)
+        until(lambda: len(actors(cluster)) == 2 and len(files_in(tmp_path / "out")) >= 3)
         cluster.remove_node(cluster.second, allow_graceful=False)
         assert "18 of 18 done" in ended(driver)
     assert {row["status"] for row in verdicts(tmp_path / "out")} == {"ok"}

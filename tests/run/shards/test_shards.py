@@ -29,10 +29,10 @@ from tests.shard_runs import (
     rows,
     start,
     verdicts,
-    wait_until,
     write_parquet,
     write_tar,
 )
+from tests.work import until
 from vieval_plugin import __version__
 from vieval_plugin.config import Config
 from vieval_plugin.run.shards.start import MOST_STORED, with_store
@@ -351,7 +351,7 @@ def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(data, v
     with FakeServer(faults=lambda number, body: Fault("hang") if number == 6 else None) as server:
         printed = arguments(data, tmp_path / "out", server, *SMALL, "--timeout", "2", "--num-concurrent", "8")
         process = start(*printed)
-        wait_until(lambda: server.stats()["in_flight"] == 1 and server.stats()["requests"] > 30)
+        until(lambda: server.stats()["in_flight"] == 1 and server.stats()["requests"] > 30)
         notes = list((tmp_path / "out" / "under_way").iterdir())
         assert 1 <= len(notes) <= 3
         ended(process)
@@ -422,7 +422,7 @@ def test_a_key_that_expires_ends_the_run_which_goes_on_with_another(vieval, data
     with FakeServer(api_key="old-key-of-yesterday", latency=0.005) as server:
         command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4")
         process = start(*command)
-        wait_until(lambda: len(files_in(tmp_path / "out")) > 2)
+        until(lambda: len(files_in(tmp_path / "out")) > 2)
         server.settings = replace(server.settings, api_key="new-key-of-today")
         ended(process, 1)
         found = verdicts(tmp_path / "out")
@@ -616,7 +616,7 @@ def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
     with FakeServer(latency=0.005) as server:
         command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", "--patience", "1")
         process = start(*command)
-        wait_until(lambda: len(files_in(tmp_path / "out")) > 2)
+        until(lambda: len(files_in(tmp_path / "out")) > 2)
         server.die(60)
         assert "answered nothing" in ended(process, 1)
     found = verdicts(tmp_path / "out")
@@ -629,7 +629,7 @@ def test_ctrl_c_ends_a_run_in_order(data, tmp_path, more):
     with FakeServer(latency=0.05) as server:
         command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", *more)
         process = start(*command)
-        wait_until(lambda: len(files_in(tmp_path / "out")) > 2)
+        until(lambda: len(files_in(tmp_path / "out")) > 2)
         process.send_signal(signal.SIGINT)
         ended(process, 130)
         assert not list((tmp_path / "out" / "under_way").iterdir())

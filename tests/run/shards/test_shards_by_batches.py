@@ -7,7 +7,8 @@ import pytest
 
 from tests.batch_server import BatchServer
 from tests.fake_server import FakeServer
-from tests.shard_runs import arguments, files_in, kill_all, less_costs, start, verdicts, wait_until, write_parquet
+from tests.shard_runs import arguments, files_in, kill_all, less_costs, start, verdicts, write_parquet
+from tests.work import until
 from vieval_plugin.backends.http import batches
 from vieval_plugin.cli import main
 
@@ -66,7 +67,7 @@ def test_a_run_that_is_killed_while_it_asks_and_while_it_judges_pays_nothing_twi
         running.append(start(*command, code=quick))
         running[0].wait()
         running.append(start(*command, code=quick))
-        wait_until(lambda: files_in(tmp_path / "out") or running[1].poll() is not None)
+        until(lambda: files_in(tmp_path / "out") or running[1].poll() is not None)
         kill_all(running[1])
         assert main([*map(str, command)]) == 0
         assert set(service.paid.values()) == {1}

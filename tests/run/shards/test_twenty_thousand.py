@@ -19,9 +19,9 @@ from tests.shard_runs import (
     processes_of,
     start,
     verdicts,
-    wait_until,
     write_parquet,
 )
+from tests.work import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 
@@ -114,13 +114,13 @@ def test_nothing_is_lost_and_little_asked_again(size, server, data, undisturbed,
     server.reset_stats()
     for share in (0.25, 0.6):
         drivers = [start(*command, environment=environment) for command in commands]
-        wait_until(lambda share=share: len(files_in(tmp_path / "out")) >= (share - 0.1) * size.shards, 600)
+        until(lambda share=share: len(files_in(tmp_path / "out")) >= (share - 0.1) * size.shards)
         os.kill(workers_of(launcher, tmp_path.name, drivers)[0], signal.SIGKILL)
-        wait_until(lambda share=share: len(files_in(tmp_path / "out")) >= share * size.shards, 600)
+        until(lambda share=share: len(files_in(tmp_path / "out")) >= share * size.shards)
         workers = workers_of(launcher, tmp_path.name, drivers)
         for driver in drivers:
             kill_all(driver)
-        wait_until(lambda workers=workers: not any(os.path.exists(f"/proc/{worker}") for worker in workers))
+        until(lambda workers=workers: not any(os.path.exists(f"/proc/{worker}") for worker in workers))
     for driver in [start(*command, environment=environment) for command in commands]:
         ended(driver)
     found, asked = verdicts(tmp_path / "out"), server.stats()["requests"]
