@@ -1,8 +1,11 @@
 """Tests of what an extra brings are skipped where it is not installed."""
 
 import importlib.util
+import json
+import os
 import re
 import tarfile
+import urllib.request
 
 import pytest
 
@@ -29,6 +32,7 @@ EXTRAS = {
     "trl": "train",
 }
 
+VLLM_URL = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1").rstrip("/")
 unpacking = pytest.mark.skipif(
     not hasattr(tarfile, "data_filter"), reason="archives are unpacked from Python 3.11.4 on"
 )
@@ -39,6 +43,16 @@ def needs(*modules: str) -> pytest.MarkDecorator:
     absent = [module for module in modules if importlib.util.find_spec(module) is None]
     remedy = f'pip install ".[{EXTRAS[absent[0]]}]"' if absent else ""
     return pytest.mark.skipif(bool(absent), reason=f"{', '.join(absent)} not installed: {remedy}")
+
+
+def served_by_vllm() -> dict[str, str]:
+    """What a vLLM at VLLM_URL says of its model: `id` its name, `root` its folder; a test without one is skipped."""
+    try:
+        with urllib.request.urlopen(f"{VLLM_URL}/models", timeout=10) as answer:
+            [model] = json.load(answer)["data"]
+            return model
+    except (OSError, ValueError):
+        pytest.skip(f"no vLLM answers at {VLLM_URL} (VIEVAL_VLLM_URL); `make test-vllm` starts one")
 
 
 def lacking(error: BaseException) -> bool:

@@ -4,11 +4,9 @@ import contextlib
 import hashlib
 import io
 import random
-import struct
 import sys
 import time
 import types
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pictures import encoded
+from tests.pictures import encoded, noise, png_of
 from vieval_plugin import images
 from vieval_plugin.images import MAX_BYTES, decode, digest, read_bytes
 from vieval_plugin.judges.protocol import Image
@@ -34,22 +32,6 @@ def file(picture, format="PNG", **options):
     return Image(encoded(picture, format, **options))
 
 
-def photo(size=(64, 48)):
-    width, height = size
-    noise = np.random.RandomState(0).randint(0, 256, (height, width, 3), dtype=np.uint8)
-    return PIL.Image.fromarray(noise)
-
-
-def png_header(width, height):
-    """A PNG that claims to be that large and has next to no pixels."""
-
-    def chunk(name, data):
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
-
-
 def refusal(image):
     with pytest.raises(VievalError) as caught:
         decode(image)
@@ -60,13 +42,13 @@ def refusal(image):
 
 @pytest.mark.parametrize("format", ["PNG", "BMP", "TIFF", "PPM"])
 def test_rgb_comes_out_as_it_went_in(format):
-    assert decode(file(photo(), format)).tobytes() == photo().tobytes()
+    assert decode(file(noise(), format)).tobytes() == noise().tobytes()
 
 
 @pytest.mark.skipif(not PIL.features.check("avif"), reason="this Pillow reads no AVIF")
 def test_avif_is_read_within_the_limits_of_all_images():
-    whole = encoded(photo(), "AVIF")
-    assert decode(Image(whole)).size == photo().size
+    whole = encoded(noise(), "AVIF")
+    assert decode(Image(whole)).size == noise().size
     assert images.examine(Image(whole)).digest == digest(Image(whole))
     assert "cannot be decoded" in refusal(Image(whole[:-5]))
     assert "is not an image that can be read here" in refusal(Image(whole[:300]))
@@ -93,7 +75,7 @@ def test_heic_is_read_by_pillow_heif_where_it_is_installed(monkeypatch):
             super()._open()
 
     monkeypatch.setitem(sys.modules, "pillow_heif", types.SimpleNamespace(HeifImageFile=HeifImageFile))
-    assert decode(Image(head + encoded(photo()))).tobytes() == photo().tobytes()
+    assert decode(Image(head + encoded(noise()))).tobytes() == noise().tobytes()
     assert "cannot be opened" in refusal(Image(head + b"nothing"))
 
 
@@ -106,8 +88,8 @@ def test_lossy_formats_are_read(format, options):
 
 def test_a_file_is_read_by_its_path(tmp_path):
     path = tmp_path / "a.png"
-    path.write_bytes(read_bytes(file(photo())))
-    assert decode(Image(path)).tobytes() == photo().tobytes()
+    path.write_bytes(read_bytes(file(noise())))
+    assert decode(Image(path)).tobytes() == noise().tobytes()
 
 
 def test_transparency_is_over_white():
@@ -219,8 +201,8 @@ def test_a_camera_held_sideways_gives_an_upright_picture(format, orientation):
 
 
 def test_a_damaged_camera_note_is_ignored():
-    picture = decode(file(photo(), "JPEG", exif=b"Exif\x00\x00XX*\x00garbage"))
-    assert picture.size == photo().size
+    picture = decode(file(noise(), "JPEG", exif=b"Exif\x00\x00XX*\x00garbage"))
+    assert picture.size == noise().size
 
 
 def test_of_an_animation_the_first_frame_counts():
@@ -233,14 +215,14 @@ def test_of_an_animation_the_first_frame_counts():
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM"])
 def test_half_a_file_is_refused_whatever_a_harness_told_pillow(format, kept, lenient, monkeypatch):
     monkeypatch.setattr(PIL.ImageFile, "LOAD_TRUNCATED_IMAGES", lenient)
-    whole = read_bytes(file(photo((200, 150)), format))
+    whole = read_bytes(file(noise(size=(200, 150)), format))
     decode(Image(whole))
     refusal(Image(whole[: int(len(whole) * kept)]))
 
 
 @pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_blocks": 4}, {"subsampling": 0}])
 def test_a_jpeg_that_is_looked_through_without_its_pixels_is_refused_like_one_that_is_decoded(options):
-    whole, rng = read_bytes(file(photo((64, 48)), "JPEG", **options)), random.Random(0)
+    whole, rng = read_bytes(file(noise(), "JPEG", **options)), random.Random(0)
     assert images.examine(Image(whole)) == images.Examined(hashlib.sha256(whole).hexdigest(), turned=False)
     refused = 0
     for case in range(400):
@@ -291,7 +273,7 @@ def test_too_many_pixels_are_refused_from_the_header_alone(side, monkeypatch):
         raise AssertionError("pixels were decoded")
 
     monkeypatch.setattr(PIL.ImageFile.ImageFile, "load", no_decoding)
-    assert "pixels" in refusal(Image(png_header(side, side)))
+    assert "pixels" in refusal(Image(png_of(side, side)))
 
 
 def test_too_large_files_are_refused(tmp_path):
@@ -306,8 +288,8 @@ def test_too_large_files_are_refused(tmp_path):
 
 def test_pillows_own_settings_stay():
     before = (PIL.Image.MAX_IMAGE_PIXELS, PIL.ImageFile.LOAD_TRUNCATED_IMAGES)
-    decode(file(photo()))
-    refusal(Image(png_header(60_000, 60_000)))
+    decode(file(noise()))
+    refusal(Image(png_of(60_000, 60_000)))
     assert before == (PIL.Image.MAX_IMAGE_PIXELS, PIL.ImageFile.LOAD_TRUNCATED_IMAGES)
 
 
@@ -321,7 +303,7 @@ def test_the_digest_is_of_the_file_not_of_its_name(tmp_path):
 @settings(max_examples=300)
 @given(data=st.data(), format=st.sampled_from(["PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"]))
 def test_a_damaged_file_gives_pixels_or_one_line(data, format):
-    broken = bytearray(read_bytes(file(photo((16, 16)), format)))
+    broken = bytearray(read_bytes(file(noise(size=(16, 16)), format)))
     for _ in range(data.draw(st.integers(1, 8))):
         broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(VievalError):

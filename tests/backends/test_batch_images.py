@@ -5,11 +5,10 @@ import threading
 import types
 from types import SimpleNamespace
 
-import numpy as np
 import PIL.Image
 import pytest
 
-from tests.pictures import encoded
+from tests.pictures import encoded, noise
 from vieval_plugin import images
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED
@@ -21,8 +20,7 @@ from vieval_plugin.judges.protocol import Chat, Failure, Image, Message, Status,
 
 
 def picture(seed, kind="PNG", size=(32, 24), **options):
-    values = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-    return encoded(PIL.Image.fromarray(values), kind, **options)
+    return encoded(noise(seed, size), kind, **options)
 
 
 WHOLE, CUT = Image(picture(0)), Image(picture(1)[:-300])

@@ -6,13 +6,12 @@ import hashlib
 import io
 import struct
 import threading
-import zlib
 
 import numpy as np
 import PIL.Image
 import pytest
 
-from tests.pictures import encoded
+from tests.pictures import encoded, noise, png_of
 from vieval_plugin.backends.http import image_encoding
 from vieval_plugin.backends.http.image_encoding import ImageEncoder, encode
 from vieval_plugin.judges.protocol import Image
@@ -20,8 +19,7 @@ from vieval_plugin.text.errors import VievalError
 
 
 def picture(mode="RGB", size=(9, 7), seed=0):
-    values = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-    return PIL.Image.fromarray(values).convert(mode)
+    return noise(seed, size).convert(mode)
 
 
 def file_of(kind, pixels=None, **options):
@@ -80,12 +78,7 @@ def test_what_servers_read_in_several_ways_is_sent_as_rgb_with_8_bits_on_white(d
 
 
 def test_a_png_of_16_bits_a_colour_is_sent_with_8():
-    def chunk(name, content):
-        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
-
-    header = struct.pack(">IIBBBBB", 1, 1, 16, 2, 0, 0, 0)
-    pixels = zlib.compress(b"\0" + struct.pack(">3H", 0, 32896, 65535))
-    deep = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    deep = png_of(1, 1, b"\0" + struct.pack(">3H", 0, 32896, 65535), bits=16)
     assert PIL.Image.open(io.BytesIO(sent(encode(Image(deep)))[1])).getpixel((0, 0)) == (0, 128, 255)
 
 

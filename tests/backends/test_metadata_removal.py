@@ -14,7 +14,7 @@ import PIL.PngImagePlugin
 import pytest
 
 from tests.fake_server import FakeServer
-from tests.pictures import encoded
+from tests.pictures import encoded, noise, png_chunk, png_of
 from vieval_plugin import Backbone, Image, Sample, SampleId, Status, evaluate, images
 from vieval_plugin.backends.http import image_encoding
 from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED, ImageEncoder, encode, without_metadata
@@ -23,11 +23,6 @@ from vieval_plugin.text.errors import VievalError
 
 SECRET = b"taken at 52.52 N, 13.40 E by Jane Doe"
 PROFILE = PIL.ImageCms.ImageCmsProfile(PIL.ImageCms.createProfile("sRGB")).tobytes()
-
-
-def picture(seed=0, size=(64, 48)):
-    values = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-    return PIL.Image.fromarray(values)
 
 
 def exif(orientation=None):
@@ -48,10 +43,6 @@ def pixels(data):
     return np.asarray(PIL.Image.open(io.BytesIO(data)).convert("RGBA"))
 
 
-def chunk(name, body):
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
-
-
 def in_png(data, *chunks):
     return data[:33] + b"".join(chunks) + data[33:]
 
@@ -62,7 +53,7 @@ def in_jpeg(data, *segments):
 
 
 def jpeg(**options):
-    return encoded(picture(), "JPEG", quality=90, **options)
+    return encoded(noise(), "JPEG", quality=90, **options)
 
 
 TALKATIVE = {
@@ -72,20 +63,20 @@ TALKATIVE = {
     "JPEG, XMP": in_jpeg(jpeg(), (0xE1, b"http://ns.adobe.com/xap/1.0/\0" + SECRET)),
     "JPEG, Photoshop": in_jpeg(jpeg(), (0xED, b"Photoshop 3.0\0" + SECRET)),
     "JPEG, unknown": in_jpeg(jpeg(), (0xEB, SECRET), (0xEF, SECRET), (0xE2, b"MPF\0" + SECRET)),
-    "JPEG, progressive": encoded(picture(), "JPEG", progressive=True, exif=exif(), comment=SECRET),
+    "JPEG, progressive": encoded(noise(), "JPEG", progressive=True, exif=exif(), comment=SECRET),
     "JPEG, a preview": in_jpeg(jpeg()[:2] + jpeg()[20:], (0xE0, b"JFIF\0\x01\x01\0\0\x01\0\x01\x04\x03" + SECRET[:36])),
     "JPEG, behind the picture": jpeg() + SECRET,
     "PNG, texts": encoded(
-        picture(), "PNG", pnginfo=(lambda i: (i.add_text("a", SECRET.decode()), i.add_itxt("b", SECRET.decode()), i)[2])(
+        noise(), "PNG", pnginfo=(lambda i: (i.add_text("a", SECRET.decode()), i.add_itxt("b", SECRET.decode()), i)[2])(
             PIL.PngImagePlugin.PngInfo())
     ),
-    "PNG, squeezed text": in_png(encoded(picture(), "PNG"), chunk(b"zTXt", b"a\0\0" + zlib.compress(SECRET))),
-    "PNG, EXIF": encoded(picture(), "PNG", exif=exif()),
-    "PNG, time": in_png(encoded(picture(), "PNG"), chunk(b"tIME", b"\x07\xea\x01\x02\x03\x04\x05")),
-    "PNG, unknown": in_png(encoded(picture(), "PNG"), chunk(b"prVt", SECRET)),
-    "PNG, behind the picture": encoded(picture(), "PNG") + SECRET,
-    "PNG, transparent": encoded(picture().convert("RGBA"), "PNG", exif=exif()),
-    "PNG, palette": encoded(picture().quantize(16), "PNG", exif=exif()),
+    "PNG, squeezed text": in_png(encoded(noise(), "PNG"), png_chunk(b"zTXt", b"a\0\0" + zlib.compress(SECRET))),
+    "PNG, EXIF": encoded(noise(), "PNG", exif=exif()),
+    "PNG, time": in_png(encoded(noise(), "PNG"), png_chunk(b"tIME", b"\x07\xea\x01\x02\x03\x04\x05")),
+    "PNG, unknown": in_png(encoded(noise(), "PNG"), png_chunk(b"prVt", SECRET)),
+    "PNG, behind the picture": encoded(noise(), "PNG") + SECRET,
+    "PNG, transparent": encoded(noise().convert("RGBA"), "PNG", exif=exif()),
+    "PNG, palette": encoded(noise().quantize(16), "PNG", exif=exif()),
 }  # fmt: skip
 
 
@@ -104,14 +95,14 @@ def test_all_that_a_file_says_beside_its_picture_is_left_out_without_touching_a_
 COLOURS = {
     "JPEG, profile": jpeg(icc_profile=PROFILE),
     "JPEG, a profile in pieces": jpeg(icc_profile=PROFILE * 50),
-    "PNG, profile": encoded(picture(), "PNG", icc_profile=PROFILE),
+    "PNG, profile": encoded(noise(), "PNG", icc_profile=PROFILE),
     "PNG, gamma": in_png(
-        encoded(picture(), "PNG"),
-        chunk(b"gAMA", struct.pack(">I", 100_000)),
-        chunk(b"cHRM", struct.pack(">8I", *[30_000] * 8)),
+        encoded(noise(), "PNG"),
+        png_chunk(b"gAMA", struct.pack(">I", 100_000)),
+        png_chunk(b"cHRM", struct.pack(">8I", *[30_000] * 8)),
     ),
-    "PNG, sRGB": in_png(encoded(picture(), "PNG"), chunk(b"sRGB", b"\0")),
-    "PNG, cICP": in_png(encoded(picture(), "PNG"), chunk(b"cICP", b"\x09\x10\0\x01")),
+    "PNG, sRGB": in_png(encoded(noise(), "PNG"), png_chunk(b"sRGB", b"\0")),
+    "PNG, cICP": in_png(encoded(noise(), "PNG"), png_chunk(b"cICP", b"\x09\x10\0\x01")),
 }
 
 
@@ -124,7 +115,7 @@ def test_what_decides_colours_stays_byte_for_byte(data):
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 def test_a_picture_that_must_be_turned_is_encoded_anew_with_its_profile_and_noted(kind, orientation):
     options = {"JPEG": {"quality": 95}, "WEBP": {"lossless": True}}.get(kind, {})
-    data = encoded(picture(), kind, exif=exif(orientation), icc_profile=PROFILE, **options)
+    data = encoded(noise(), kind, exif=exif(orientation), icc_profile=PROFILE, **options)
     media, body, notes = sent(data)
     assert (media, notes) == ("image/png", (TURNED,))
     made = PIL.Image.open(io.BytesIO(body))
@@ -135,8 +126,8 @@ def test_a_picture_that_must_be_turned_is_encoded_anew_with_its_profile_and_note
 
 
 def test_gamma_goes_along_when_a_png_is_encoded_anew():
-    gamma = chunk(b"gAMA", struct.pack(">I", 100_000))
-    _, body, notes = sent(in_png(encoded(picture(), "PNG", exif=exif(6)), gamma), 1000)
+    gamma = png_chunk(b"gAMA", struct.pack(">I", 100_000))
+    _, body, notes = sent(in_png(encoded(noise(), "PNG", exif=exif(6)), gamma), 1000)
     assert notes == (TURNED, SHRUNK)
     assert gamma in body
     assert PIL.Image.open(io.BytesIO(body)).size[0] < PIL.Image.open(io.BytesIO(body)).size[1]
@@ -144,7 +135,7 @@ def test_gamma_goes_along_when_a_png_is_encoded_anew():
 
 def test_a_profile_for_other_inks_does_not_go_along():
     inks = PROFILE[:16] + b"CMYK" + PROFILE[20:]
-    data = encoded(picture().convert("CMYK"), "JPEG", icc_profile=inks, exif=exif(3))
+    data = encoded(noise().convert("CMYK"), "JPEG", icc_profile=inks, exif=exif(3))
     assert "icc_profile" not in PIL.Image.open(io.BytesIO(sent(data)[1])).info
 
 
@@ -156,10 +147,8 @@ def test_more_pixels_than_are_decoded_are_made_fewer_where_that_is_asked_and_ref
     _, body, notes = sent(large, 10_000)
     assert notes == (SHRUNK,)
     assert PIL.Image.open(io.BytesIO(body)).size == (100, 100)
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0))
-    bomb = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
     with pytest.raises(VievalError, match="pixels"):
-        encode(Image(bomb), 10)
+        encode(Image(png_of(60_000, 60_000)), 10)
 
 
 def test_a_jpeg_whose_parts_cannot_be_told_apart_is_encoded_anew():
@@ -174,14 +163,14 @@ def test_a_jpeg_whose_parts_cannot_be_told_apart_is_encoded_anew():
 # Every image is looked through, once.
 
 BROKEN = {
-    "a cut PNG": encoded(picture(), "PNG")[:-500],
+    "a cut PNG": encoded(noise(), "PNG")[:-500],
     "a cut JPEG": jpeg()[:-500],
-    "a cut progressive JPEG": encoded(picture(), "JPEG", progressive=True)[:-500],
+    "a cut progressive JPEG": encoded(noise(), "JPEG", progressive=True)[:-500],
     "a JPEG's header": jpeg()[:300],
-    "a PNG's header": encoded(picture(), "PNG")[:45],
-    "a PNG without pixels": b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b""),
-    "a PNG cut in the middle of a length": encoded(picture(), "PNG")[:-14],
-    "a PNG with damaged pixels": (lambda d: d[:2000] + bytes(64) + d[2064:])(encoded(picture(), "PNG")),
+    "a PNG's header": encoded(noise(), "PNG")[:45],
+    "a PNG without pixels": png_of(8, 8),
+    "a PNG cut in the middle of a length": encoded(noise(), "PNG")[:-14],
+    "a PNG with damaged pixels": (lambda d: d[:2000] + bytes(64) + d[2064:])(encoded(noise(), "PNG")),
 }  # fmt: skip
 
 
@@ -209,7 +198,7 @@ def loads(monkeypatch):
 
 
 async def test_an_image_is_decoded_once_however_often_it_is_wanted_and_forgotten(loads, tmp_path):
-    shown = [Image(encoded(picture(seed), "JPEG")) for seed in range(4)]
+    shown = [Image(encoded(noise(seed), "JPEG")) for seed in range(4)]
     path = tmp_path / "same.jpg"
     path.write_bytes(shown[0].source)
     encoder = ImageEncoder(memory=1)
@@ -221,7 +210,7 @@ async def test_an_image_is_decoded_once_however_often_it_is_wanted_and_forgotten
 def test_what_is_remembered_is_bounded(loads, monkeypatch):
     monkeypatch.setattr(images, "_REMEMBERED", 2)
     for seed in range(4):
-        images.examine(Image(encoded(picture(seed), "PNG")))
+        images.examine(Image(encoded(noise(seed), "PNG")))
     assert len(images._examined) == 2
 
 
@@ -249,7 +238,7 @@ def test_that_an_image_was_turned_or_shrunk_is_a_finding_of_its_verdict_once(tmp
     given = [
         sample("plain", jpeg()),
         sample("turned", jpeg(exif=exif(6))),
-        sample("large", encoded(picture(size=(100, 90)), "PNG")),
+        sample("large", encoded(noise(size=(100, 90)), "PNG")),
     ]
     found = []
     with FakeServer() as server:

@@ -1,16 +1,14 @@
 """Question answering on a real vLLM with a model of random weights: `make test-vllm`. Another backbone writes questions."""
 
 import json
-import os
-import urllib.request
 
 import pytest
 
+from tests.extras import VLLM_URL, served_by_vllm
 from tests.fake_server import FakeServer
 from tests.pictures import plain
 from vieval_plugin import Judge
 
-URL = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1")
 QUESTIONS = {
     "dsg": [
         {"id": 1, "question": "Is there a cat?", "parents": []},
@@ -23,17 +21,10 @@ QUESTIONS = {
 pytestmark = pytest.mark.vllm
 
 
-@pytest.fixture(scope="module")
-def server():
-    try:
-        with urllib.request.urlopen(f"{URL}/models", timeout=5):
-            return URL
-    except OSError:
-        pytest.skip(f"no vLLM answers at {URL} (VIEVAL_VLLM_URL); `make test-vllm` starts one")
-
-
 @pytest.mark.parametrize("setting", QUESTIONS)
-def test_answers_in_words_and_in_probabilities(server, setting):
+def test_answers_in_words_and_in_probabilities(setting):
+    model = served_by_vllm()["id"]
+
     def listing(request):
         properties = request["response_format"]["json_schema"]["schema"]["properties"]
         return json.dumps({"questions": QUESTIONS[setting]} if "questions" in properties else {"probe": "vieval"})
@@ -44,7 +35,7 @@ def test_answers_in_words_and_in_probabilities(server, setting):
             "backbones": {"writer": {"model": "fake", "base_url": writer.base_url}},
             "judges": {"question_answering": {"backbones": {"questions": "writer"}}},
         }
-        with Judge("question_answering", model="tiny", base_url=server, setting=setting, options=options) as judge:
+        with Judge("question_answering", model=model, base_url=VLLM_URL, setting=setting, options=options) as judge:
             pictures = [plain(colour, (56, 56)) for colour in ("red", "blue")]
             verdicts = judge([{"images": {"output": p}, "texts": {"prompt": "a red cat"}} for p in pictures])
     for verdict in verdicts:

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import re
-import urllib.request
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests import pairs
+from tests.extras import VLLM_URL, served_by_vllm
 from vieval_plugin.cli import main
 from vieval_plugin.results.lookup import open_results
 from vieval_plugin.results.tree import outline, text
 
-URL = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1")
-
 pytestmark = pytest.mark.vllm
 
 
-@pytest.fixture(scope="module")
-def server() -> str:
-    try:
-        with urllib.request.urlopen(f"{URL}/models", timeout=5):
-            return URL
-    except OSError:
-        pytest.skip(f"no vLLM answers at {URL} (VIEVAL_VLLM_URL); `make test-vllm` starts one")
-
-
-def test_every_reply_parses_under_enforced_schemas(server, lmms_eval, tmp_path, monkeypatch):
+def test_every_reply_parses_under_enforced_schemas(lmms_eval, tmp_path, monkeypatch):
+    model = served_by_vllm()["id"]
     pairs.write(tmp_path, 6)
     assert main(["prepare", "t2i_eval_bench", "--root", str(tmp_path)]) == 0
     options = tmp_path / "v.yaml"
     options.write_text("store: {use: false}\nstatistics: {draws: 50}\n")
     done = lmms_eval(
-        *("--model", "vieval_openai", "--model_args", f"model=tiny,base_url={server},num_concurrent=4"),
+        *("--model", "vieval_openai", "--model_args", f"model={model},base_url={VLLM_URL},num_concurrent=4"),
         *("--tasks", "t2i_eval_bench_t2i_eval", "--output_path", tmp_path / "out", "--log_samples"),
         data=tmp_path,
         options=options,

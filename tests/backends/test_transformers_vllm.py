@@ -9,12 +9,13 @@ import json
 import math
 import os
 import subprocess
-import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from tests.extras import VLLM_URL as URL
+from tests.extras import served_by_vllm
 from tests.picture_questions import PICTURES, ask, likelihood
 from vieval_plugin.backends import token_probabilities
 from vieval_plugin.backends.http.openai import OpenAIBackend
@@ -27,7 +28,6 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 
 from vieval_plugin.backends.local.huggingface import TransformersBackend  # noqa: E402
 
-URL = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1").rstrip("/")
 ANSWERS = ("Yes", "No", "yes", " Yes")
 
 
@@ -40,11 +40,7 @@ def post(url, body):
 @pytest.fixture(scope="module")
 def served():
     """The name of the served model and the folder of its weights."""
-    try:
-        with urllib.request.urlopen(f"{URL}/models", timeout=10) as response:
-            model = json.load(response)["data"][0]
-    except (OSError, ValueError, urllib.error.URLError) as error:
-        pytest.skip(f"no vLLM server answers at {URL} ({error}); start one with tests/vllm_server.sh")
+    model = served_by_vllm()
     if not Path(model["root"]).is_dir():
         pytest.skip(f"the weights of the server at {URL} ({model['root']}) are not on this machine")
     return model["id"], model["root"]

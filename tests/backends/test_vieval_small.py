@@ -17,7 +17,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from tests.extras import needs
-from tests.pictures import encoded
+from tests.pictures import encoded, noise
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
@@ -71,10 +71,8 @@ _OTHER = {"left": "right", "right": "left"}
 
 
 def mirrored(image):
-    file = io.BytesIO()
     with PIL.Image.open(io.BytesIO(image.source)) as opened:
-        PIL.ImageOps.mirror(opened).save(file, "PNG")
-    return Image(file.getvalue())
+        return Image(encoded(PIL.ImageOps.mirror(opened)))
 
 
 def test_a_mirrored_sample_has_the_same_scores():
@@ -93,16 +91,11 @@ def test_a_mirrored_sample_has_the_same_scores():
         assert two.scores == pytest.approx(one.scores, abs=1e-3)
 
 
-def picture(mode, size):
-    rng = np.random.RandomState(0)
-    return Image(encoded(PIL.Image.fromarray(rng.randint(0, 256, (*size[::-1], 3), dtype=np.uint8)).convert(mode)))
-
-
 @pytest.mark.parametrize(
     ("mode", "size"), [("RGB", (1, 1)), ("L", (300, 40)), ("P", (64, 64)), ("1", (8, 500)), ("RGBA", (700, 300))]
 )
 def test_other_sizes_and_modes_have_scores_and_a_warning(mode, size, capsys):
-    images = {"output": picture(mode, size), "source": picture("RGB", (50, 60))}
+    images = {"output": Image(encoded(noise(0, size).convert(mode))), "source": Image(encoded(noise()))}
     [verdict] = verdicts([Sample(SampleId("own", "tie", "mine", "1"), images, {"instruction": "add a hat"})])
     assert verdict.status is Status.OK
     assert all(0 <= score <= 1 for score in verdict.scores.values())

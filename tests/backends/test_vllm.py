@@ -9,7 +9,6 @@ import os
 import random
 import re
 import subprocess
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -17,6 +16,8 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="calling a server needs aiohttp")
 
+from tests.extras import VLLM_URL as URL
+from tests.extras import served_by_vllm
 from tests.pictures import plain
 from vieval_plugin.backends.http.openai import OpenAIBackend
 from vieval_plugin.backends.http.server import ServerOptions, Usage
@@ -26,19 +27,13 @@ from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Message
 pytestmark = pytest.mark.vllm
 
 ROOT = Path(__file__).parents[2]
-URL = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1")
 PYTHON = os.environ.get("VIEVAL_VLLM_PYTHON", str(ROOT / ".venv-vllm" / "bin" / "python"))
 QUESTION = "Does the image show what the text says? Please answer Yes or No."
 
 
 @pytest.fixture(scope="module")
 def model():
-    """What the server says of its model: `id` its name, `root` its folder."""
-    try:
-        with urllib.request.urlopen(f"{URL}/models", timeout=5) as answer:
-            return json.load(answer)["data"][0]
-    except (OSError, ValueError):
-        pytest.skip(f"no vLLM answers at {URL} (VIEVAL_VLLM_URL); `make test-vllm` starts one")
+    return served_by_vllm()
 
 
 def post(path, body):

@@ -1,9 +1,6 @@
 """ADIEE through lmms-eval's command line, on drawn edits whose truth is known and on a tiny model."""
 
-import json
 import math
-import os
-import urllib.request
 
 import pytest
 
@@ -11,6 +8,7 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
 from tests import in_process, tiny_model
+from tests.extras import VLLM_URL, served_by_vllm
 from tests.fake_server import FakeServer
 from tests.in_process import demo, rated, served, shown
 from tests.playing import first_asks, prepared
@@ -93,13 +91,8 @@ def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(evalu
 @pytest.fixture(scope="module")
 def served_tiny():
     """The arguments of a real vLLM, and the folder of its weights."""
-    url = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1")
-    try:
-        with urllib.request.urlopen(f"{url}/models", timeout=10) as answer:
-            [model] = json.load(answer)["data"]
-    except (OSError, ValueError):
-        pytest.skip(f"no vLLM answers at {url} (VIEVAL_VLLM_URL); `make test-vllm` starts one")
-    return ("--model", "vieval_openai", "--model_args", f"model={model['id']},base_url={url}"), model["root"]
+    model = served_by_vllm()
+    return ("--model", "vieval_openai", "--model_args", f"model={model['id']},base_url={VLLM_URL}"), model["root"]
 
 
 @pytest.mark.vllm

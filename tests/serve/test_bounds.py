@@ -2,7 +2,6 @@
 
 import json
 import socket
-import struct
 import time
 import zlib
 
@@ -10,8 +9,10 @@ import PIL.Image
 import pytest
 
 from tests.pictures import encoded as picture_file
-from tests.pictures import plain
-from tests.serve.serving import encoded, judged_by, row, serving
+from tests.pictures import plain, png_of
+from tests.serve.clients import encoded
+from tests.serve.serving import judged_by, row, serving
+from tests.work import until
 from vieval_plugin import images
 
 GUARD = 30.0
@@ -173,19 +174,7 @@ def test_16_large_pictures_at_once_are_decoded_two_at_a_time(server, monkeypatch
     assert max(most) <= 66_000_000
 
 
-def bomb(width=10_000, height=10_000):
-    """A PNG that says it has so many pixels."""
-
-    def chunk(kind, content):
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    size = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size) + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
-    )
-
-
-@pytest.mark.parametrize("image", [bomb(), b"", b"GIF89a", b"%PDF-1.4", plain("red", (101, 100))])
+@pytest.mark.parametrize("image", [png_of(10_000, 10_000), b"", b"GIF89a", b"%PDF-1.4", plain("red", (101, 100))])
 def test_an_image_that_is_none_or_too_large_fails_alone(strict, image):
     status, answer = strict.post("/v1/judge", {"samples": [row(image, kind="tig"), row(plain("red"), kind="tig")]})
     assert status == 200
@@ -196,7 +185,7 @@ def test_an_image_that_is_none_or_too_large_fails_alone(strict, image):
 @pytest.mark.parametrize("size", [(1, 30_000_000), (65_536, 1)])
 def test_an_image_of_one_endless_row_is_not_decoded(size):
     with serving("--reward", "r=sharpness") as running:
-        _, answer = running.post("/v1/judge", {"samples": [row(bomb(*size), kind="tig")]})
+        _, answer = running.post("/v1/judge", {"samples": [row(png_of(*size), kind="tig")]})
     assert "more than 65535 a side" in answer["verdicts"][0]["reason"]
 
 
@@ -208,9 +197,7 @@ def test_more_connections_than_may_be_are_closed_at_once(strict):
     finally:
         for connection in opened:
             connection.close()
-    deadline = time.monotonic() + GUARD
-    while strict.front.connections() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: not strict.front.connections())
     assert fine(strict)
 
 
