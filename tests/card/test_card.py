@@ -160,7 +160,9 @@ def test_a_demo_card_needs_no_data(options, tmp_path, vieval):
     assert "Failures and cost: 260 answers in all" in text
     assert re.search(r"\| pairwise \| vieval_demo_contests \| repeats \| +\| 120 \|", text)
     # so few samples could decide nothing, and are not asked about
-    assert re.search(r"no audit of pairwise: \d instructions are too few .* of 9 effects; give --audit 9 or more", text)
+    assert re.search(
+        r"pairwise was not audited: \d instructions are too few .* of 9 effects; give --audit 9 or more", text
+    )
 
 
 def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(options, tmp_path, vieval):

@@ -149,7 +149,7 @@ def make_card(
         try:
             audits.append(_audit(entry, request, judging, on_step))
         except VievalError as error:
-            left_out.append(f"no audit of {entry.prepared.spec.name}: {error}")
+            left_out.append(f"{entry.prepared.spec.name} was not audited: {error}")
     on_step("the numbers, beside the published judges; this takes a minute or two")
     judges, entries = list[PlacedJudge](), list[CardEntry]()
     for entry, file in zip(plan.entries, judged, strict=True):

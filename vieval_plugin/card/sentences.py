@@ -167,7 +167,7 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
         alone = answer(judge.alone).limits if estimate.defined else ()
         lines += [f"{name}: {line}" if len(judges) > 1 else line for line in alone]
         if not estimate.low <= estimate.value <= estimate.high and not math.isnan(estimate.low):
-            lines.append(f"{name}: no interval is shown, as so few samples, resampled, all give more than the number.")
+            lines.append(f"{name}: no interval is shown, because on so few samples it leaves out the number itself.")
         if judge.consistency and judge.consistency.defined:
             lines.append(f"{name}: {judge.consistency.value:.0%} of the contests have the same answer in both orders.")
     lines += [f"{repeats.judge}: {repeats_text(repeats)}." for repeats in card.repeats]

@@ -16,7 +16,6 @@ from vieval_plugin.report.words import breakdown_words, short_number, task_type
 from vieval_plugin.run.verdict_lines import flat
 from vieval_plugin.text.wording import plural
 
-_EXPECTED = "as expected"
 _EMPTY: tuple[object, ...] = (None, "", [], ())
 
 
@@ -37,7 +36,7 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
                 sides[outcome(pair)].append(f"{rival} ({short_number(pair.result.difference)})")
         mark = "not shown to be better than the same answer for everything" if value in judge.useless else ""
         marks = "; ".join(filter(None, (str(estimate.coverage) if estimate.defined else estimate.reason, mark)))
-        number = short_number(estimate) if estimate.defined else "undefined"
+        number = short_number(estimate)
         rows.append(
             (task_type(value), number, str(estimate.n), *map(", ".join, (sides["better"], sides["worse"])), marks)
         )
@@ -68,7 +67,7 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
 
 def _audit_table(audit: CardAudit) -> Table:
     """Effects that fool a judge or that its samples do not decide; the others are counted."""
-    odd = [row for row in audit.effects if row["finding"] != _EXPECTED]
+    odd = [row for row in audit.effects if row["finding"] != "as expected"]
     fine = f"{len(audit.effects) - len(odd)} of {len(audit.effects)} effects are as they ought to be and left out here"
     title = f"{audit.judge}: {plural(audit.samples, 'sample')} of {audit.benchmark} with changed images; {fine}"
     return effects_table(sorted(odd, key=lambda row: row["finding"] == UNDECIDED), title)
@@ -79,7 +78,7 @@ def _cost_table(card: Card) -> Table:
     rows = []
     for entry in card.entries:
         of_available = f" of {entry.available}" if entry.available else ""
-        sample = f"{entry.samples}{of_available} {entry.unit} in {entry.cells} cells"
+        sample = f"{entry.samples}{of_available} {entry.unit}, over {entry.cells} cells of task type and image model"
         took = ("not known" if count is None else f"{count:,.0f}" for count in (entry.cost.tokens, entry.seconds))
         rows.append((entry.judge, entry.title, sample, failures_of(entry.cost), f"{entry.cost.answers:,}", *took))
     further = [(repeats.judge, repeats.benchmark, "repeats", repeats.calls) for repeats in card.repeats]

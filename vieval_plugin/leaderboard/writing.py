@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -21,13 +20,14 @@ from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.page.scale import ScaleRow, scale
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.report.tables import failures_of, marks_of, rank_text
-from vieval_plugin.report.words import ASPECTS, protocol, reason_words, short_number, task_type
+from vieval_plugin.report.words import ASPECTS, number_word, protocol, reason_words, short_number, task_type
 from vieval_plugin.results.published.files import NAME
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.versions import VERSION
+from vieval_plugin.text.wording import enumeration
 
 PAGE, CSV, JSON = "index.html", "leaderboard.csv", "leaderboard.json"
 _HOME = Path(__file__).parent
@@ -100,7 +100,7 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
         style=Markup(style),
         script=Markup(script),
         title=title(boards),
-        answers=[line for board in boards for line in board.views[0].lines[1:3]],
+        answers=[line for board in boards for line in board.views[0].lines[1:2]],
         age=_age(boards),
         boards=boards,
         chart=_chart,
@@ -115,7 +115,8 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
         task_type=task_type,
         short=short_number,
         elsewhere=printed_elsewhere(),
-        how=_how(options),
+        options=options,
+        published=NAME,
         adding=docs_url("guides/comparing.md#the-leaderboard"),
         version=VERSION,
     )
@@ -123,8 +124,20 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
 
 
 def title(boards: Sequence[BenchmarkBoard]) -> str:
-    """The title of each leaderboard's answer."""
-    return " ".join(board.views[0].lines[0] for board in boards)
+    """The title of each leaderboard's answer, or that none of its judges agrees with people as people do."""
+    return " ".join(_none_as_people(board) or board.views[0].lines[0] for board in boards)
+
+
+def _none_as_people(of_benchmark: BenchmarkBoard) -> str:
+    """Sentence on a first table all of whose judges are below the human ceiling; empty for any other."""
+    board = of_benchmark.views[0].board
+    ceilings = [board.ceiling(n.system) if board.ceiling else None for n in board.defined]
+    if len(ceilings) < 2 or not all(ceiling and ceiling.position == "below" for ceiling in ceilings):
+        return ""
+    first = [n.system for n in board.ranked if n.ranks and n.ranks[0] == 1]
+    closest = f"; {enumeration(first)} {'come' if first[1:] else 'comes'} closest" if first else ""
+    judges = f"{number_word(len(ceilings))} judges recomputed here"
+    return f"None of the {judges} agrees with people on {of_benchmark.title} as well as people do{closest}."
 
 
 def notes_of(view: View, number: Number) -> tuple[str, ...]:
@@ -138,10 +151,9 @@ def notes_of(view: View, number: Number) -> tuple[str, ...]:
 
 def _age(boards: Sequence[BenchmarkBoard]) -> str:
     """Sentence on the years of the judges that are here."""
-    dates = {
-        judge.date[:4] for board in boards for title, judge in board.judges.items() if title not in board.submitted
-    }
-    years = sorted(dates)
+    years = sorted(
+        {judge.date[:4] for board in boards for title, judge in board.judges.items() if title not in board.submitted}
+    )
     span = " and ".join(years) if len(years) < 3 else f"{years[0]} to {years[-1]}"
     return f"All published judges date from {span}; a newer model is here only where somebody submitted its verdicts."
 
@@ -163,30 +175,16 @@ def _agreement(board: BenchmarkBoard) -> str:
 
 
 def _chart(board: BenchmarkBoard, view: View) -> Markup:
-    """The judges of a table, and those whose logs are not here, on the scale from guessing to people."""
-    rows = []
-    for number in (*view.board.numbers, *view.baselines):
-        kind = "printed" if number.role == "baseline" else "unranked" if not number.ranks else ""
-        kind = kind or ("" if number.ranks and number.ranks[0] == 1 else "worse")
-        note = "a metric or random answers" if kind == "printed" else next(iter(notes_of(view, number)), "")
-        rows.append(ScaleRow(number.system, number.estimate, kind, note if kind in ("printed", "unranked") else ""))
+    """The judges of a table, and the printed numbers of those whose logs are not here, from guessing to people."""
+    rows = [ScaleRow(number.system, number.estimate, "printed") for number in view.baselines]
+    for number in view.board.numbers:
+        kind = "unranked" if not number.ranks else "worse" if number.ranks[0] > 1 else ""
+        note = next(iter(notes_of(view, number)), "") if kind == "unranked" else ""
+        rows.append(ScaleRow(number.system, number.estimate, kind, note))
     in_percent = any(number.printed > 1 for number in board.printed)
     for judge in board.absent:
-        numbers = board.printed_of(view, judge.title)
-        value = next((n.printed / (100 if in_percent else 1) for n in numbers if n.task == view.part), math.nan)
-        parts = ", ".join(f"{task_type(n.task)} {n.digits(n.printed)}" for n in numbers if n.task != view.part)
-        note = f"printed, not recomputed{f': {parts}' if parts else ''}" if numbers else "published, not recomputed"
-        rows.append(ScaleRow(judge.title, Estimate(value), "printed", note))
+        for n in (n for n in board.printed_of(view, judge.title) if n.task == view.part):
+            value = Estimate(n.printed / (100 if in_percent else 1))
+            rows.append(ScaleRow(judge.title, value, "printed", "printed, not recomputed"))
     rows.sort(key=lambda row: (not row.estimate.defined, -row.estimate.value))
     return scale(f"{board.title}: {view.board.title}", rows, view.board)
-
-
-def _how(options: StatisticsOptions) -> list[str]:
-    return [
-        "Every number is computed from the authors' own logs, each file checked by its SHA-256 at one commit of their "
-        f"repository (vieval prepare {NAME}), by the statistics that vieval report uses. Intervals are 95%, of "
-        f"{options.draws:,} bootstrap draws of instructions with seed {options.seed}.",
-        "Printed numbers are recomputed by the authors' own averages and their own reading of answers, with what they "
-        "recorded for answers that nobody can read (failures: as_recorded). An erratum is a printed number that differs from "
-        "that by more than one unit of its last digit; its reason is computed from the other numbers.",
-    ]

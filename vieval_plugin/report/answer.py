@@ -53,6 +53,7 @@ _RATE_SOME = (
     "Nobody has rated these images, and a judge can disagree with people. Rate {number} of them: `vieval label {verdicts} "
     f"--out label.html`; see {docs_url('guides/comparing.md#correct-means-by-ratings')}"
 )
+_SHOW = "`vieval show {verdicts} ID` prints what the judge was asked about a sample, and what it answered."
 
 TITLES: Mapping[str, str] = MappingProxyType(
     {
@@ -146,8 +147,9 @@ def answer(
     limits = (*(_of_ratings(corrected) if corrected else ()), *_bias(bias), *_limits(board, case))
     unrated = board.is_of_generators and board.statistic == MEAN and board.benchmark == OWN
     images = sum(sum(number.statuses.values()) for number in board.numbers)
-    rate_some = _RATE_SOME.format(number=min(LEAST_RATED, images), verdicts=verdicts)
-    return Answer(TITLES[case].format(**words), evidence, limits, rate_some if unrated else "")
+    next_step = _SHOW if case == "no number" else _RATE_SOME if unrated else ""
+    next_step = next_step.format(number=min(LEAST_RATED, images), verdicts=verdicts)
+    return Answer(TITLES[case].format(**words), evidence, limits, next_step)
 
 
 def judge_words(board: Leaderboard) -> str:

@@ -82,13 +82,13 @@ def in_sentence(estimate: Estimate) -> str:
 
 
 def short_number(estimate: Estimate) -> str:
-    """The same with the interval in brackets, for charts and tables.
+    """The same with the interval in brackets, for charts and tables; `undefined` where there is none.
 
     >>> short_number(Estimate(0.3812, 0.35, 0.41)), short_number(Estimate(0.61, 0.61, 0.61))
     ('0.38 [0.35, 0.41]', '0.61')
     """
     value, *interval = decimals_of(estimate)
-    return f"{value} [{', '.join(interval)}]" if interval else value
+    return f"{value} [{', '.join(interval)}]" if interval else value.replace("nan", "undefined")
 
 
 def decimals_of(estimate: Estimate) -> list[str]:

@@ -21,7 +21,7 @@ def template(path: Path) -> Template:
     environment = Environment(
         loader=FileSystemLoader(path.parent), autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_escaped
     )
-    environment.filters["linked"] = linked
+    environment.filters |= {"linked": linked, "titled": titled}
     return environment.get_template(path.name)
 
 
@@ -37,6 +37,11 @@ def linked(text: str) -> Markup:
     marked = [Markup("<code>{}</code>").format(code) if code else code for code in escaped[1::3]]
     links = [Markup('<a href="{}">the guide</a>').format(url) if url else url for url in escaped[2::3]]
     return Markup("").join(chain(*zip_longest(escaped[::3], marked, links, fillvalue=Markup(""))))
+
+
+def titled(text: str) -> Markup:
+    """A title as HTML in which no line ends within a number or a name such as GPT-4o."""
+    return Markup(re.sub(r"[^\s;]+-[^\s&]+", r'<span class="whole">\g<0></span>', str(html(unbroken(text)))))
 
 
 def style_sheet(path: Path) -> str:

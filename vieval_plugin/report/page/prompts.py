@@ -127,7 +127,7 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
     lead = prompt.lead(first)
     if not lead:
         return "a tie"
-    return "" if board.statistic == WIN_RATE else f"{first} {lead:+.2f}"
+    return "" if board.statistic == WIN_RATE else f"{first} {abs(lead):.2f} {'ahead' if lead > 0 else 'behind'}"
 
 
 def _title(section: Section, board: Leaderboard) -> str:

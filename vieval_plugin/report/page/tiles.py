@@ -388,7 +388,7 @@ def _disagreement_text(judgement: Judgement) -> str:
 
 
 def _values(values: Sequence[float]) -> str:
-    return ", ".join(decimals(value, "g", "-") for value in values)
+    return ", ".join(decimals(value, ".3g", "-") for value in values)
 
 
 def _cut(text: str, length: int = _MOST_TEXT) -> str:
