@@ -92,7 +92,7 @@ def compared_means(
         first_items, second_items = items[labels[first]], items[labels[second]]
         names = sorted(first_items.keys() & second_items.keys())
         if not names:
-            return CommonSamplesStatistic(0, reason=f"no {unit} in common")
+            return CommonSamplesStatistic(0)
         first_values, second_values = ([system[name].value for name in names] for system in (first_items, second_items))
         groups = [first_items[name].group for name in names]
         return CommonSamplesStatistic(len(names), MeanDifference(first_values, second_values, groups))
@@ -157,18 +157,13 @@ def compared_correlations(
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         common, why_not = reasons(first, second)
         columns = [column for column, why in enumerate(why_not) if not why]
+        if not common[:, columns].any():
+            return CommonSamplesStatistic(0)
         left_out = [
             f"{'/'.join(name)}: {why}"
             for name, why, any_common in zip(tables.columns, why_not, np.any(common, axis=0), strict=True)
             if why and any_common
         ]
-        if not common[:, columns].any():
-            reason = (
-                f"no image model with enough common samples ({because(left_out)})"
-                if left_out
-                else "no samples in common"
-            )
-            return CommonSamplesStatistic(0, reason=reason)
         common = common[:, columns]
         rows = np.any(common, axis=1)
         first_scores, second_scores, human = (

@@ -70,8 +70,6 @@ class CommonSamplesStatistic:
     result: PairedComparison | None = None
     #: False where the result is there to be seen, and too little to decide.
     decides: bool = True
-    #: Reason why there is none.
-    reason: str = ""
     #: Lines to be read beside it.
     notes: tuple[str, ...] = ()
 
@@ -110,8 +108,8 @@ class ComparedStatistic:
     order: tuple[str, ...] = ()
     #: Tests that were made, so that all who compare these systems make each once.
     tests: dict[Hashable, SystemPair | None] = field(default_factory=dict, repr=False)
-    #: Own values, with the reason why there is none, and p against the constant baseline, each once in the same way.
-    alone: dict[Hashable, tuple[float, str]] = field(default_factory=dict, repr=False)
+    #: Own values, and p against the constant baseline, each once in the same way.
+    alone: dict[Hashable, float] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -352,9 +350,9 @@ def above_constant_p(compared: ComparedStatistic, benchmark: str, options: Stati
     for index, system in enumerate(compared.systems):
         key = system.label, *seed
         if not system.undefined and key not in compared.alone:
-            compared.alone[key] = compared.above_constant(index, seed), ""
+            compared.alone[key] = compared.above_constant(index, seed)
         if not system.undefined:
-            p_values[system.label], _ = compared.alone[key]
+            p_values[system.label] = compared.alone[key]
     return p_values
 
 
@@ -389,27 +387,24 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
         own = [
             s.systems[index[label]] if label in index else None for s, index in zip(statistics, indices, strict=True)
         ]
-        missing = [benchmark for benchmark, system in zip(benchmarks, own, strict=True) if system is None]
-        unranked = [
-            f"{benchmark}: {system.undefined or system.unranked}"
-            for benchmark, system in zip(benchmarks, own, strict=True)
-            if system and (system.undefined or system.unranked)
-        ]
-        undefined = f"not compared on {', '.join(dict.fromkeys(missing))}" if missing else ""
+        by_benchmark = list(zip(benchmarks, own, strict=True))
+        missing = dict.fromkeys(benchmark for benchmark, system in by_benchmark if system is None)
+        undefined = [f"{benchmark}: {s.undefined}" for benchmark, s in by_benchmark if s and s.undefined]
+        unranked = [f"{benchmark}: {s.unranked}" for benchmark, s in by_benchmark if s and s.unranked]
+        why_not = [f"not compared on {', '.join(missing)}"] if missing else undefined
         n = sum(system.n for system in own if system)
-        systems.append(System(label, n, undefined, "; ".join(dict.fromkeys(unranked))))
+        systems.append(System(label, n, *("; ".join(dict.fromkeys(reasons)) for reasons in (why_not, unranked))))
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
-        system_labels = labels[first], labels[second]
-        if missing := [label for label in system_labels if not all(label in index_of for index_of in indices)]:
-            return CommonSamplesStatistic(0, reason=f"{missing[0]} lacks a benchmark")
+        two = labels[first], labels[second]
         common = [
-            statistic.pair(*(index_of[label] for label in system_labels))
+            statistic.pair(*(index_of[label] for label in two))
             for statistic, index_of in zip(statistics, indices, strict=True)
+            if index_of.keys() >= {*two}
         ]
         paired = [samples.statistic for samples in common if samples.statistic is not None]
-        if len(paired) < len(common):
-            return CommonSamplesStatistic(0, reason="a benchmark without common samples")
+        if len(paired) < len(statistics):
+            return CommonSamplesStatistic(0)
         return CommonSamplesStatistic(sum(samples.n for samples in common), AveragedDifference(paired, weights))
 
     described = "; ".join(
@@ -441,11 +436,10 @@ def own_order(compared: ComparedStatistic) -> tuple[System, ...]:
     for index, system in enumerate(compared.systems):
         if not system.undefined and not compared.untestable_reason and math.isnan(system.value):
             if system.label not in compared.alone:
-                own_samples = compared.pair(index, index)
-                own = own_samples.statistic.estimates()[0] if own_samples.statistic is not None else math.nan
-                compared.alone[system.label] = own, own_samples.reason
-            value, reason = compared.alone[system.label]
-            undefined = (reason or f"undefined on its {system.n} {compared.unit}") if math.isnan(value) else ""
+                own_samples = compared.pair(index, index).statistic
+                compared.alone[system.label] = math.nan if own_samples is None else own_samples.estimates()[0]
+            value = compared.alone[system.label]
+            undefined = f"undefined on its {system.n} {compared.unit}" if math.isnan(value) else ""
             system = replace(system, value=value, undefined=undefined)
         systems.append(system)
     if compared.order:

@@ -20,13 +20,7 @@ from vieval_plugin.meta_evaluation.comparison import (
 )
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, Number, RankedStatistic
-from vieval_plugin.meta_evaluation.generator_means import (
-    GeneratorImages,
-    by_prompt,
-    generators_of,
-    mean_over_prompts,
-    named_with_part,
-)
+from vieval_plugin.meta_evaluation.generator_means import GeneratorImages, by_prompt, generators_of, mean_over_prompts
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.records import Run
@@ -44,7 +38,7 @@ from vieval_plugin.stats.ranking import holm
 from vieval_plugin.stats.shrinkage import shrunken_means
 
 CORRECTED = "mean over prompts, corrected by people's ratings"
-#: Prompts of a generator that people should have rated: of fewer, intervals are too short (docs/explanation/numbers.md).
+#: Prompts of a generator that people should have rated: of fewer, intervals are too short, as docs/explanation/numbers.md shows.
 LEAST_RATED = 50
 #: Labels of all generators, and of each, that change the judge's order of three generators or more.
 LEAST_TO_ORDER, LEAST_EACH_TO_ORDER = 30, 5
@@ -139,7 +133,7 @@ def rank_corrected(run: Run, options: StatisticsOptions) -> list[CorrectedRankin
     Returns:
         Means in [0, 1], with intervals of 95%; p adjusted by Holm over the pairs of one ranking.
     """
-    judged = [named_with_part(generator) for generator in generators_of(run, options)]
+    judged = generators_of(run, options)
     aspects = dict.fromkeys(
         aspect for generator in judged for aspect in generator.aspects if _on_our_scale(judged, aspect)
     )

@@ -17,7 +17,7 @@ from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, 
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
-from vieval_plugin.meta_evaluation.generator_means import generators_of, named_with_part
+from vieval_plugin.meta_evaluation.generator_means import generators_of
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, outcomes_between
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
@@ -94,7 +94,7 @@ def gate_evidence(
     """
     if ranking.statistic == WIN_RATE:
         return _of_contests(run, ranking.aspect, challenger, reference, options)
-    generators = {g.image_model: named_with_part(g) for g in generators_of(run, StatisticsOptions())}
+    generators = {g.image_model: g for g in generators_of(run, StatisticsOptions())}
     images = {
         name: _by_prompt(side.with_value(ranking.breakdown, ranking.value) if ranking.breakdown else side.all)
         for name, side in ((name, generators[name]) for name in (challenger, reference))

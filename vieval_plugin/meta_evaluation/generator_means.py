@@ -28,9 +28,11 @@ BREAKDOWNS: Mapping[str, BreakdownValues] = {
 
 @dataclass(frozen=True)
 class GeneratorImages:
-    """The images of one generator that one judge saw, failures imputed, all parts together, each with its part."""
+    """The images of one generator that one judge saw, failures imputed, all parts together, each with its part.
 
-    judge: str
+    Groups are named with their part: two parts may have a prompt of one uid.
+    """
+
     image_model: str
     aspects: tuple[str, ...]
     images: tuple[tuple[str, Observation], ...]
@@ -58,41 +60,23 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
     scores: dict[str, None] = dict.fromkeys(run.aspects)
     for part, samples in run.records.items():
         for record in (record for records in samples for record in records if record.votes is None):
-            images_by_model.setdefault(record.id.image_model or YOUR_IMAGES, []).append((part, observe([record])))
+            image = observe([record])
+            image = replace(image, group=f"{part}/{image.group}")
+            images_by_model.setdefault(record.id.image_model or YOUR_IMAGES, []).append((part, image))
             scores |= dict.fromkeys(record.verdict.scores)
     generators = []
     for model, images in images_by_model.items():
-        ordered = sorted(
-            images,
-            key=lambda part_and_image: (
-                part_and_image[0],
-                part_and_image[1].group,
-                part_and_image[1].uid,
-                part_and_image[1].draw,
-            ),
-        )
-        scored_images = apply_failure_policy([image for _, image in ordered], tuple(scores), options)
-        parts = [part for part, _ in ordered]
-        generators.append(
-            GeneratorImages(run.label, model, tuple(scores), tuple(zip(parts, scored_images, strict=True)))
-        )
+        images.sort(key=lambda pair: (pair[0], pair[1].group, pair[1].uid, pair[1].draw))
+        scored_images = apply_failure_policy([image for _, image in images], tuple(scores), options)
+        with_parts = zip((part for part, _ in images), scored_images, strict=True)
+        generators.append(GeneratorImages(model, tuple(scores), tuple(with_parts)))
     return generators
-
-
-def named_with_part(side: GeneratorImages) -> GeneratorImages:
-    """The same, groups named with their part: two parts may have a prompt of one uid."""
-    return replace(
-        side, images=tuple((part, replace(image, group=f"{part}/{image.group}")) for part, image in side.images)
-    )
 
 
 def breakdown_values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
     """The values of one of `BREAKDOWNS` that an image of any generator has, in the order in which they come."""
-    return list(
-        dict.fromkeys(
-            value for side in judged for part, image in side.images for value in BREAKDOWNS[breakdown](part, image)
-        )
-    )
+    pairs = (pair for side in judged for pair in side.images)
+    return list(dict.fromkeys(value for pair in pairs for value in BREAKDOWNS[breakdown](*pair)))
 
 
 #: The score of a prompt from those of its images; None where there are too few.

@@ -28,7 +28,6 @@ from vieval_plugin.meta_evaluation.generator_means import (
     generators_of,
     mean_of,
     mean_over_prompts,
-    named_with_part,
     scores_by_prompt,
 )
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
@@ -85,10 +84,7 @@ class OfGenerators(Report):
 
 
 def _ranked(run: Run, options: StatisticsOptions) -> tuple[list[RankedStatistic], list[Number]]:
-    @cache
-    def judged_under(options: StatisticsOptions) -> list[GeneratorImages]:
-        return [named_with_part(generator) for generator in generators_of(run, options)]
-
+    judged_under = cache(partial(generators_of, run))
     judged = judged_under(options)
     aspects = preferred(list(dict.fromkeys(aspect for generator in judged for aspect in generator.aspects)))
     records = (record for judgements in chain(*run.records.values()) for record in judgements)
@@ -185,7 +181,7 @@ def _penalised(
 ) -> CommonSamplesStatistic:
     """Two generators, by index, on the prompts of which the second has a score, the first one's failures as the lowest."""
     if all(aspect in image.scores for image in images[first]):
-        return CommonSamplesStatistic(0, reason="no failures")
+        return CommonSamplesStatistic(0)
     everything = apply_failure_policy([*images[first], *images[second]], (aspect,), StatisticsOptions("worst"))
     penalised = by_prompt(everything[: len(images[first])], aspect, of_images)
     scores = by_prompt(images[second], aspect, of_images)

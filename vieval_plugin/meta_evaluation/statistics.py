@@ -248,7 +248,7 @@ def compared_runs(
     reason = f"judges cannot be compared yet by {statistic.name}, which has no paired test here"
     return ComparedStatistic(
         *(part, aspect, statistic.name, systems),
-        lambda first, second: CommonSamplesStatistic(0, reason=reason),
+        lambda first, second: CommonSamplesStatistic(0),
         untestable_reason=reason,
     )
 

@@ -179,7 +179,7 @@ def _compared(
     ) -> CommonSamplesStatistic:
         contests = [o for o in by_model[models[first]] if first == second or o.opponent == models[second]]
         if not contests:
-            return CommonSamplesStatistic(0, reason="no contest has an answer")
+            return CommonSamplesStatistic(0)
         points = [o.points for o in contests]
         against = points if first == second else [EVEN] * len(points)
         return CommonSamplesStatistic(len(points), MeanDifference(points, against, [o.group for o in contests]))
@@ -187,7 +187,7 @@ def _compared(
     def with_failures(first: int, second: int) -> CommonSamplesStatistic:
         """The pair with the contests lost in which the first one's image failed, or nothing says whose."""
         if not any(o.failed and o.opponent == models[second] for o in all_outcomes[models[first]]):
-            return CommonSamplesStatistic(0, reason="no failures")
+            return CommonSamplesStatistic(0)
         by_opponent = {m: [o for o in contests if not o.failed or o.points < 1] for m, contests in all_outcomes.items()}
         return pair(first, second, by_opponent)
 
