@@ -135,9 +135,8 @@ def _wrapped(text: str, width: int) -> list[str]:
         joined = f"{lines[-1]} {unit}".lstrip()
         if _width(joined) <= width:
             lines[-1] = joined
-            continue
-        *pieces, last = _pieces(unit, width)
-        lines += [*pieces, last]
+        else:
+            lines += _pieces(unit, width)
     return [line for line in lines if line]
 
 
