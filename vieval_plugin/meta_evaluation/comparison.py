@@ -390,10 +390,10 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
         by_benchmark = list(zip(benchmarks, own, strict=True))
         missing = dict.fromkeys(benchmark for benchmark, system in by_benchmark if system is None)
         undefined = [f"{benchmark}: {s.undefined}" for benchmark, s in by_benchmark if s and s.undefined]
-        unranked = [f"{benchmark}: {s.unranked}" for benchmark, s in by_benchmark if s and s.unranked]
-        why_not = [f"not compared on {', '.join(missing)}"] if missing else undefined
-        n = sum(system.n for system in own if system)
-        systems.append(System(label, n, *("; ".join(dict.fromkeys(reasons)) for reasons in (why_not, unranked))))
+        not_ranked = [f"{benchmark}: {s.unranked}" for benchmark, s in by_benchmark if s and s.unranked]
+        not_compared = [f"not compared on {', '.join(missing)}"] if missing else []
+        why_not, unranked = ("; ".join(dict.fromkeys(reasons)) for reasons in (not_compared or undefined, not_ranked))
+        systems.append(System(label, sum(system.n for system in own if system), why_not, unranked))
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         two = labels[first], labels[second]
