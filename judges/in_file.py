@@ -16,7 +16,7 @@ from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.protocol import OUTPUTS, Judge, Measure, Program, Sample
 from vieval_plugin.judges.required import MEASURES, with_requirements
 from vieval_plugin.judges.rubric import OVERALL, Rubric, question_key
-from vieval_plugin.judges.spec import INPUTS, JudgeSpec, Needs, NoOptions
+from vieval_plugin.judges.spec import INPUTS, Build, JudgeSpec, Needs, NoOptions
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.suggestions import did_you_mean
@@ -170,22 +170,18 @@ def _of_sub_scores(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     spec = replace(
         spec, intervals=expected, grades=lambda options: tuple(manifest.measure), reads_text=bool(manifest.measure)
     )
-    if not expected:
-        return rubric.with_rubric(
-            spec,
-            of_scores,
-            lambda narrowed: (
-                lambda options, wording, setting: with_requirements(rubric.judge(narrowed, wording), wording)
-            ),
-        )
-    if not manifest.answers and scale.high - scale.low > _MOST_NUMBERS:
-        _refuse(pack, "answers", f"name them, where the scale has more than {_MOST_NUMBERS} steps")
-    answers = manifest.answers or {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
-    return rubric.with_rubric(
-        spec,
-        of_scores,
-        lambda narrowed: lambda options, wording, setting: rubric.expected_judge(narrowed, wording, answers),
-    )
+    answers = manifest.answers
+    if expected and not answers:
+        if scale.high - scale.low > _MOST_NUMBERS:
+            _refuse(pack, "answers", f"name them, where the scale has more than {_MOST_NUMBERS} steps")
+        answers = {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
+
+    def build(narrowed: Rubric) -> Build:
+        if expected:
+            return lambda options, wording, setting: rubric.expected_judge(narrowed, wording, answers)
+        return lambda options, wording, setting: with_requirements(rubric.judge(narrowed, wording), wording)
+
+    return rubric.with_rubric(spec, of_scores, build)
 
 
 def _of_contests(spec: JudgeSpec) -> JudgeSpec:

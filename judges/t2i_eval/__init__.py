@@ -99,20 +99,11 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Generator[list[Ask], li
     question.
     """
     references = _references(asker.sample.annotations.get("reference_explanations"))
-    candidates: list[tuple[Path, str, str, str | None]] = [
-        (
-            judged_question.path,
-            judged_question.question.text,
-            judged_question.reply.explanation,
-            references.get(folded(judged_question.question.text)),
-        )
-        for judged_question in result.judged
-    ]
-    candidates.append((_OVERALL_STEP_PATH, "", result.overall.explanation, references.get("overall")))
+    candidates = [(judged.path, judged.question.text, judged.reply.explanation) for judged in result.judged]
     graded = [
         (path, question, explanation, reference)
-        for path, question, explanation, reference in candidates
-        if explanation and reference
+        for path, question, explanation in (*candidates, (_OVERALL_STEP_PATH, "", result.overall.explanation))
+        if explanation and (reference := references.get(folded(question) or "overall"))
     ]
     if not graded:
         notes.findings.append("no explanation to compare with")

@@ -95,15 +95,11 @@ def violations(extraction: Extraction) -> tuple[str, ...]:
         broken += ["entity without existence"] * (not any(EXISTENCE in name for name in names))
         broken += ["entity without quantity"] * (not any(name in (QUANTITY, "number", "count") for name in names))
         broken += ["position as an attribute"] * sum(name in _POSITIONS for name in names)
-        entity_intrinsic_questions = _questions_about(extraction, "intrinsic", entity.name)
-        broken += ["attributes and questions differ in number"] * (len(entity_intrinsic_questions) != len(names))
-        broken += ["entity without an appearance question"] * (
-            not _questions_about(extraction, "appearance", entity.name)
-        )
+        intrinsic, appearance = (_questions_about(extraction, k, entity.name) for k in ("intrinsic", "appearance"))
+        broken += ["attributes and questions differ in number"] * (len(intrinsic) != len(names))
+        broken += ["entity without an appearance question"] * (not appearance)
     for relation in extraction.relations:
-        broken += ["relation with an unknown entity"] * any(
-            folded(name) not in entity_names for name in relation.entities
-        )
+        broken += ["relation with an unknown entity"] * (not entity_names.issuperset(map(folded, relation.entities)))
     if len(extraction.questions_of("relationship")) != len(extraction.relations):
         broken.append("relations and questions differ in number")
     return tuple(broken)
@@ -200,14 +196,11 @@ def results_text(judged: Iterable[JudgedQuestion]) -> str:
     """Questions with their answers, explanations and scores, in the published layout; what is not known is left out."""
     blocks = []
     for judged_question in judged:
-        lines = [
-            f"### {', '.join(judged_question.question.entities) or 'Image'}",
-            f"- question: {judged_question.question.text}",
-        ]
-        lines += [f"- answer: {judged_question.reply.answer}"] if judged_question.reply.answer else []
-        lines += [f"- explanation: {judged_question.reply.explanation}"] if judged_question.reply.explanation else []
-        lines += ["- not answered"] if not (judged_question.reply.answer or judged_question.reply.explanation) else []
-        lines += [f"- score: {judged_question.reply.score:g}"] if judged_question.reply.score is not None else []
+        question, reply = judged_question.question, judged_question.reply
+        texts = (("answer", reply.answer), ("explanation", reply.explanation))
+        lines = [f"### {', '.join(question.entities) or 'Image'}", f"- question: {question.text}"]
+        lines += [f"- {name}: {text}" for name, text in texts if text] or ["- not answered"]
+        lines += [f"- score: {reply.score:g}"] if reply.score is not None else []
         blocks.append("\n".join(lines))
     return "\n".join(blocks)
 

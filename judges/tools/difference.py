@@ -7,6 +7,7 @@ shows the single largest box, and so does this tool unless `all_differences` is 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -71,15 +72,8 @@ def merged(boxes: Sequence[Box]) -> list[Box]:
             disjoint_boxes.append(box)
             continue
         disjoint_boxes = [disjoint_box for disjoint_box in disjoint_boxes if disjoint_box not in touching]
-        overlapping = [box, *touching]
-        waiting.append(
-            Box(
-                min(member.left for member in overlapping),
-                min(member.top for member in overlapping),
-                max(member.right for member in overlapping),
-                max(member.bottom for member in overlapping),
-            )
-        )
+        left, top, right, bottom = zip(*map(astuple, (box, *touching)), strict=True)
+        waiting.append(Box(min(left), min(top), max(right), max(bottom)))
     return disjoint_boxes
 
 
@@ -115,12 +109,8 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
 
 
 def _overlap(first: Box, second: Box) -> bool:
-    return (
-        first.left < second.right
-        and second.left < first.right
-        and first.top < second.bottom
-        and second.top < first.bottom
-    )
+    beside = first.right <= second.left or second.right <= first.left
+    return not (beside or first.bottom <= second.top or second.bottom <= first.top)
 
 
 def _area(box: Box) -> int:

@@ -22,7 +22,7 @@ from vieval_plugin.backends.weights import Origin
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
-from vieval_plugin.run.evaluate import judge_samples
+from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.text.errors import VievalError
@@ -32,9 +32,8 @@ pytestmark = needs("skimage")
 
 def verdicts(samples):
     options = Config()
-    return asyncio.run(
-        judge_samples(samples, prepare("vieval_small", None, options), options, None, Progress(), bar=False)
-    )
+    judging = outcomes_of(samples, prepare("vieval_small", None, options), options, None, Progress(), bar=False)
+    return [outcome.verdict for outcome in asyncio.run(judging)]
 
 
 @cache

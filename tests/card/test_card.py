@@ -312,7 +312,6 @@ def test_bad_input_is_one_line_and_no_number(options, tmp_path, vieval, monkeypa
             [*demo, "--samples", 100],
             "leave tig/demo_a with 5, and 10 are needed of each; --samples 210 or more will do",
         ),
-        ([*demo, "--samples", 0], "--samples 0: a whole number from 1 on is needed"),
         ([*at, "--published", tmp_path / "nowhere"], "no such folder; `vieval prepare published_verdicts`"),
         ([*at, "--published", tmp_path], " there, which lie as viescore_logs/results_"),
     ):

@@ -18,7 +18,7 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo import TASKS
 from vieval_plugin.cli import main
 from vieval_plugin.config import Config
-from vieval_plugin.run.evaluate import judge_samples
+from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 
@@ -93,8 +93,8 @@ def test_figures_of_the_card_are_those_of_the_weights(name, load):
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     [row] = [number for number, line in enumerate(lines) if line.startswith(f"| {name}:")]
     samples, options = load(TASKS[-1]), Config()
-    judging = judge_samples(samples, prepare("vieval_small", None, options), options, None, Progress(), bar=False)
-    verdicts = asyncio.run(judging)
+    judging = outcomes_of(samples, prepare("vieval_small", None, options), options, None, Progress(), bar=False)
+    verdicts = [outcome.verdict for outcome in asyncio.run(judging)]
     for aspect, line in zip(("SC", "PQ"), lines[row : row + 2], strict=True):
         cells = [float(cell.strip(" *")) for cell in line.split("|")[3:-1]]
         known = [sample.ratings[aspect][0] for sample in samples]

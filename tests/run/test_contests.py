@@ -99,15 +99,13 @@ def test_samples_and_contests_may_come_together_and_samples_are_judged_as_often_
     assert [outcome.verdict.choice is None for outcome in outcomes] == [True, False, True]
 
 
-def test_outcomes_are_let_go_of_when_no_contest_waits_for_them():
+def test_every_contest_is_handed_on_once_all_its_candidates_are_judged():
     given = contests(100, among=20)
     apart = JobsSplitByCandidate([Job(contest, JUDGE) for contest in given])
     done = []
     for part in range(len(apart.jobs)):
         done += [number for number, _ in apart.assemble(part, Outcome(Verdict({"SC": 0.5}, Status.OK)))]
     assert sorted(done) == list(range(100))
-    assert not apart._outcomes
-    assert not apart._jobs_of_part
 
 
 def test_the_same_candidate_twice_in_a_contest_is_asked_about_once():

@@ -120,8 +120,6 @@ def test_a_target_that_names_another_server_is_refused(open_to_all, target, stat
         (["--reward", "x=pairwise:O"], "", "rates no aspect"),
         (["--reward", "x=viescore"], "", "names a model"),
         (["--kind", "what"], "", "kind"),
-        (["--attempts", "0"], "", "attempts"),
-        (["--max-imputed", "1"], "", "share"),
     ],
 )
 def test_flags_that_do_not_go_together_are_one_line(flags, token, words, monkeypatch, capsys):

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -39,6 +39,43 @@ async def gather_all(work: Iterable[Awaitable[T]]) -> list[T]:
         if isinstance(result, BaseException):
             raise result
     return results  # type: ignore[return-value]  # none of them is an exception
+
+
+class SharedTasks:
+    """Tasks by key, of one event loop: whoever asks for one that is under way waits for the same.
+
+    Those that ended are forgotten, or with `keeps` told to whoever asks later.
+    """
+
+    def __init__(self, keeps: bool = False) -> None:
+        self._keeps = keeps
+        self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._tasks
+
+    async def result(
+        self, key: Hashable, work: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What the work of a key returns or raises; one who waits may be cancelled, and the work goes on."""
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.ensure_future(work(*args, **kwargs))
+            if not self._keeps:
+                self._tasks[key].add_done_callback(partial(self._forget, key))
+        result: T = await asyncio.shield(self._tasks[key])
+        return result
+
+    def _forget(self, key: Hashable, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # whoever waited may have been cancelled first, and an error nobody looked at is printed
+
+    async def close(self) -> None:
+        """Leave nothing under way."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 _Jobs: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]"

@@ -16,7 +16,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from vieval_plugin.backends.concurrency import gather_all
+from vieval_plugin.backends.concurrency import SharedTasks, gather_all
 from vieval_plugin.backends.http.responses import Refused, tokens_of
 from vieval_plugin.backends.reply_checks import log_probability, probabilities
 from vieval_plugin.judges.protocol import Failure, Probabilities
@@ -33,14 +33,11 @@ class TokenIds:
     """The token ids of answers, asked of the server once each; empty where it has no /tokenize."""
 
     def __init__(self, model: str, post: Post) -> None:
-        self._model, self._post = model, post
-        self._tasks: dict[str, asyncio.Task[list[int] | None]] = {}
+        self._model, self._post, self.tasks = model, post, SharedTasks(keeps=True)
 
     async def ids_of(self, text: str) -> list[int] | None:
         """The ids of a text's tokens, or None where the server does not tell."""
-        if text not in self._tasks:
-            self._tasks[text] = asyncio.ensure_future(self._ask(text))
-        return await asyncio.shield(self._tasks[text])
+        return await self.tasks.result(text, self._ask, text)
 
     async def _ask(self, text: str) -> list[int] | None:
         body = {"model": self._model, "prompt": text, "add_special_tokens": False}
@@ -50,12 +47,6 @@ class TokenIds:
             return None
         tokens = answer.get("tokens")
         return tokens if isinstance(tokens, list) and all(type(token) is int for token in tokens) else None
-
-    async def close(self) -> None:
-        """Ask nothing more."""
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
 
 async def narrowed_bounds(

@@ -186,23 +186,22 @@ def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argp
         action="append",
         help=f"address of an OpenAI-compatible server, ending in /v1; may be repeated (default: {BASE_URL_ENV_VAR})",
     )
-    model.add_argument("--num-concurrent", type=int, metavar="N", help="requests in flight at once (default: 32)")
-    model.add_argument("--temperature", type=float, help="sampling temperature (default: 0)")
-    model.add_argument(
-        "--max-tokens", type=int, metavar="N", help="longest answer in tokens (default: the judge's own)"
-    )
-    model.add_argument(
-        "--timeout", type=float, metavar="S", help="seconds without a byte before a call is retried (default: 600)"
-    )
-    model.add_argument(
-        "--patience",
-        type=float,
-        metavar="S",
-        help=f"seconds without any answer before the server counts as away (default: {patience:g})",
-    )
-    model.add_argument("--price-input", type=float, metavar="P", help="price of a million input tokens")
-    model.add_argument("--price-cached-input", type=float, metavar="P", help="price of a million in the server's cache")
-    model.add_argument("--price-output", type=float, metavar="P", help="price of a million output tokens")
+    for name, kind, unit, meaning in (
+        ("--num-concurrent", int, "N", "requests in flight at once (default: 32)"),
+        ("--temperature", float, "T", "sampling temperature (default: 0)"),
+        ("--max-tokens", int, "N", "longest answer in tokens (default: the judge's own)"),
+        ("--timeout", float, "S", "seconds without a byte before a call is retried (default: 600)"),
+        (
+            "--patience",
+            float,
+            "S",
+            f"seconds without any answer before the server counts as away (default: {patience:g})",
+        ),
+        ("--price-input", float, "P", "price of a million input tokens"),
+        ("--price-cached-input", float, "P", "price of a million in the server's cache"),
+        ("--price-output", float, "P", "price of a million output tokens"),
+    ):
+        model.add_argument(name, type=kind, metavar=unit, help=meaning)
     return model
 
 

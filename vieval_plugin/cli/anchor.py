@@ -123,13 +123,14 @@ def check_anchor(path: Path, options: argparse.Namespace) -> tuple[dict[SampleId
 
 def _asked(judged: Sequence[Judged], judge: PreparedJudge, current: Config, times: int) -> list[list[Verdict]]:
     """The verdicts of a judge that is asked so many times."""
-    from vieval_plugin.run.evaluate import judge_samples
+    from vieval_plugin.run.evaluate import outcomes_of
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.text.escaping import say
 
     progress = Progress()
     try:
-        return [asyncio.run(judge_samples(judged, judge, current, None, progress, True)) for _ in range(times)]
+        runs = [asyncio.run(outcomes_of(judged, judge, current, None, progress, True)) for _ in range(times)]
+        return [[outcome.verdict for outcome in outcomes] for outcomes in runs]
     finally:
         say(*progress.lines(), file=sys.stderr)
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_batch, add_command, add_judge
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_batch, add_command, add_judge, number_between
 from vieval_plugin.cli.score.backbone import batch_of, named_backbone, options_in_force, require_model
 
 if TYPE_CHECKING:
@@ -49,23 +49,18 @@ def add(commands: Commands) -> None:
         default=[],
         help=f"a benchmark to judge; may be repeated (default: those of {', '.join(BENCHMARKS)} that are prepared)",
     )
-    parser.add_argument(
-        "--samples", type=int, metavar="N", help="samples of each benchmark (default: 600, and 400 of contests)"
-    )
-    parser.add_argument(
-        "--repeats", type=int, default=50, metavar="N", help="samples to judge three times (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--audit", type=int, default=20, metavar="N", help="samples to judge with changed images (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--budget", type=int, metavar="CALLS", help="stop before asking if it takes more calls, reminders aside"
-    )
+    for name, lowest, default, unit, meaning in (
+        ("--samples", 1, None, "N", "samples of each benchmark (default: 600, and 400 of contests)"),
+        ("--repeats", 0, 50, "N", "samples to judge three times (default: %(default)s)"),
+        ("--audit", 0, 20, "N", "samples to judge with changed images (default: %(default)s)"),
+        ("--budget", 0, None, "CALLS", "stop before asking if it takes more calls, reminders aside"),
+        ("--seed", 0, None, "SEED", "seed of everything random (default: statistics.seed of the options)"),
+    ):
+        parser.add_argument(name, type=number_between(lowest), default=default, metavar=unit, help=meaning)
     parser.add_argument("--plan", action="store_true", help="print how many calls it takes, and stop")
     parser.add_argument(
         "--published", type=Path, metavar="FOLDER", help="folder of published verdicts (default: as prepared)"
     )
-    parser.add_argument("--seed", type=int, help="seed of everything random (default: statistics.seed of the options)")
     parser.add_argument("--out", type=Path, help="folder for the card and its verdicts (default: card-MODEL)")
     add_judge(parser, " and ".join(JUDGES))
     add_batch(add_backbone(parser))
@@ -83,7 +78,6 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.results.published.files import NAME
     from vieval_plugin.text.escaping import say
 
-    _require_numbers(options)
     current = options_in_force(options)
     seed = current.statistics.seed if options.seed is None else options.seed
     statistics = replace(current.statistics.options(), seed=seed)
@@ -124,16 +118,6 @@ def _require_published(folder: Path) -> None:
 
 def _folder_of(model: str) -> Path:
     return Path(f"card-{re.sub(r'[^A-Za-z0-9_.-]+', '-', model.rpartition('/')[2])}")
-
-
-def _require_numbers(options: argparse.Namespace) -> None:
-    from vieval_plugin.text.errors import VievalError
-
-    lowest_by_name = {"samples": 1, "repeats": 0, "audit": 0, "budget": 0, "seed": 0}
-    for name, lowest in lowest_by_name.items():
-        value = getattr(options, name)
-        if value is not None and value < lowest:
-            raise VievalError(f"--{name} {value}: a whole number from {lowest} on is needed")
 
 
 def _judged(

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_aspects, add_backbone, add_command
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_aspects, add_backbone, add_command, number_between
 from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, require_model
 from vieval_plugin.text.errors import docs_url
 
@@ -70,10 +70,10 @@ def _add_failures(parser: argparse.ArgumentParser) -> None:
     repeats = "verdicts to average into a reward, for a backbone with a temperature (default: %(default)s)"
     failures = "answer a failure with an error, or its group's mean if a request is one group (default: %(default)s)"
     share = "largest share of a group that gets its mean (default: %(default)s)"
-    failing.add_argument("--attempts", type=int, default=3, metavar="N", help=attempts)
-    failing.add_argument("--repeats", type=int, default=1, metavar="K", help=repeats)
+    failing.add_argument("--attempts", type=number_between(1), default=3, metavar="N", help=attempts)
+    failing.add_argument("--repeats", type=number_between(1), default=1, metavar="K", help=repeats)
     failing.add_argument("--on-failure", choices=("error", "neutral"), default="error", help=failures)
-    failing.add_argument("--max-imputed", type=float, default=0.1, metavar="SHARE", help=share)
+    failing.add_argument("--max-imputed", type=number_between(0, 0.99, float), default=0.1, metavar="SHARE", help=share)
 
 
 def _add_callers(parser: argparse.ArgumentParser) -> None:
@@ -84,8 +84,8 @@ def _add_callers(parser: argparse.ArgumentParser) -> None:
     callers.add_argument("--no-token", action="store_true", help="let anybody call who reaches --host, without a token")
     callers.add_argument("--allow-host", action="append", default=[], metavar="NAME", help=names)
     number = "most samples in a request (default: %(default)s)"
-    callers.add_argument("--max-samples", type=int, default=1024, metavar="N", help=number)
-    callers.add_argument("--max-body", type=int, default=256, metavar="MIB", help=size)
+    callers.add_argument("--max-samples", type=number_between(1), default=1024, metavar="N", help=number)
+    callers.add_argument("--max-body", type=number_between(1), default=256, metavar="MIB", help=size)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -144,13 +144,7 @@ def _server_setup(options: argparse.Namespace) -> ServerSetup:
 def _serve_options(options: argparse.Namespace) -> ServeOptions:
     from vieval_plugin.rewards.samples import Conditions
     from vieval_plugin.serve.options import MIB, Bounds, ServeOptions
-    from vieval_plugin.text.errors import VievalError
 
-    for name in ("attempts", "repeats", "max_samples", "max_body"):
-        if (number := getattr(options, name)) < 1:
-            raise VievalError(f"--{name.replace('_', '-')} {number} leaves nothing; give 1 or more")
-    if not 0 <= options.max_imputed < 1:
-        raise VievalError(f"--max-imputed {options.max_imputed:g} is no share of a group; give one from 0 to below 1")
     same = ("host", "port", "attempts", "repeats", "on_failure", "max_imputed")
     return ServeOptions(
         **{name: getattr(options, name) for name in same},

@@ -6,7 +6,6 @@ call public domain or CC0 and that lie in its package, so nothing is fetched.
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import io
 import random
@@ -21,6 +20,7 @@ from PIL import ImageDraw, ImageFilter, ImageFont, ImageOps
 from vieval_plugin.judges.text_rendering import compare
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError, install_advice
+from vieval_plugin.text.escaping import csv_text
 
 #: The generators, which are the folders of their images.
 CAREFUL, CARELESS = "new", "old"
@@ -132,11 +132,7 @@ def _is_complete(folder: Path, tables: Mapping[str, bytes]) -> bool:
 
 
 def _csv(rows: Sequence[Mapping[str, str]]) -> bytes:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue().encode()
+    return csv_text([list(rows[0]), *(list(row.values()) for row in rows)]).encode()
 
 
 def misspelt(title: str, rng: random.Random) -> str:

@@ -19,7 +19,7 @@ from vieval_plugin.results.shard_verdicts import is_shards
 from vieval_plugin.results.sources import Source, source_of
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isfile, real
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import first_row, read_json
 
 #: How hosts call their files of samples.
 SAMPLES = "*_samples_*.jsonl"
@@ -75,10 +75,8 @@ def _by_judge(files: Sequence[Path]) -> Collection[Sequence[Path]]:
 def _first_source(path: Path) -> Source | None:
     """Whose the first verdict of a file is; None where that cannot be told."""
     try:
-        with path.open(encoding="utf-8") as file:
-            row = read_json(file.readline())
-        return source_of(read_response(responses_of(row)[0])[2])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, VievalError):
+        return source_of(read_response(responses_of(first_row(path))[0])[2])
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, VievalError):
         return None
 
 

@@ -14,23 +14,18 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
 from vieval_plugin.records import OWN, SCHEMA, Provenance, Record, record_of
 from vieval_plugin.results.documents import plain, read_provenance, read_target, read_verdict
 from vieval_plugin.run.verdict_lines import run_file
-from vieval_plugin.run.verdict_log import read_header
+from vieval_plugin.run.verdict_log import HEADER, read_header
 from vieval_plugin.text.errors import UPGRADE, VievalError
 from vieval_plugin.text.untrusted import path_of
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import first_row, read_json
 
 _VERDICT = ("scores", "status", "rationale", "trace", "bounds", "findings", "recorded", "choice")
 
 
 def is_own(path: Path) -> bool:
     """Tell by its first line whether a file was written by `vieval score`."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            line = file.readline()
-        row = read_json(line)
-    except (OSError, ValueError):
-        return False
-    return isinstance(row, dict) and ({"run", "vieval"} <= row.keys() or read_header(line) is not None)
+    names = first_row(path).keys()
+    return names >= {"run", "vieval"} or names >= HEADER
 
 
 def records_of(path: Path) -> Iterator[Record]:

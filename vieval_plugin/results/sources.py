@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from vieval_plugin.records import Provenance
-from vieval_plugin.run.verdict_lines import TRANSPORT
+from vieval_plugin.run.verdict_lines import TRANSPORT, flat
 
 Details = tuple[tuple[str, str], ...]
 
@@ -102,19 +102,15 @@ def _details(provenance: Provenance) -> Details:
         "reader": provenance.reader,
         "pack": f"{provenance.pack} {provenance.pack_hash}".strip(),
         # the pack that answered stands above, whatever the options call it
-        **{key: value for key, value in _flat("judges", judges.get(provenance.judge)) if key != "judges.pack"},
+        **_told("judges", {**(judges.get(provenance.judge) or {}), "pack": None}),
         # what is told in words is asked of a backbone
-        **dict(_flat("backbones", backbones if provenance.pack else None)),
-        **dict(_flat("scorers", scorers.get(provenance.judge))),
+        **_told("backbones", backbones if provenance.pack else None),
+        **_told("scorers", scorers.get(provenance.judge)),
     }
     return tuple((key, value) for key, value in sorted(details.items()) if value)
 
 
-def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """The values of nested options with the names that lead to them."""
-    if isinstance(value, dict):
-        for key, nested in value.items():
-            if key not in TRANSPORT:
-                yield from _flat(f"{name}.{key}", nested)
-    elif value is not None:
-        yield name, str(value)
+def _told(name: str, value: Any) -> dict[str, str]:
+    """The values of nested options that answers depend on, with the names that lead to them."""
+    leaves = ((key, leaf) for key, leaf in flat(value, name) if leaf is not None)
+    return {key: str(leaf) for key, leaf in leaves if TRANSPORT.isdisjoint(key.split("."))}

@@ -26,7 +26,7 @@ from vieval_plugin.run.generated import (
 )
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isdir, isfile, path_of, real
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.yaml_json import first_row, read_json
 
 _DATA = re.compile(r"data:image/[a-z]+;base64,", re.IGNORECASE)
 _EDITS = ("tie", "mie")
@@ -53,12 +53,7 @@ def is_run(path: Path) -> bool:
     if isdir(path):
         return any(path.rglob("*_samples_*.jsonl"))
     require_plain(path)
-    try:
-        with path.open("rb") as file:
-            row = read_json(file.readline().decode())
-    except (OSError, ValueError):
-        return False
-    return isinstance(row, dict) and "filtered_resps" in row
+    return "filtered_resps" in first_row(path)
 
 
 def load_unjudged(path: Path, options: Config, kind: str | None = None) -> UnjudgedRun:

@@ -9,6 +9,7 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.records import OWN
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.untrusted import is_encodable
 
 #: Characters of a prompt.
 LONGEST_TEXT = 100_000
@@ -68,7 +69,5 @@ def require_good_texts(*texts: str) -> None:
     for text in texts:
         if len(text) > LONGEST_TEXT:
             raise VievalError(f"a text has {len(text)} characters, and {LONGEST_TEXT} are allowed")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise VievalError(f"the text {ascii(text)[:80]} has half of a character (a lone surrogate)") from None
+        if not is_encodable(text):
+            raise VievalError(f"the text {ascii(text)[:80]} has half of a character (a lone surrogate)")

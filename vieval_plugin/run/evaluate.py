@@ -81,7 +81,8 @@ async def evaluate_async(
     require(backbone, (Backbone, type(None)), "backbone", "Backbone(model=..., base_url=...)")
     require(progress, (Progress, type(None)), "progress", "Progress(), which counts")
     prepared = prepare(judge, setting, options, backbone)
-    return await judge_samples(checked_samples, prepared, options, backbone, progress or Progress(), bar)
+    outcomes = await outcomes_of(checked_samples, prepared, options, backbone, progress or Progress(), bar)
+    return [outcome.verdict for outcome in outcomes]
 
 
 def resolved(options: Config | Mapping[str, Any] | None) -> Config:
@@ -97,19 +98,6 @@ def resolved(options: Config | Mapping[str, Any] | None) -> Config:
     name_a_file = f"or name a file in {config.FILE_VARIABLE}"
     require(options, Config, "options", f'a mapping such as {{"store": {{"use": False}}}}, {name_a_file}')
     return options
-
-
-async def judge_samples(
-    samples: Sequence[Judged],
-    prepared: PreparedJudge,
-    options: Config,
-    backbone: Backbone | None,
-    progress: Progress,
-    bar: bool,
-) -> list[Verdict]:
-    """The verdicts of `outcomes_of`."""
-    outcomes = await outcomes_of(samples, prepared, options, backbone, progress, bar)
-    return [outcome.verdict for outcome in outcomes]
 
 
 async def outcomes_of(

@@ -44,7 +44,6 @@ class JobsSplitByCandidate:
         self._jobs_of_part: defaultdict[int, list[int]] = defaultdict(list)  # by part, the jobs that it belongs to
         self._outcomes: dict[int, Outcome] = {}
         self._parts_to_come: list[int] = []
-        self._uses: Counter[int] = Counter()
         part_by_key: dict[Hashable, int] = {}
         for number, job in enumerate(jobs):
             judged = candidates_of(job.judged) if job.judge.takes_apart(job.judged) else (job.judged,)
@@ -53,7 +52,6 @@ class JobsSplitByCandidate:
             self._parts_to_come.append(len(set(parts)))
             for part in dict.fromkeys(parts):
                 self._jobs_of_part[part].append(number)
-                self._uses[part] += 1
 
     def _part(self, part_by_key: dict[Hashable, int], number: int, job: Job, judged: Judged) -> int:
         key = _key(job, judged) if judged is not job.judged else number
@@ -70,14 +68,6 @@ class JobsSplitByCandidate:
             self._parts_to_come[number] -= 1
             if not self._parts_to_come[number]:
                 yield number, self._assembled(number)
-                self._forget(number)
-
-    def _forget(self, number: int) -> None:
-        """Let go of the outcomes that only this job still waited for."""
-        for part in set(self._parts[number]):
-            self._uses[part] -= 1
-            if not self._uses[part]:
-                del self._outcomes[part]
 
     def _assembled(self, number: int) -> Outcome:
         """A job's outcome; the tokens of a candidate are counted where it came first."""

@@ -16,7 +16,7 @@ from vieval_plugin.backends.http.batches import MOST_SENDS, BatchOptions, Deferr
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Path, Program, Reply, Status, Verdict
+from vieval_plugin.judges.protocol import Ask, Path, Program, Reply, Status, Verdict
 from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.run.answerers import opened_store
@@ -50,23 +50,18 @@ async def count_of(
     `look_up` gives the key of a question and its stored reply, None where it cannot be asked. What a program asks
     after an answer that is not stored, or after a tool, cannot be known.
     """
-    replies: list[Reply] | None = None
-    while True:
-        try:
-            asks = next(program) if replies is None else program.send(replies)
-        except StopIteration:
-            return
-        stored: list[Reply] = []
-        for ask in asks:
-            question = question_of(ask)
-            if question is None or (lookup := await look_up(question)) is None:
-                continue
-            key, reply = lookup
-            (totals.to_ask if reply is None else totals.stored)[key] += 1
-            stored += [] if reply is None else [reply]
-        if len(stored) < len(asks):
-            return
-        replies = stored
+
+    async def stored(_: int, ask: Ask) -> Reply:
+        question = question_of(ask)
+        if question is None or (lookup := await look_up(question)) is None:
+            raise Deferred
+        key, reply = lookup
+        (totals.to_ask if reply is None else totals.stored)[key] += 1
+        if reply is None:
+            raise Deferred
+        return reply
+
+    await ends(program, stored, Deferred)
 
 
 _ASKED_AGAIN = (Status.PARSE_FAILURE, Status.REFUSAL, Status.API_ERROR)

@@ -203,10 +203,14 @@ def usage_of(document: Mapping[str, Any]) -> Usage:
     return Usage(**{**document, **counters})
 
 
+#: Fields of the first line of a file of verdicts which is not complete.
+HEADER = frozenset({"inputs", "runs"})
+
+
 def read_header(line: str) -> Mapping[str, Any] | None:
     """The document that a file of verdicts which is not complete begins with; None for another line."""
     try:
         document = read_json(line)
     except ValueError:
         return None
-    return document if isinstance(document, dict) and {"inputs", "runs"} <= document.keys() else None
+    return document if isinstance(document, dict) and document.keys() >= HEADER else None

@@ -7,6 +7,7 @@ than Python can follow.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -65,6 +66,16 @@ def read_json(text: str | bytes, **hooks: Any) -> Any:
         if not level:
             return value
     raise ValueError("nested too deeply")
+
+
+def first_row(path: Path) -> dict[str, Any]:
+    """The object in a file's first line; an empty one where none can be read."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            row = read_json(file.readline())
+    except (OSError, ValueError):
+        return {}
+    return row if isinstance(row, dict) else {}
 
 
 def _require_small(root: yaml.Node) -> None:

@@ -139,10 +139,11 @@ def test_a_node_is_lost_and_the_other_finishes(cluster, data, tmp_path, monkeypa
 def test_what_workers_are_told_holds_no_key(data, tmp_path, server, monkeypatch):
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.run.shards.start import ShardRequest, begin
+    from vieval_plugin.run.shards.worker import ShardRun
 
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-somebody")
     backbone = Backbone(model="fake", base_url=server.base_url)
-    begun = begin(ShardRequest([str(data)], tmp_path / "out", "viescore", None, Config(), backbone))
+    begun = begin(ShardRequest([str(data)], ShardRun(str(tmp_path / "out"), "", "viescore", None, Config(), backbone)))
     assert b"a-key-of-somebody" not in pickle.dumps(begun.run)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import PIL.Image
 
+from vieval_plugin.backends.concurrency import SharedTasks
 from vieval_plugin.images import JPEG, MAX_PIXELS, decoding, examine, read_bytes, size, upright
 from vieval_plugin.judges.protocol import Image, Probabilities, Reply, Text
 from vieval_plugin.media import jpeg
@@ -59,7 +60,7 @@ class ImageEncoder:
 
     def __init__(self, max_pixels: int | None = None, memory: int = 48 << 20) -> None:
         self._max_pixels, self._memory = max_pixels, memory
-        self._under_way: dict[Image, asyncio.Task[Encoded]] = {}
+        self._under_way = SharedTasks()
         self._recent: OrderedDict[Image, Encoded] = OrderedDict()
         self._recent_bytes = 0
 
@@ -68,21 +69,14 @@ class ImageEncoder:
         if image in self._recent:
             self._recent.move_to_end(image)
             return self._recent[image]
-        task = self._under_way.get(image)
-        if task is None:
-            task = asyncio.ensure_future(asyncio.to_thread(encode, image, self._max_pixels))
-            self._under_way[image] = task
-            task.add_done_callback(lambda finished_task: self._finish_encoding(image, finished_task))
-        return await asyncio.shield(task)
+        return await self._under_way.result(image, self._encode_and_keep, image)
 
-    def _finish_encoding(self, image: Image, finished_task: asyncio.Task[Encoded]) -> None:
-        del self._under_way[image]
-        if finished_task.cancelled() or finished_task.exception():
-            return
-        self._recent[image] = finished_task.result()
-        self._recent_bytes += len(finished_task.result().url)
+    async def _encode_and_keep(self, image: Image) -> Encoded:
+        encoded = self._recent[image] = await asyncio.to_thread(encode, image, self._max_pixels)
+        self._recent_bytes += len(encoded.url)
         while self._recent_bytes > self._memory and len(self._recent) > 1:
             self._recent_bytes -= len(self._recent.popitem(last=False)[1].url)
+        return encoded
 
 
 def encode(image: Image, max_pixels: int | None = None) -> Encoded:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import Any, TypeAlias
 
 from vieval_plugin.backends.cache.leases import Leases
 from vieval_plugin.backends.cache.store import Store, key_of, question
+from vieval_plugin.backends.concurrency import SharedTasks
 from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
 from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
 from vieval_plugin.backends.http.responses import (
@@ -87,11 +87,9 @@ class OpenAIBackend:
         # what is asked by batches is stored once all is answered, and counted then
         is_stored = store and not (batch and batch.sends)
         self._leases = Leases(store, server.longest_question) if store and is_stored else None
-        self._trials: dict[bool, asyncio.Task[None]] = {}
         self._images = ImageEncoder(max_pixels)
-        self._in_flight: dict[str, asyncio.Task[Reply]] = {}
+        self._in_flight, self._found_out = SharedTasks(), SharedTasks(keeps=True)
         self._own_keys: set[int] = set()  # hashes of this run's questions, whose answers in the store are its own
-        self._schemas: asyncio.Task[bool] | None = None
         self._refused: set[str] = set()  # forms of chats that the server does not take
         self._limit = "max_tokens"
         self._ids = TokenIds(model, self._server.post)
@@ -102,11 +100,8 @@ class OpenAIBackend:
 
     async def __aexit__(self, *_: object) -> None:
         # a run that was ended must leave nothing behind that asks and stores on
-        under_way = [*self._in_flight.values(), *([self._schemas] if self._schemas else [])]
-        for task in under_way:
-            task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
-        await self._ids.close()
+        for tasks in (self._in_flight, self._found_out, self._ids.tasks):
+            await tasks.close()
         if self.batches:
             self.batches.close()
         await self._server.__aexit__()
@@ -144,17 +139,9 @@ class OpenAIBackend:
         key = self._key(ask, images, repeat)
         if key in self._in_flight:
             self.usage.repeated += 1
-        else:
-            if self._store and (stored := self._store.get(key)) is not None:
-                return self._cached(key, stored)
-            self._in_flight[key] = asyncio.ensure_future(self._ask(ask, images, repeat, key))
-            self._in_flight[key].add_done_callback(lambda finished_task: self._forget_task(key, finished_task))
-        return await asyncio.shield(self._in_flight[key])
-
-    def _forget_task(self, key: str, finished_task: asyncio.Task[Reply]) -> None:
-        self._in_flight.pop(key, None)
-        if not finished_task.cancelled():
-            finished_task.exception()  # whoever waited may have been cancelled first, and an error nobody looked at is printed
+        elif self._store and (stored := self._store.get(key)) is not None:
+            return self._cached(key, stored)
+        return await self._in_flight.result(key, self._ask, ask, images, repeat, key)
 
     def _cached(self, key: str, stored: Answer) -> Answer:
         """A stored reply, counted: to a question of an earlier run, or of this one."""
@@ -187,7 +174,7 @@ class OpenAIBackend:
         reply: Reply
         try:
             if self._batch and self._batch.sends:
-                await self._try_out(ask, self._batch.has_service)
+                await self._found_out.result(type(ask), self._try_out, ask, self._batch.has_service)
             if isinstance(ask, Chat):
                 reply = reply_of(self._count_tokens(await self._chat(ask, images, send)))
             else:
@@ -253,14 +240,10 @@ class OpenAIBackend:
         return await narrowed_bounds(bounds, ask.continuations, self._ids, body, send)
 
     async def _try_out(self, ask: Chat | Likelihood, has_service: bool) -> None:
-        """Find out by a call what the service refuses of a chat or a likelihood, which it would of a whole file."""
-        is_chat = isinstance(ask, Chat)
-        if is_chat not in self._trials:
-            self._trials[is_chat] = asyncio.ensure_future(self._trial(ask, has_service))
-        await asyncio.shield(self._trials[is_chat])
+        """Post a short question in the form of another, as what the service refuses of it, it would of a whole file.
 
-    async def _trial(self, ask: Chat | Likelihood, has_service: bool) -> None:
-        """Post a short question in the form of another; VievalError where log-probabilities would not come."""
+        VievalError where log-probabilities would not come.
+        """
         greeting = (Message("user", ("Say hello.",)),)
         with suppress(Refused, ValueError):
             if isinstance(ask, Chat):
@@ -316,9 +299,7 @@ class OpenAIBackend:
 
     async def takes_schemas(self) -> bool:
         """Return whether the server enforces JSON schemas: probed once, then remembered in the store."""
-        if self._schemas is None:
-            self._schemas = asyncio.ensure_future(self._probe_schemas())
-        return await asyncio.shield(self._schemas)
+        return await self._found_out.result("schemas", self._probe_schemas)
 
     async def _probe_schemas(self) -> bool:
         name = f"schemas {self.model} {' '.join(map(redacted, self._server.options.urls))}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tqdm import tqdm
 
+from vieval_plugin.backends.concurrency import SharedTasks
 from vieval_plugin.backends.http.image_encoding import encoded
 from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts
 from vieval_plugin.backends.http.responses import Again, Denied, Refused, answer_of, failure_of
@@ -139,7 +140,7 @@ class Server:
         self._jitter = random.Random(seed)
         self._session: aiohttp.ClientSession | None = None
         self._slots = asyncio.Semaphore(options.concurrent)
-        self._probe: asyncio.Future[bool] | None = None
+        self._probe = SharedTasks()
         self._last_answer = time.monotonic()
         self._unanswered = 0  # tries that failed after the last answer
         self._silent_since: float | None = None  # when the first request began that failed after the last answer
@@ -278,15 +279,7 @@ class Server:
 
     async def _alive(self, model: Any) -> bool:
         """Return whether a server answers the shortest of questions; whoever asks meanwhile is told the same."""
-        if self._probe is None:
-            self._probe = asyncio.ensure_future(self._answers_hello(model))
-            self._probe.add_done_callback(self._probed)
-        return await asyncio.shield(self._probe)
-
-    def _probed(self, probe: asyncio.Future[bool]) -> None:
-        self._probe = None
-        if not probe.cancelled():
-            probe.exception()  # whoever waited may have been cancelled, and an error nobody looked at is printed
+        return await self._probe.result("hello", self._answers_hello, model)
 
     async def _answers_hello(self, model: Any) -> bool:
         """Asked at once and beside all others: requests that wait for a rest to end would hold it up for ever."""

@@ -34,39 +34,26 @@ _OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "json", 
 def add_shards(parser: argparse.ArgumentParser) -> None:
     """The flags of a folder of shards."""
     shards = parser.add_argument_group("a folder of shards", "for data sets of any size, if --out names a folder")
-    shards.add_argument(
-        "--rows-per-shard", type=number_between(1), metavar="N", help="rows in a shard, one file (default: 512)"
-    )
+    for name, kind, unit, meaning in (
+        ("--rows-per-shard", number_between(1), "N", "rows in a shard, one file (default: 512)"),
+        (
+            *("--max-failures", number_between(0, kind=float), "SHARE"),
+            "write no shard of whose rows more failed (api_error, tool_error, parse_failure, refusal or no_image), and "
+            "stop after three such shards in a row (default: 0.2)",
+        ),
+        ("--budget", number_between(1), "CALLS", "open no shard that would exceed so many calls"),
+        ("--processes", number_between(1), "N", "workers on this machine (default: this process)"),
+        ("--workers", number_between(1), "N", "workers on Ray (default: one a node, or one a GPU)"),
+        (
+            *("--part", str, "I/N"),
+            "judge one of N parts; auto takes it from a Slurm array's task or torchrun's process (default: all)",
+        ),
+    ):
+        shards.add_argument(name, type=kind, metavar=unit, help=meaning)
     shards.add_argument("--extend", action="store_true", help="also judge files that were added since the first run")
     shards.add_argument("--trace", action="store_true", help="keep the answers word for word")
-    shards.add_argument(
-        "--max-failures",
-        type=number_between(0, kind=float),
-        metavar="SHARE",
-        help="write no shard of whose rows more failed (api_error, tool_error, parse_failure, refusal or no_image), and "
-        "stop after three such shards in a row (default: 0.2)",
-    )
-    shards.add_argument(
-        "--budget", type=number_between(1), metavar="CALLS", help="open no shard that would exceed so many calls"
-    )
-    shards.add_argument(
-        "--processes", type=number_between(1), metavar="N", help="workers on this machine (default: this process)"
-    )
-    shards.add_argument(
-        "--ray",
-        nargs="?",
-        const="",
-        metavar="ADDRESS",
-        help="use workers on a Ray cluster (default: the one that runs here, or a new one)",
-    )
-    shards.add_argument(
-        "--workers", type=number_between(1), metavar="N", help="workers on Ray (default: one a node, or one a GPU)"
-    )
-    shards.add_argument(
-        "--part",
-        metavar="I/N",
-        help="judge one of N parts; auto takes it from a Slurm array's task or torchrun's process (default: all)",
-    )
+    on_ray = "use workers on a Ray cluster (default: the one that runs here, or a new one)"
+    shards.add_argument("--ray", nargs="?", const="", metavar="ADDRESS", help=on_ray)
 
 
 def is_of_shards(options: argparse.Namespace) -> bool:
@@ -115,7 +102,7 @@ def judge_shards(options: argparse.Namespace, judge: str, current: Config, backb
 def _request(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> ShardRequest:
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.run.shards.start import ShardRequest
-    from vieval_plugin.run.shards.worker import MOST_FAILURES
+    from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
     from vieval_plugin.text.errors import VievalError
 
     if useless := [name for name in _OF_FILES if getattr(options, name)]:
@@ -124,13 +111,11 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
         )
     if len(options.judge or []) > 1:
         raise VievalError("a folder of shards has one judge; run the others with an --out of their own")
+    most_failures = MOST_FAILURES if options.max_failures is None else options.max_failures
+    who = str(options.out), "", judge, options.setting, current, backbone
     return ShardRequest(
         options.samples,
-        options.out,
-        judge,
-        options.setting,
-        current,
-        backbone,
+        ShardRun(*who, most_failures, options.budget, tuple(options.allow_urls)),
         label=options.label,
         kind=options.kind,
         columns=parse_columns(options.columns),
@@ -138,9 +123,6 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
         limit=options.limit,
         trace=options.trace,
         extend=options.extend,
-        most_failures=MOST_FAILURES if options.max_failures is None else options.max_failures,
-        budget=options.budget,
-        hosts=tuple(options.allow_urls),
         own_store=bool(options.part) or options.ray is not None,
     )
 

@@ -43,16 +43,8 @@ class ShardRequest:
 
     #: Files, folders and patterns of the data set.
     inputs: Sequence[str]
-    #: Folder for verdicts.
-    folder: Path
-    #: Name of the judge, or its file.
-    judge: str
-    #: Its setting; None for the plain one.
-    setting: str | None
-    #: Options in force.
-    options: Config
-    #: Model that a command names; None for that of the options.
-    backbone: Backbone | None = None
+    #: The run as its user words it.
+    run: ShardRun
     #: Name of the run in reports.
     label: str = ""
     #: Kind of rows that name none.
@@ -67,12 +59,6 @@ class ShardRequest:
     trace: bool = False
     #: Add new files to the plan.
     extend: bool = False
-    #: Share of failed rows above which a shard is not written.
-    most_failures: float = MOST_FAILURES
-    #: Calls that may be made; None for any number.
-    budget: int | None = None
-    #: Hosts whose images are fetched.
-    hosts: tuple[str, ...] = ()
     #: Each host has a store of its own.
     own_store: bool = False
 
@@ -96,18 +82,14 @@ def begin(request: ShardRequest) -> StartedRun:
         VievalError: the inputs cannot be read, differ from the plan's, or another judge or other options are named;
             nothing has been asked then.
     """
-    folder = open_folder(request.folder)
-    prepared = prepare(request.judge, request.setting, request.options, request.backbone)
+    run = request.run
+    folder, prepared = open_folder(run.folder), prepare(run.judge, run.setting, run.options, run.backbone)
     with _leaving_no_folder_without_a_plan(folder):
         plan, root, notes = _planned(request, folder, prepared)
     folder.prepare()
-    options = with_store(request.options, plan.rows, request.own_store)
-    run = ShardRun(
-        *(folder.location, root.address, request.judge, request.setting, options, request.backbone),
-        *(request.most_failures, request.budget, request.hosts),
-        measures=prepared.spec.scored,
-    )
-    return StartedRun(run, plan, notes)
+    where = {"folder": folder.location, "root": root.address}
+    options = with_store(run.options, plan.rows, request.own_store)
+    return StartedRun(replace(run, **where, options=options, measures=prepared.spec.scored), plan, notes)
 
 
 def _planned(
@@ -131,12 +113,12 @@ def _planned(
         request.rows_per_shard or (earlier.rows_per_shard if earlier else ROWS_PER_SHARD),
         fields.columns,
         request.kind,
-        replace(provenance_of(prepared, request.options, request.backbone), label=request.label),
-        schema_of(prepared, request.options.judges.options_of(prepared.spec), request.trace),
+        replace(provenance_of(prepared, request.run.options, request.run.backbone), label=request.label),
+        schema_of(prepared, request.run.options.judges.options_of(prepared.spec), request.trace),
         request.limit,
     )
     if earlier is None:
-        _require_readable(now, root, folder, fields, prepared, request.hosts)
+        _require_readable(now, root, folder, fields, prepared, request.run.hosts)
         earlier = folder.create_plan(now)
     require_same_run(earlier, now, folder.name)
     plan = extended(earlier, now, folder.name, request.extend)

@@ -53,7 +53,7 @@ class ShardRun:
 
     #: Folder of shards.
     folder: str
-    #: Folder on this machine that paths of the plan start at.
+    #: Folder on this machine that paths of the plan start at; empty before there is one.
     root: str
     #: Name of the judge, or its file.
     judge: str
@@ -62,7 +62,7 @@ class ShardRun:
     #: Options of the run.
     options: Config
     #: Model that a command names; None for that of the options.
-    backbone: Backbone | None
+    backbone: Backbone | None = None
     #: Share of failed rows above which a shard is not written.
     most_failures: float = MOST_FAILURES
     #: Calls that this worker may make; None for any number.
