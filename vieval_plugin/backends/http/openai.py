@@ -174,7 +174,7 @@ class OpenAIBackend:
         reply: Reply
         try:
             if self._batch and self._batch.sends:
-                await self._found_out.result(type(ask), self._try_out, ask, self._batch.has_service)
+                await self._found_out.result(type(ask).__name__, self._try_out, ask, self._batch.has_service)
             if isinstance(ask, Chat):
                 reply = reply_of(self._count_tokens(await self._chat(ask, images, send)))
             else:

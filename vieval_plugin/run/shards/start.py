@@ -87,9 +87,9 @@ def begin(request: ShardRequest) -> StartedRun:
     with _leaving_no_folder_without_a_plan(folder):
         plan, root, notes = _planned(request, folder, prepared)
     folder.prepare()
-    where = {"folder": folder.location, "root": root.address}
-    options = with_store(run.options, plan.rows, request.own_store)
-    return StartedRun(replace(run, **where, options=options, measures=prepared.spec.scored), plan, notes)
+    options, measures = with_store(run.options, plan.rows, request.own_store), prepared.spec.scored
+    run = replace(run, folder=folder.location, root=root.address, options=options, measures=measures)
+    return StartedRun(run, plan, notes)
 
 
 def _planned(
