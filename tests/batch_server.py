@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -27,6 +27,7 @@ class BatchServer(FakeServer):
         error: by a request's body and how often it came, the error of its line: an HTTP status, or None.
         on_call: called with method, path and "before" or "after" it took effect; it may return the status to answer with.
         lists: whether files and batches are listed.
+        posted: what an answer to a post says in place of the truth.
     """
 
     def __init__(
@@ -39,12 +40,13 @@ class BatchServer(FakeServer):
         error: Callable[[dict[str, Any], int], int | None] = lambda body, times: None,
         on_call: Callable[[str, str, str], int | None] = lambda method, path, moment: None,
         lists: bool = True,
+        posted: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(**settings)
         self.most_requests, self.room, self.error = most_requests, room, error
         self.expires, self.cancels = expires, cancels
-        self.on_call, self.lists = on_call, lists
+        self.on_call, self.lists, self.posted = on_call, lists, posted or {}
         self.files: dict[str, dict[str, Any]] = {}
         self.contents: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
@@ -82,7 +84,7 @@ class BatchServer(FakeServer):
         identity = self._kept(content, filename)
         if content.count(b"\n") > self.most_requests:
             return _refused("too many requests in the file")
-        return web.json_response(self.files[identity])
+        return web.json_response({**self.files[identity], **self.posted})
 
     def _kept(self, content: bytes, filename: str | None = None) -> str:
         identity = f"file-{len(self.files)}"
@@ -115,7 +117,7 @@ class BatchServer(FakeServer):
             "number": len(self.batches) + 1,
         }
         batch["has_room"] = queued + self._size(batch) <= self.room
-        return web.json_response(batch)
+        return web.json_response({**batch, **self.posted})
 
     def _size(self, batch: dict[str, Any]) -> int:
         return self.contents[batch["input_file_id"]].count(b"\n")

@@ -18,7 +18,9 @@ from tests.local_site import answering
 from tests.report.pages import Page
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
+from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.report.rendering import markdown
 
 NAME = "=1+1 \x1b[31mred\x07\x9b2J \u202eback\u2066\u200f\u061c\u2028\n# Heading | `code` <img src=x onerror=alert(1)>"
 LINKS = (
@@ -261,6 +263,11 @@ def results(folder):
 
 
 EXPECTED = "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not\n"
+
+
+def test_a_title_of_a_table_is_text_too():
+    table = markdown(Table("t", PAYLOAD, ("judge",), ((PAYLOAD,),)))
+    assert [token.tag for token in harmless_markdown(table) if token.type == "heading_open"] == ["h3"]
 
 
 def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, capsys):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import PIL.Image
 import pytest
+from aiohttp import web
 
 from tests import tiny_model
 from tests.batch_server import BatchServer
@@ -158,11 +159,37 @@ def test_an_answer_that_never_came_is_looked_up_and_not_asked_for_again(live, tm
         lost[path] += method == "POST" and moment == "after"
         return 500 if method == "POST" and moment == "after" and lost[path] == 1 else None
 
-    with BatchServer(on_call=loses_answers) as service:
+    # or they come with a name that nothing can be asked for by
+    for number, strange in enumerate([None, {"id": ""}, {"id": "?"}, {"id": "\ud800"}, {"id": 7}]):
+        calls = {"posted": strange} if strange else {"on_call": loses_answers}
+        with BatchServer(**calls) as service:
+            assert main(command(tmp_path, service, "--batch", "--fresh", out=f"{number}.jsonl")) == 0
+            assert len(service.batches) == 1
+            assert len(service.files) == 2  # the requests and their answers
+        assert verdicts(tmp_path / f"{number}.jsonl") == expected
+
+
+class Endless(BatchServer):
+    """A service whose list has more than is there for ever, and names that are none."""
+
+    async def _list(self, http):
+        entries = [{"id": ""}, {"id": ["x"]}, {"id": "the last"}]
+        return web.json_response({"data": entries, "has_more": True})
+
+
+def test_a_list_without_an_end_is_not_read_for_ever(tmp_path, monkeypatch, store):
+    monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
+    samples(tmp_path, 2)
+    called = Counter()
+
+    def loses_answers(method, path, moment):
+        called[method, path] += moment == "after"
+        return 500 if method == "POST" and moment == "after" and called[method, path] == 1 else None
+
+    with Endless(on_call=loses_answers) as service:
         assert main(command(tmp_path, service, "--batch")) == 0
-        assert len(service.batches) == 1
-        assert len(service.files) == 2  # the requests and their answers
-    assert verdicts(tmp_path / "v.jsonl") == expected
+        assert len(service.batches) == 2
+    assert called["GET", "/v1/files"] == called["GET", "/v1/batches"] == 2
 
 
 def test_a_service_that_fails_again_and_again_is_named_while_it_is_waited_for(live, tmp_path, monkeypatch, capsys):

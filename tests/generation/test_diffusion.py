@@ -42,6 +42,22 @@ def pixels(answers):
     return [np.asarray(PIL.Image.open(path)).astype(int) for one in answers for path in one["images"]]
 
 
+def watched(monkeypatch, diffusion, error=None, at=None):
+    """What was asked of a pipeline, a list that grows; call number `at` ends in an error."""
+    kind, calls = type(diffusion.pipeline), []
+    call = kind.__call__
+
+    @functools.wraps(call)
+    def watching(self, *args, **kwargs):
+        calls.append(kwargs["prompt"])
+        if len(calls) == at:
+            raise error
+        return call(self, *args, **kwargs)
+
+    monkeypatch.setattr(kind, "__call__", watching)
+    return calls
+
+
 def contents(answers):
     return [open(path, "rb").read() for one in answers for path in one["images"]]
 
@@ -55,9 +71,7 @@ def test_the_batch_and_the_order_change_no_image_and_what_is_made_is_not_made_ag
     together = made(painting(tmp_path / "four", batch=4), *asked[::-1])
     for one, other in zip(pixels(alone), pixels(together[::-1]), strict=True):
         assert abs(one - other).max() <= 2  # a batch rounds otherwise
-    calls = []
-    pipeline = painting(tmp_path / "one").pipeline
-    monkeypatch.setattr(type(pipeline), "__call__", _counting(type(pipeline).__call__, calls))
+    calls = watched(monkeypatch, painting(tmp_path / "one"))
     again = made(painting(tmp_path / "one"), *asked)
     assert calls == []
     assert [one["images"] for one in again] == [one["images"] for one in alone]
@@ -66,13 +80,21 @@ def test_the_batch_and_the_order_change_no_image_and_what_is_made_is_not_made_ag
     assert len(calls) == 1
 
 
-def _counting(call, calls):
-    @functools.wraps(call)
-    def counted(self, *args, **kwargs):
-        calls.append(kwargs["prompt"])
-        return call(self, *args, **kwargs)
+class Killed(BaseException):
+    """Ends a process as a signal does."""
 
-    return counted
+
+def test_a_pipeline_that_is_killed_makes_no_image_twice(painter, tmp_path, monkeypatch):
+    painting, roles = painter
+    calls = watched(monkeypatch, painting(tmp_path), Killed(), at=3)
+    asked = [wanted(roles, uid) for uid in "1234"]
+    with pytest.raises(Killed):
+        made(painting(tmp_path), *asked)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.png")}
+    assert len(before) == 2
+    assert all(len(one["images"]) == 1 for one in made(painting(tmp_path), *asked))
+    assert len(calls) == 3 + 2
+    assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 def test_what_a_pipeline_cannot_be_given_is_said(painter, tmp_path):
@@ -87,15 +109,7 @@ def test_what_a_pipeline_cannot_be_given_is_said(painter, tmp_path):
 
 def test_a_pipeline_that_breaks_on_a_prompt_is_that_prompts_failure(painter, tmp_path, monkeypatch):
     painting, roles = painter
-    pipeline = painting(tmp_path).pipeline
-    call = type(pipeline).__call__
-
-    def breaking(self, *args, **kwargs):
-        if "toy 2" in kwargs["prompt"][0]:
-            raise RuntimeError("out of memory")
-        return call(self, *args, **kwargs)
-
-    monkeypatch.setattr(type(pipeline), "__call__", functools.wraps(call)(breaking))
+    watched(monkeypatch, painting(tmp_path), RuntimeError("out of memory"), at=2)
     first, second = made(painting(tmp_path), wanted(roles, "1"), wanted(roles, "2"))
     assert len(first["images"]) == 1
     assert (second["images"], second["status"]) == ([], "tool_error")
@@ -104,16 +118,7 @@ def test_a_pipeline_that_breaks_on_a_prompt_is_that_prompts_failure(painter, tmp
 
 def test_of_two_images_of_a_prompt_the_one_that_was_made_is_kept(painter, tmp_path, monkeypatch):
     painting, roles = painter
-    pipeline = painting(tmp_path).pipeline
-    call, calls = type(pipeline).__call__, []
-
-    def breaking(self, *args, **kwargs):
-        calls.append(1)
-        if len(calls) == 2:
-            raise RuntimeError("out of memory")
-        return call(self, *args, **kwargs)
-
-    monkeypatch.setattr(type(pipeline), "__call__", functools.wraps(call)(breaking))
+    calls = watched(monkeypatch, painting(tmp_path), RuntimeError("out of memory"), at=2)
     [one] = made(painting(tmp_path), wanted(roles, "1", images=2))
     assert (len(one["images"]), one["status"]) == (1, "tool_error")
     assert "out of memory" in one["text"]

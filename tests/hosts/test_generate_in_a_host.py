@@ -9,7 +9,7 @@ import pytest
 import scipy
 
 from tests import in_process
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, named
 from tests.hosts.local_rows import parquet
 from tests.refusals import refusal
 from vieval_plugin.benchmarks.registry import benchmark
@@ -92,12 +92,19 @@ def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit
     assert metrics["status_no_image_share,none"] == 0
 
 
-def test_generated_now_and_judged_later_has_the_same_digits(folder, tmp_path, capsys):
-    at_once = {r.id.uid: dict(r.verdict.scores) for r in records(run(tmp_path, images(folder)))}
-    later = run(tmp_path, images(folder), more=("--predict_only",))
+@pytest.mark.parametrize("judge", ["ssim", "viescore"])
+def test_generated_now_and_judged_later_has_the_same_digits(folder, tmp_path, capsys, server, judge):
+    task, asks = f"generate_vieval_demo_{judge}_tie", judge == "viescore"
+    backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
+    found = records(run(tmp_path, images(folder), task, backbones=backbones))
+    at_once = {r.id.uid: dict(r.verdict.scores) for r in found}
+    assert {len(scores) for scores in at_once.values()} == {3 if asks else 1}
+    asked = server.stats()["requests"]
+    later = run(tmp_path, images(folder), task, more=("--predict_only",), backbones=backbones)
+    assert server.stats()["requests"] == asked
     document, _ = in_process.read(later)
-    assert document["results"][SSIM]["made_count,none"] == 6
-    assert main(["score", str(later), "--out", str(tmp_path / "v.jsonl")]) == 0
+    assert document["results"][task]["made_count,none"] == 6
+    assert main(["score", str(later), *(named(server) if asks else ()), "--out", str(tmp_path / "v.jsonl")]) == 0
     assert {r.id.uid: dict(r.verdict.scores) for r in own.records_of(tmp_path / "v.jsonl")} == at_once
     assert "mine" in capsys.readouterr().out
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.extras import needs
+from tests.judges.test_in_file import LEGIBILITY
 from tests.pictures import plain
 from vieval_plugin.generation.posters import make
 from vieval_plugin.hosts.vlmevalkit import hook_files
@@ -31,11 +32,11 @@ def run(tmp_path):
     return runs
 
 
-def vlmevalkit(*arguments):
-    return ("-m", "vieval_plugin", "vlmevalkit", "--data", TIE, "--work-dir", "out", *arguments)
+def vlmevalkit(*arguments, data=TIE):
+    return ("-m", "vieval_plugin", "vlmevalkit", "--data", data, "--work-dir", "out", *arguments)
 
 
-def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(run, tmp_path):
+def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(run, tmp_path, monkeypatch):
     first = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
     assert first.returncode == 0, first.stderr
     assert first.stdout.count("asked") == 6
@@ -53,13 +54,20 @@ def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(run, tmp_path):
     assert samples.read_bytes() == before
     # another wording: what is there is another judge's
     (tmp_path / "other.yaml").write_text("judges: {reminders: 0}\nstore: {use: false}\n")
-    os.environ["VIEVAL_CONFIG"] = str(tmp_path / "other.yaml")
-    try:
-        other = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
-    finally:
-        del os.environ["VIEVAL_CONFIG"]
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "other.yaml"))
+    other = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
     assert other.stdout.count("asked") == 6
     assert "holds answers by another judge, model or wording: deleted" in other.stderr
+
+
+def test_a_judge_whose_file_was_edited_is_another(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("VIEVAL_JUDGES", str(tmp_path))
+    for wording in ("Rate from 0 to 10", "From 0 to 10, rate"):
+        words = LEGIBILITY.replace("Rate from 0 to 10", wording).replace("scores: [legibility]", "scores: [a, b]")
+        (tmp_path / "legibility.yaml").write_text(words)
+        done = run(*vlmevalkit("--model", "Parrot", "--limit", 3, data="vieval_demo_legibility_tie"))
+        assert (done.returncode, done.stdout.count("asked")) == (0, 3), done.stderr
+    assert "holds answers by another judge, model or wording: deleted" in done.stderr
 
 
 @needs("rapidocr", "skimage")
