@@ -46,6 +46,15 @@ async def faked(server, **options):
 
 
 @asynccontextmanager
+async def handling(handle):
+    """A server of one handler of aiohttp's; yields its address."""
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", handle)
+    async with TestServer(app, host=HOST) as served:
+        yield f"http://{HOST}:{served.port}/v1"
+
+
+@asynccontextmanager
 async def serving(answer):
     """A server of which `answer(request)` makes every response; yields its address and the bodies it was sent."""
     bodies = []
@@ -55,10 +64,8 @@ async def serving(answer):
         response = answer(bodies[-1])
         return web.json_response(response) if isinstance(response, dict) else response
 
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", handle)
-    async with TestServer(app, host=HOST) as served:
-        yield f"http://{HOST}:{served.port}/v1", bodies
+    async with handling(handle) as url:
+        yield url, bodies
 
 
 def saying(message, end="stop", **more):

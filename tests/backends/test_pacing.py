@@ -5,33 +5,21 @@ import gc
 import itertools
 import random
 import time
-from contextlib import asynccontextmanager
 
 import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
-from tests.fake_server import HOST, FakeServer, Fault
-from tests.one_server import SCHEMA, all_of, asking, chat, error, faked, first, on, saying, serving, text_of
+from tests.fake_server import FakeServer, Fault
+from tests.one_server import all_of, asking, chat, error, faked, handling, on, saying, serving, text_of
 from tests.work import waits_asked_for
-from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http import pacing
 from vieval_plugin.judges.protocol import Likelihood, Message, Status, Text
 from vieval_plugin.text.errors import VievalError
 
 HUGE = 99999999
-
-
-@asynccontextmanager
-async def handling(handle):
-    """A server of one handler of aiohttp's; yields its address."""
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", handle)
-    async with TestServer(app, host=HOST) as server:
-        yield f"http://{HOST}:{server.port}/v1"
 
 
 @pytest.fixture
@@ -106,8 +94,9 @@ async def test_a_retry_after_of_zero_does_not_hammer(short_backoff, monkeypatch)
     assert len(bodies) < 40  # before: some thousands
 
 
-async def test_one_huge_retry_after_holds_up_neither_the_others_nor_the_run(monkeypatch):
-    faults = lambda number, request: Fault("429", retry_after=HUGE) if number == 3 else None  # noqa: E731
+@pytest.mark.parametrize("kind", ["429", "503"])
+async def test_one_huge_retry_after_holds_up_neither_the_others_nor_the_run(kind, short_backoff, monkeypatch):
+    faults = lambda number, request: Fault(kind, retry_after=HUGE) if number == 3 else None  # noqa: E731
     async with faked(FakeServer(faults=faults, latency=0.02), concurrent=4) as (_, backend):
         waits = waits_asked_for(monkeypatch)
         replies = await asyncio.wait_for(all_of(backend, 60), 120)
@@ -306,21 +295,3 @@ async def test_the_end_of_a_run_that_fails_is_told_nobody_else(short_backoff, ca
     gc.collect()
     assert complaints == []
     assert "never retrieved" not in capfd.readouterr().err
-
-
-async def test_a_cut_probe_says_nothing_about_schemas(tmp_path):
-    store, cut = Store(tmp_path / "s.sqlite"), True
-    answer = lambda body: saying({"content": '{"pro'}, "length") if cut else saying({"content": '{"probe": "vieval"}'})  # noqa: E731
-    async with serving(answer) as (url, _):
-        async with asking(url, store=store) as backend:
-            await backend.answer(chat("x", schema=SCHEMA))
-            assert not await backend.takes_schemas()
-        cut = False
-        async with asking(url, store=store) as backend:
-            assert await backend.takes_schemas()
-
-
-async def test_a_huge_retry_after_of_a_server_error_holds_up_nobody(short_backoff):
-    async with faked(FakeServer(faults=first(Fault("503", retry_after=HUGE))), concurrent=4) as (_, backend):
-        replies = await asyncio.wait_for(all_of(backend, 8), 120)
-    assert all(isinstance(reply, Text) for reply in replies)

@@ -18,7 +18,6 @@ from tests.refusals import refusal
 from vieval_plugin.backends import weights
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.metrics import network_metrics
 from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.encoders import TRUNCATED
 from vieval_plugin.backends.metrics.network_metrics import NetworkInstrument, Scorers, metrics
@@ -36,6 +35,14 @@ TEXTS = ("a red toy on the table", "photo of a dog", "a cat", "xyz 12, on the re
 @pytest.fixture
 def models(scorer_weights):
     return scorer_weights
+
+
+@pytest.fixture
+def batches(monkeypatch):
+    """What networks compute, batch by batch."""
+    noted, compute = [], NetworkInstrument.compute
+    monkeypatch.setattr(NetworkInstrument, "compute", lambda one, rows: noted.append(rows) or compute(one, rows))
+    return noted
 
 
 def scorers(models, **options):
@@ -205,7 +212,7 @@ def test_texts_that_are_read_at_the_same_time_are_cut_each_for_itself(models):
 def test_a_second_run_comes_from_the_store(models, tmp_path, monkeypatch):
     asks, store = [ask(metric, number) for metric in METRICS for number in range(3)], Store(tmp_path / "s")
     first = measure(scorers(models), asks, store)
-    monkeypatch.setattr(network_metrics.NetworkInstrument, "compute", None)
+    monkeypatch.setattr(NetworkInstrument, "compute", None)
     usage = Usage()
     assert measure(scorers(models), asks, store, usage) == first
     assert usage.cached == len(asks)
@@ -240,14 +247,9 @@ def test_one_load_serves_all_asks_and_all_metrics_of_the_same_weights(models, mo
     assert len(loads) == 1
 
 
-def test_what_is_asked_for_twice_is_measured_once(models, tmp_path, monkeypatch):
-    seen = []
-    compute = network_metrics.NetworkInstrument.compute
-    monkeypatch.setattr(
-        network_metrics.NetworkInstrument, "compute", lambda self, rows: seen.extend(rows) or compute(self, rows)
-    )
+def test_what_is_asked_for_twice_is_measured_once(models, tmp_path, batches):
     found = measure(scorers(models), [ask("clip_i", n % 3) for n in range(30)], Store(tmp_path / "s"))
-    assert len(seen) == 3
+    assert sum(map(len, batches)) == 3
     assert found[:3] == found[3:6]
 
 
@@ -410,7 +412,7 @@ Batcher(Usage(), Store(folder / "store"), find=find).measure(asks)
 """
 
 
-def test_after_a_kill_nothing_is_measured_twice(models, tmp_path, monkeypatch):
+def test_after_a_kill_nothing_is_measured_twice(models, tmp_path, batches):
     asks = [ask("clip_i", n) for n in range(24)]
     for number, one in enumerate(asks):
         for role, image in one.images.items():
@@ -420,20 +422,13 @@ def test_after_a_kill_nothing_is_measured_twice(models, tmp_path, monkeypatch):
     store, usage = Store(tmp_path / "store"), Usage()
     kept = len(list(store.export()))
     assert 3 <= kept <= 12
-    seen = []
-    compute = network_metrics.NetworkInstrument.compute
-    monkeypatch.setattr(
-        network_metrics.NetworkInstrument, "compute", lambda self, rows: seen.extend(rows) or compute(self, rows)
-    )
     found = measure(scorers(models, batch_size=4), asks, store, usage)
-    assert (usage.cached, len(seen)) == (kept, 24 - kept)
+    assert (usage.cached, sum(map(len, batches))) == (kept, 24 - kept)
     whole = measure(scorers(models, batch_size=4), asks)
     assert [f"{r.value:.6f}" for r in found] == [f"{r.value:.6f}" for r in whole]
 
 
-def test_asks_that_come_together_share_a_batch(models, monkeypatch):
-    sizes, compute = [], NetworkInstrument.compute
-    monkeypatch.setattr(NetworkInstrument, "compute", lambda one, rows: sizes.append(len(rows)) or compute(one, rows))
+def test_asks_that_come_together_share_a_batch(models, batches):
     measure(scorers(models), [ask("clip_i", number) for number in range(12)])
-    assert sum(sizes) == 12
-    assert max(sizes) > 1
+    assert sum(map(len, batches)) == 12
+    assert max(map(len, batches)) > 1

@@ -239,13 +239,6 @@ async def test_what_a_server_sets_apart_as_thinking_is_no_answer(name):
             assert "score" not in (await backend.answer(chat("x"))).text
 
 
-async def test_an_answer_cut_before_its_first_word_is_empty_and_not_asked_for_again():
-    cut = saying({"content": None, "reasoning_content": "hm"}, "length", usage={"prompt_tokens": 4})
-    async with serving(lambda body: cut) as (url, bodies), asking(url) as backend:
-        assert await backend.answer(chat("x")) == Text("", 4, None, cut=True)
-    assert len(bodies) == 1
-
-
 @pytest.mark.parametrize(
     ("content", "text"),
     [
@@ -285,14 +278,6 @@ async def test_json_nested_without_end_is_a_malformed_answer():
 
 
 # Faults of the whole server.
-
-
-async def test_a_wrong_key_ends_the_run_at_once():
-    async with faked(FakeServer(api_key="another"), key=KEY, concurrent=4) as (server, backend):
-        with pytest.raises(VievalError, match="refuses the key") as raised:
-            await all_of(backend, 200)
-    assert server.stats()["requests"] <= 8
-    assert KEY not in str(raised.value)
 
 
 async def test_the_right_key_is_sent_without_the_line_end_of_its_file():

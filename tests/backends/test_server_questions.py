@@ -49,14 +49,6 @@ async def test_what_is_stored_is_not_asked_again(tmp_path):
     assert (backend.usage.calls, backend.usage.cached) == (0, 3)
 
 
-async def test_a_repeat_is_a_question_of_its_own(tmp_path):
-    store = Store(tmp_path / "s.sqlite")
-    async with faked(FakeServer(), store=store) as (server, backend):
-        for repeat in (0, 1, 2, 0, 1, 2):
-            await backend.answer(chat("x"), repeat)
-    assert server.stats()["requests"] == 3
-
-
 async def test_failures_are_not_stored(tmp_path):
     store = Store(tmp_path / "s.sqlite")
     async with faked(FakeServer(faults=first(Fault("overlong"), Fault("content_filter"))), store=store) as (_, backend):
@@ -129,16 +121,11 @@ async def test_an_image_that_cannot_be_read_fails_its_own_question_only(tmp_path
 
 
 async def test_tokens_are_counted_as_far_as_the_server_tells():
-    told = iter(
-        [
-            {"usage": {"prompt_tokens": 10, "completion_tokens": 3}},
-            {"usage": {"prompt_tokens": "5"}},
-            {"usage": None},
-            {},
-        ]
-    )
-    async with serving(lambda body: saying({"content": "y"}, **next(told))) as (url, _), asking(url) as backend:
-        replies = [await backend.answer(chat(f"x{i}")) for i in range(4)]
+    never = [{"usage": {"prompt_tokens": n, "completion_tokens": n}} for n in (True, -5, 1e9, math.nan, 10**40, "5")]
+    told = [{"usage": {"prompt_tokens": 10, "completion_tokens": 3}}, {"usage": None}, {}, *never]
+    asked = iter(told)
+    async with serving(lambda body: saying({"content": "y"}, **next(asked))) as (url, _), asking(url) as backend:
+        replies = [await backend.answer(chat(f"x{i}")) for i in range(len(told))]
     assert replies[0] == Text("y", 10, 3, cut=False)
     assert set(replies[1:]) == {Text("y", None, None, cut=False)}
     assert (backend.usage.input_tokens, backend.usage.output_tokens) == (10, 3)
@@ -191,14 +178,14 @@ async def test_a_fault_during_the_probe_does_not_pass_for_an_answer(kind, tmp_pa
         assert await backend.takes_schemas()
 
 
-async def test_a_probe_that_never_gets_an_answer_is_made_again_next_time(tmp_path):
-    store, sick = Store(tmp_path / "s.sqlite"), True
-    faults = lambda number, request: Fault("500") if sick and "response_format" in request else None  # noqa: E731
-    with FakeServer(faults=faults) as server:
-        async with asking(server.base_url, store=store, retries=1) as backend:
+@pytest.mark.parametrize("failing", [lambda: error(500, "no"), lambda: saying({"content": '{"pro'}, "length")])
+async def test_a_probe_that_fails_or_is_cut_is_made_again_next_time(failing, tmp_path):
+    store, sick, fine = Store(tmp_path / "s.sqlite"), True, saying({"content": '{"probe": "vieval"}'})
+    async with serving(lambda body: failing() if sick and "response_format" in body else fine) as (url, _):
+        async with asking(url, store=store, retries=1) as backend:
             assert not await backend.takes_schemas()
         sick = False
-        async with asking(server.base_url, store=store) as backend:
+        async with asking(url, store=store) as backend:
             assert await backend.takes_schemas()
 
 

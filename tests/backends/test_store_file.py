@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -16,14 +17,17 @@ def everything_below(folder):
     return {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.rglob("*")}
 
 
+def change(path, *statements):
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
 # Somebody else's file.
 
 
 def test_somebody_elses_database_is_refused_untouched(path):
-    with sqlite3.connect(path) as other:
-        other.execute("CREATE TABLE accounts (name TEXT)")
-        other.execute("INSERT INTO accounts VALUES ('mine')")
-    other.close()
+    change(path, "CREATE TABLE accounts (name TEXT)", "INSERT INTO accounts VALUES ('mine')")
     before = everything_below(path.parent)
     with pytest.raises(
         VievalError, match=r"replies.sqlite: cannot be used .*database of something else.*set store.path"
@@ -120,10 +124,7 @@ def test_a_damaged_row_is_absent_and_said_once_and_replaced(path, damage, capsys
     store = Store(path)
     store.add("k", "m", Text("right"))
     store.add("other", "m", Text("else"))
-    with sqlite3.connect(path) as database:
-        database.execute(damage)
-        database.execute("UPDATE replies SET checksum = 'x' WHERE key = 'other'")
-    database.close()
+    change(path, damage, "UPDATE replies SET checksum = 'x' WHERE key = 'other'")
     assert store.get("k") is None
     assert store.get("other") is None
     said = capsys.readouterr().err
@@ -137,9 +138,7 @@ def test_a_damaged_row_is_absent_and_said_once_and_replaced(path, damage, capsys
 def test_a_damaged_row_that_nobody_looked_at_is_no_obstacle_to_a_new_one(path):
     store = Store(path)
     store.add("k", "m", Text("right"))
-    with sqlite3.connect(path) as database:
-        database.execute("UPDATE replies SET reply = '{' WHERE key = 'k'")
-    database.close()
+    change(path, "UPDATE replies SET reply = '{' WHERE key = 'k'")
     assert store.add("k", "m", Text("new")) == Text("new")
     assert Store(path).get("k") == Text("new")
 
