@@ -46,14 +46,15 @@ const can = {
     await goTo(address)
   },
   // what a page writes reaches the browser some time later, and not for certain once its process has ended: another page,
-  // open until the new one is, has to see it before this one is closed
+  // open until the new one is, has to see it before this one is closed. Both are asked anew each time, and the witness
+  // looks anew: this one may still be writing, and what a page has read of its storage may stay as it was
   async reopen ({ address }) {
-    const kept = await page.evaluate(STORAGE)
     const witness = await context.newPage()
     await witness.goto(address)
-    for (const end = Date.now() + PATIENCE; await witness.evaluate(STORAGE) !== kept;) {
+    for (const end = Date.now() + PATIENCE; await witness.evaluate(STORAGE) !== await page.evaluate(STORAGE);) {
       if (Date.now() > end) throw new Error('what the page kept does not reach the browser')
       await witness.waitForTimeout(50)
+      await witness.reload()
     }
     await page.close()
     page = await context.newPage()
