@@ -1,6 +1,5 @@
 """`vieval demo`: posters whose errors are known, ranked by what can be read of them."""
 
-import csv
 import importlib.metadata
 import importlib.util
 import inspect
@@ -10,6 +9,7 @@ import PIL.Image
 import pytest
 
 from tests.extras import needs
+from tests.stored_results import csv_rows
 from vieval_plugin.benchmarks import in_folder
 from vieval_plugin.generation.posters import SCENES, make
 
@@ -22,13 +22,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def rows(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_each_prompt_has_a_poster_of_each_generator_and_a_line_of_truth(folder):
-    prompts, truth = rows(folder / "prompts.csv"), rows(folder / "truth.csv")
+    prompts, truth = csv_rows(folder / "prompts.csv"), csv_rows(folder / "truth.csv")
     assert len(prompts) == 12 == len({row["prompt"] for row in prompts})
     assert all(re.search(r'"[A-Z ]+"$', row["prompt"]) for row in prompts)
     assert [(row["uid"], row["generator"]) for row in truth] == [
@@ -40,8 +35,8 @@ def test_each_prompt_has_a_poster_of_each_generator_and_a_line_of_truth(folder):
 
 
 def test_one_generator_makes_no_errors_and_the_other_those_that_are_named(folder):
-    prompts = {row["uid"]: re.search('"(.*)"', row["prompt"])[1] for row in rows(folder / "prompts.csv")}
-    truth = rows(folder / "truth.csv")
+    prompts = {row["uid"]: re.search('"(.*)"', row["prompt"])[1] for row in csv_rows(folder / "prompts.csv")}
+    truth = csv_rows(folder / "truth.csv")
     careful = [row for row in truth if row["generator"] == "new"]
     careless = [row for row in truth if row["generator"] == "old"]
     assert {(row["title_is"], row["photograph_is"]) for row in careful} == {("right", "sharp")}
@@ -61,7 +56,7 @@ def test_the_truth_is_a_benchmark_that_nobody_rated(folder):
     known = {(sample.id.image_model, sample.id.uid): sample.ratings for sample in benchmark.load(folder, "all")}
     assert (benchmark.name, benchmark.synthetic) == ("posters", True)
     assert len(known) == 24
-    for row in rows(folder / "truth.csv"):
+    for row in csv_rows(folder / "truth.csv"):
         ratings = known[row["generator"], row["uid"]]
         assert ratings["PQ"] == ((0 if row["photograph_is"] == "blurred" else 1),)
         is_certain = {"right": ratings["SC"] == (1,), "lost": ratings["SC"] == (0,)}

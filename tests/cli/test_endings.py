@@ -79,6 +79,7 @@ def test_where_verdicts_cannot_be_written_nothing_is_asked(samples, server, stor
     "command",
     [
         ["report", "nowhere", "--out", "{}"],
+        ["compare", "nowhere", "--out", "{}"],
         ["export", "t2i_eval", "nowhere", "--out", "{}/x"],
         ["show", "nowhere", "x", "--html", "{}/x"],
         ["prompts", "import", "viescore", "nowhere", "--to", "{}"],
@@ -88,7 +89,7 @@ def test_where_verdicts_cannot_be_written_nothing_is_asked(samples, server, stor
 def test_every_command_tries_its_output_first(command, tmp_path, vieval):
     (tmp_path / "file").write_text("x")
     printed = vieval(*(part.format(tmp_path / "file") for part in command), code=1).err
-    assert "cannot be written (Not a directory)" in printed
+    assert f"cannot be written (Not a directory); make room or choose another {command[-2]}" in printed
 
 
 def full(path):

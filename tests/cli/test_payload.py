@@ -16,10 +16,11 @@ from markdown_it import MarkdownIt
 
 from tests.local_site import answering
 from tests.report.pages import Page
+from tests.stored_results import result, write_results
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.records import Provenance
 from vieval_plugin.report.rendering import markdown
 
 NAME = "=1+1 \x1b[31mred\x07\x9b2J \u202eback\u2066\u200f\u061c\u2028\n# Heading | `code` <img src=x onerror=alert(1)>"
@@ -256,10 +257,8 @@ def results(folder):
         verdict = Verdict(scores, status, PAYLOAD, trace, findings=(PAYLOAD, *FORMULAS))
         for judge in (PAYLOAD, *FORMULAS[:2]):
             source = Provenance("mine", (PAYLOAD,), ("SC",), judge, PAYLOAD, PAYLOAD, options={PAYLOAD: PAYLOAD})
-            rows.append({"filtered_resps": response_json(identity, verdict, source), "target": target_json(sample)})
-    (folder / "run").mkdir()
-    (folder / "run" / "1_samples_task.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return folder / "run"
+            rows.append(result(sample, verdict, source))
+    return write_results(folder / "run", rows)
 
 
 EXPECTED = "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not\n"
@@ -307,6 +306,7 @@ def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, cap
         ["show", str(results), "nothing"],
         ["show", str(results), record, "--html", str(folder / "p.html")],
         ["report", str(results), "--out", str(folder / "r"), "--traces"],
+        ["compare", str(results), "--draws", "20", "--out", str(folder / "compared")],
         ["export", "mine", str(results), "--out", str(folder / "t.jsonl")],
     ):
         main(command)
@@ -314,6 +314,7 @@ def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, cap
         harmless_console(said.out)
         harmless_console(without_bar(said.err))
         assert "unforeseen" not in said.err, (command, said.err)
+    assert [harmless_csv(folder / "compared" / name) for name in ("numbers.csv", "pairs.csv")]
 
 
 def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, vieval):

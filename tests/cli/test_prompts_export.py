@@ -1,6 +1,5 @@
 """A benchmark's prompts go out to a generator, and its images come back to be scored."""
 
-import csv
 import json
 import shutil
 from dataclasses import replace
@@ -10,6 +9,7 @@ import PIL.Image
 import pytest
 
 from tests.refusals import refusal
+from tests.stored_results import csv_rows
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.loading.prompt_export import export_prompts
 from vieval_plugin.cli import main
@@ -30,13 +30,10 @@ def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
     rows = [json.loads(line) for line in (folder / "prompts.jsonl").read_text().splitlines()]
     assert {tuple(row["images"]) for row in rows} == {("source",)}
     assert all(row["texts"]["instruction"] and (folder / row["images"]["source"]).is_file() for row in rows)
-    with (folder / "expected.csv").open() as file:
-        expected = list(csv.DictReader(file))
+    expected = csv_rows(folder / "expected.csv")
     assert [row["uid"] for row in expected] == [row["uid"] for row in rows]
 
-    (tmp_path / "mine").mkdir()
-    for number, row in enumerate(expected):
-        PIL.Image.new("RGB", (64, 64), (number * 5, 90, 120)).save(tmp_path / "mine" / row["file"])
+    draw(tmp_path / "mine", [row["file"] for row in expected])
     score = ["score", str(tmp_path / "mine"), "--prompts", str(folder / "prompts.jsonl"), "--judge", "ssim"]
     assert main([*score, "--out", str(tmp_path / "verdicts.jsonl")]) == 0
     verdicts = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
@@ -45,8 +42,7 @@ def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
 
 def exported(tmp_path, benchmark):
     assert main(["prompts", "export", benchmark, "--out", str(tmp_path / "out")]) == 0
-    with (tmp_path / "out" / benchmark.partition("/")[2] / "expected.csv").open() as file:
-        return list(csv.DictReader(file))
+    return csv_rows(tmp_path / "out" / benchmark.partition("/")[2] / "expected.csv")
 
 
 def draw(folder, names):
@@ -80,11 +76,10 @@ def test_the_images_answer_the_task_that_generates_too(tmp_path):
         assert [Path(answer["images"][0]).name for answer in answers] == [row["file"] for row in expected]
 
 
-def test_where_no_name_matches_both_sides_are_shown(tmp_path, capsys):
+def test_where_no_name_matches_both_sides_are_shown(tmp_path, vieval):
     expected = [row["file"] for row in exported(tmp_path, "vieval_demo/tie")]
     draw(tmp_path / "out" / "tie" / "mine", [f"image{number}.png" for number in range(12)])
-    assert main(["score", str(tmp_path / "out" / "tie"), "--judge", "ssim", "--out", str(tmp_path / "v.jsonl")]) == 1
-    said = capsys.readouterr().err
+    said = vieval("score", tmp_path / "out" / "tie", "--judge", "ssim", "--out", tmp_path / "v.jsonl", code=1).err
     assert "the images are image0.png, image1.png, image2.png, and expected are " + ", ".join(expected[:3]) in said
 
 
@@ -101,8 +96,7 @@ def test_a_uid_that_is_no_file_name_has_one_all_the_same(tmp_path):
     samples = [Sample(SampleId("b", "tig", "m", uid), {}, {"prompt": "x"}) for uid in uids]
     benchmark = replace(registry.benchmark("vieval_demo"), load=lambda root, part: samples)
     assert export_prompts(benchmark, "tig", tmp_path, tmp_path / "out") == len(uids)
-    with (tmp_path / "out" / "expected.csv").open() as file:
-        files = {row["uid"]: row["file"] for row in csv.DictReader(file)}
+    files = {row["uid"]: row["file"] for row in csv_rows(tmp_path / "out" / "expected.csv")}
     assert files["1.png"] == "1.png"
     del files["1"]  # which would be called as that
     draw(tmp_path / "out" / "mine", files.values())
@@ -117,9 +111,11 @@ def test_prompts_that_the_data_lacks_are_one_line(tmp_path, capsys):
     assert "vieval_demo/tig: 1 of 1 prompts have no text in the data here; run `vieval prepare vieval_demo`" in line
 
 
-def test_a_part_that_is_not_there_is_one_line(tmp_path, capsys):
-    assert main(["prompts", "export", "vieval_demo/tia", "--out", str(tmp_path / "out")]) == 1
-    assert "no vieval_demo part 'tia'; known: " in capsys.readouterr().err
+def test_a_part_that_is_not_there_is_one_line(tmp_path, vieval):
+    assert (
+        "no vieval_demo part 'tia'; known: "
+        in vieval("prompts", "export", "vieval_demo/tia", "--out", tmp_path / "out", code=1).err
+    )
 
 
 def test_files_of_the_user_are_not_replaced(tmp_path, vieval):

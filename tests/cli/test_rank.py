@@ -1,6 +1,5 @@
 """`vieval rank`: which generator is best, on a terminal and in files."""
 
-import csv
 import itertools
 import json
 import re
@@ -8,11 +7,12 @@ import re
 import numpy as np
 import pytest
 
+from tests.stored_results import csv_rows, result, write_results
 from vieval_plugin.cli import main
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
-from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import run_file, write_verdicts
 from vieval_plugin.text.errors import UPGRADE
 
@@ -64,11 +64,6 @@ def rank(capsys, *arguments, code=0):
     return said.out + said.err
 
 
-def read(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def rows_under(shown, title):
     """The rows of the table below the first title that begins so."""
     lines = shown.splitlines()
@@ -95,20 +90,20 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     assert [row[:2] for row in rows_under(shown, title)] == [["1-2", "good"], ["1-2", "also"], ["3", "poor"]]
     rate = f"people. Rate 50 of them: `vieval label {tmp_path / 'v.jsonl'} --out label.html`"
     assert f"Nobody has rated these images, and a judge can disagree with {rate}" in shown
-    written = [row for row in read(tmp_path / "out" / "numbers.csv") if not row["breakdown"]]
+    written = [row for row in csv_rows(tmp_path / "out" / "numbers.csv") if not row["breakdown"]]
     of_poor = {(row["aspect"], row["system"]): row for row in written}["SC", "poor"]
     score = [GENERATORS["poor"](prompt, 0) for prompt in range(40)]
     assert float(of_poor["value"]) == pytest.approx(np.mean(score), abs=1e-5)
     assert float(of_poor["low"]) < np.mean(score) < float(of_poor["high"])
     [pair] = [
         row
-        for row in read(tmp_path / "out" / "pairs.csv")
+        for row in csv_rows(tmp_path / "out" / "pairs.csv")
         if (row["aspect"], row["breakdown"], row["better"], row["worse"]) == ("SC", "", "good", "poor")
     ]
     assert float(pair["p_adjusted"]) < 0.02
     assert 0.15 < float(pair["low"]) < float(pair["difference"]) < float(pair["high"])
     document = json.loads((tmp_path / "out" / "findings.json").read_text(), parse_constant=pytest.fail)
-    assert len(document["numbers"]) == len(read(tmp_path / "out" / "numbers.csv"))
+    assert len(document["numbers"]) == len(csv_rows(tmp_path / "out" / "numbers.csv"))
     assert document["answers"][0]["title"] == first
 
 
@@ -126,7 +121,7 @@ def test_kinds_tags_and_categories_have_rankings_of_their_own(tmp_path, capsys):
     values = {"part": ["tie", "tig"], "category": ["dogs", "cats"], "tag": ["people"]}
     for breakdown, expected in values.items():
         assert list(dict.fromkeys(row[0] for row in rows_of_markdown(shown, f"### By {breakdown}"))) == expected
-    written = read(tmp_path / "out" / "numbers.csv")
+    written = csv_rows(tmp_path / "out" / "numbers.csv")
     counts = {(row["breakdown"], row["breakdown_value"]): row["n"] for row in written if row["breakdown"]}
     assert counts == {
         **{("part", "tie"): "10", ("part", "tig"): "30", ("tag", "people"): "20"},
@@ -156,7 +151,7 @@ def test_the_best_of_several_images_counts_the_same_number_for_all(tmp_path, cap
     rank(capsys, four, two, "--tables", tmp_path / "out")
     best = {
         row["system"]: float(row["value"])
-        for row in read(tmp_path / "out" / "numbers.csv")
+        for row in csv_rows(tmp_path / "out" / "numbers.csv")
         if (row["aspect"], row["breakdown"]) == ("SC", "") and "best of 2" in row["statistic"]
     }
     images = np.array([[GENERATORS["good"](prompt, draw) for draw in range(4)] for prompt in range(40)])
@@ -180,7 +175,9 @@ def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(tmp_path, 
     given = verdicts(tmp_path / "v.jsonl", GENERATORS), "--human", ratings(tmp_path / "r.csv", rows)
     shown = rank(capsys, *given, "--tables", tmp_path / "out")
     assert "by prediction-powered inference" in shown
-    written = [row for row in read(tmp_path / "out" / "numbers.csv") if (row["aspect"], row["breakdown"]) == ("SC", "")]
+    written = [
+        row for row in csv_rows(tmp_path / "out" / "numbers.csv") if (row["aspect"], row["breakdown"]) == ("SC", "")
+    ]
     alone, corrected, labelled = (
         {row["system"]: row for row in written if row["statistic"] == name} for name in (MEAN, CORRECTED, LABELS)
     )
@@ -249,7 +246,7 @@ def test_ratings_of_some_other_samples_are_left_out_with_a_note(tmp_path, capsys
 
 def contests(folder, beats, names="abc"):
     """A samples file of contests of three models, each with each on 30 prompts."""
-    lines = []
+    rows = []
     for prompt in range(30):
         for first, second in itertools.combinations(names, 2):
             candidates = tuple(
@@ -260,12 +257,8 @@ def contests(folder, beats, names="abc"):
             vote = beats(first, second, prompt)
             verdict = Verdict({}, Status.OK, choice=Choice(votes={"forward": vote, "reverse": vote}))
             source = Provenance("pairwise", (), (), "judge-7b")
-            lines.append(
-                json.dumps({"filtered_resps": response_json(identity, verdict, source), "target": target_json(contest)})
-            )
-    folder.mkdir()
-    (folder / "1_samples_contests.jsonl").write_text("\n".join(lines) + "\n")
-    return folder
+            rows.append(result(contest, verdict, source))
+    return write_results(folder, rows)
 
 
 def test_contests_rank_image_models_by_strength(tmp_path, capsys):
@@ -279,7 +272,7 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     assert [row[:2] for row in rows_under(shown, title)] == [["1", "a"], ["2-3", "b"], ["2-3", "c"]]
     strengths = {
         row["system"]: float(row["value"])
-        for row in read(tmp_path / "out" / "numbers.csv")
+        for row in csv_rows(tmp_path / "out" / "numbers.csv")
         if (row["statistic"], row["judge"]) == ("log strength", "pairwise (judge-7b)")
     }
     a, b = (strengths[model] for model in "ab")
@@ -287,7 +280,7 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     by_contests, by_wins = (
         {
             (row["better"], row["worse"]): (row["p"], row["p_adjusted"], row["low"], row["high"])
-            for row in read(tmp_path / "out" / "pairs.csv")
+            for row in csv_rows(tmp_path / "out" / "pairs.csv")
             if (row["statistic"], row["judge"]) == (statistic, "pairwise (judge-7b)")
         }
         for statistic in ("log strength", "win rate")
@@ -340,31 +333,29 @@ def test_titles_are_of_your_images_and_a_judge_has_its_remark_in_brackets(score,
     assert not re.search(r"^(#+ )?own\b", printed + text + (tmp_path / "tables" / "rank.md").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("score", [7, -3, "0.5", True, float("nan"), float("inf")])
-@pytest.mark.parametrize("command", ["rank", "report"])
-def test_a_score_that_is_none_is_named_with_its_line(tmp_path, vieval, command, score):
-    path = verdicts(tmp_path / "v.jsonl", GENERATORS)
-    lines = path.read_text().splitlines()
-    row = json.loads(lines[1])
-    row["scores"]["SC"] = score
-    path.write_text("\n".join([lines[0], json.dumps(row), *lines[2:]]))
-    folder = "--tables" if command == "rank" else "--out"
-    [said] = vieval(command, path, folder, tmp_path / "out", code=1).err.splitlines()
-    assert re.search(r"v\.jsonl: line 2 is no verdict of vieval score \(", said)
-    assert not (tmp_path / "out").exists()
+NO_VERDICT = r"v\.jsonl: line {} is no verdict of vieval score \("
 
 
-@pytest.mark.parametrize("command", ["rank", "report"])
+@pytest.mark.parametrize("command", [["rank", "--tables"], ["report", "--out"]], ids=lambda command: command[0])
 @pytest.mark.parametrize(
     ("changed", "told"),
-    [(lambda text: "", "no verdicts in it"), (lambda text: text.replace('"u0"', '"\\ud800"'), "line 1 is no verdict")],
+    [
+        *(
+            (
+                lambda text, score=score: re.sub(r'("SC": )[^,]+(.*\s)\Z', rf"\g<1>{score}\2", text),
+                NO_VERDICT.format(120),
+            )
+            for score in ("7", "-3", '"0.5"', "true", "NaN", "Infinity")
+        ),
+        (lambda text: "", "no verdicts in it"),
+        (lambda text: text.replace('"u0"', '"\\ud800"'), NO_VERDICT.format(1)),
+    ],
 )
-def test_a_file_without_verdicts_or_with_half_a_character_is_one_line(tmp_path, vieval, command, changed, told):
+def test_a_file_of_what_is_no_verdict_is_one_line_that_names_its_line(tmp_path, vieval, command, changed, told):
     path = verdicts(tmp_path / "v.jsonl", GENERATORS)
     path.write_text(changed(path.read_text()))
-    folder = "--tables" if command == "rank" else "--out"
-    [said] = vieval(command, path, folder, tmp_path / "out", code=1).err.splitlines()
-    assert told in said
+    [said] = vieval(command[0], path, command[1], tmp_path / "out", code=1).err.splitlines()
+    assert re.search(told, said)
     assert not (tmp_path / "out").exists()
 
 
@@ -392,7 +383,7 @@ def test_judges_have_a_block_each_with_judge_setting_and_model(tmp_path, vieval)
         assert "judge-7b cigeval paper" not in shown
     for folder in ("t", "r"):
         named = ["cigeval paper (judge-7b)", "viescore 0shot (judge-7b)", "sharpness"]
-        assert list(dict.fromkeys(row["judge"] for row in read(tmp_path / folder / "numbers.csv"))) == named
+        assert list(dict.fromkeys(row["judge"] for row in csv_rows(tmp_path / folder / "numbers.csv"))) == named
 
 
 def test_uids_of_their_own_are_said_where_prompts_are_the_same(tmp_path, capsys):

@@ -88,7 +88,7 @@ def rank(capsys, server, *arguments, code=0):
     return said.out.splitlines(), said.err
 
 
-def test_two_folders_are_compared_in_both_orders_in_one_command(tmp_path, capsys):
+def test_two_folders_are_compared_in_both_orders_in_one_command(tmp_path, capsys, vieval):
     mine, theirs = images(tmp_path, "mine", rough(0.6, 1)), images(tmp_path, "theirs", rough(0.5, 2))
     kept = tmp_path / "verdicts.jsonl"
     given = [mine, theirs, "--prompts", prompts(tmp_path), "--judge", "pairwise"]
@@ -106,8 +106,7 @@ def test_two_folders_are_compared_in_both_orders_in_one_command(tmp_path, capsys
     assert asked >= 2 * PROMPTS
     assert "bias" not in "\n".join(shown)
     # what is kept is ranked the same
-    assert main(["rank", str(kept)]) == 0
-    assert capsys.readouterr().out.splitlines()[:2] == shown[:2]
+    assert vieval("rank", kept).out.splitlines()[:2] == shown[:2]
 
 
 def test_a_judge_of_the_first_place_is_told_in_the_first_lines(tmp_path, capsys):
@@ -137,7 +136,9 @@ def test_folders_are_compared_by_means_of_any_judge_and_failures_are_said(tmp_pa
 
 
 @pytest.mark.parametrize(("level", "without_new", "difference"), [(0.1, 0, 0.5), (0.1, 3, 0.425), (0.9, 3, 0.025)])
-def test_a_missing_image_is_a_failure_of_its_own_generator_alone(tmp_path, capsys, level, without_new, difference):
+def test_a_missing_image_is_a_failure_of_its_own_generator_alone(
+    tmp_path, capsys, vieval, level, without_new, difference
+):
     new, old = images(tmp_path, "new", lambda *_: 0.9, 40), images(tmp_path, "old", lambda *_: level, 40)
     for folder, absent in ((old, range(5)), (new, range(5, 5 + without_new))):
         for prompt in absent:
@@ -151,8 +152,7 @@ def test_a_missing_image_is_a_failure_of_its_own_generator_alone(tmp_path, capsy
     assert shown[0] == "new is not worse than old by more than the margin."
     sentence = shown[1]
     assert f"failures as the lowest score: difference {difference:.3f}, " in sentence
-    assert main(["rank", str(kept), "--margin", "0.2"]) == 0
-    assert sentence in capsys.readouterr().out.splitlines()
+    assert sentence in vieval("rank", kept, "--margin", "0.2").out.splitlines()
     assert main(["show", str(kept), "own/tig/p0 new old", "--html", str(tmp_path / "p0.html")]) == 0
     assert "the image output is not there" in (tmp_path / "p0.html").read_text()
 
@@ -298,16 +298,15 @@ def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(tmp_path
     assert line.endswith("and there is none; rank verdicts on its images with these")
 
 
-def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, capsys):
+def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, vieval):
     mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 8), images(tmp_path, "theirs", rough(0.5, 2), 8)
     given = [mine, theirs, "--prompts", prompts(tmp_path, 8), "--judge", "sharpness", "--judge", "clip_score"]
-    assert main(["rank", *map(str, given), "--scorer", str(tmp_path / "absent")]) == 1
-    said = capsys.readouterr()
+    said = vieval("rank", *given, "--scorer", tmp_path / "absent", code=1)
     assert "Mean PQ over prompts, by sharpness" in said.out
     assert "clip_score: " in said.err.splitlines()[-1]
 
 
-def test_failed_calls_end_with_1_without_a_gate(tmp_path, capsys):
+def test_failed_calls_end_with_1_without_a_gate(tmp_path, capsys, vieval):
     mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 8), images(tmp_path, "theirs", rough(0.5, 2), 8)
     level = round(255 * rough(0.6, 1)(3, 0)) / 255  # of one image, asked about as often as it may be
     faults = lambda number, body: Fault("overlong") if level in levels_of(body) else None  # noqa: E731
@@ -317,8 +316,7 @@ def test_failed_calls_end_with_1_without_a_gate(tmp_path, capsys):
         rank(capsys, server, *given, "--margin", "0.05", "--out", tmp_path / "v.jsonl", code=4)
     assert " on 7 prompts," in shown[1]
     assert "some calls failed" in said.splitlines()[-1]
-    assert main(["rank", str(tmp_path / "v.jsonl"), "--margin", "0.05"]) == 4
-    printed = capsys.readouterr().out
+    printed = vieval("rank", tmp_path / "v.jsonl", "--margin", "0.05", code=4).out
     assert "1 of 8 prompts of mine have no verdict, or one that a failed call or tool left without a score" in printed
     assert f"judge them again: `vieval rank {mine} {theirs} --prompts " in printed
 
@@ -386,7 +384,7 @@ def test_a_judge_that_contradicts_itself_decides_nothing(tmp_path, capsys):
     assert shown[1].endswith(" The judge contradicts itself in 24 of 24 contests, so its answers decide nothing.")
 
 
-def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_need_no_judge(tmp_path, capsys):
+def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_need_no_judge(tmp_path, capsys, vieval):
     mine, same = (images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("mine", "same"))
     theirs = images(tmp_path, "theirs", lambda prompt, draw: 0.51)
     given = ["--prompts", prompts(tmp_path), "--judge", "viescore", "--margin"]
@@ -404,8 +402,7 @@ def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_
         assert server.stats()["requests"] == asked
         out = tmp_path / "v.jsonl"
         rank(capsys, server, mine, same, *given, "0.02", "--out", out)
-    assert main(["rank", str(out), "--margin", "0.02"]) == 0
-    assert "the very same files" in capsys.readouterr().out
+    assert "the very same files" in vieval("rank", out, "--margin", "0.02").out
 
 
 def test_replies_that_say_nothing_end_with_1(tmp_path, capsys):
@@ -483,13 +480,12 @@ def test_an_image_is_no_results(tmp_path, vieval):
     assert line.startswith(f"vieval: {image}: an image, no results; ")
 
 
-def test_a_report_of_contests_has_the_answer_and_win_rates(tmp_path, capsys):
+def test_a_report_of_contests_has_the_answer_and_win_rates(tmp_path, capsys, vieval):
     mine, theirs = images(tmp_path, "mine", rough(0.9, 1)), images(tmp_path, "theirs", rough(0.2, 2))
     given = [mine, theirs, "--prompts", prompts(tmp_path), "--judge", "pairwise", "--out", tmp_path / "v.jsonl"]
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, *given)
-    assert main(["report", str(tmp_path / "v.jsonl"), "--out", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out.splitlines()[:2] == shown[:2]
+    assert vieval("report", tmp_path / "v.jsonl", "--out", tmp_path / "out").out.splitlines()[:2] == shown[:2]
     text = (tmp_path / "out" / "report.md").read_text()
     assert "Win rate of mine against theirs 1.00 (" in text
     assert "| 1 | mine | 1.000" in text

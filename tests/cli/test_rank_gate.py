@@ -180,22 +180,19 @@ def contests(tmp_path, votes, lost=(), unread=()):
     return tmp_path / "v.jsonl"
 
 
-def test_contests_without_the_new_image_are_lost(gate, tmp_path, capsys):
+def test_contests_without_the_new_image_are_lost(gate, tmp_path, vieval):
     rng = np.random.default_rng(1)
     votes = ["first" if rng.random() < 0.75 else "second" for _ in range(100)]
     file = contests(tmp_path, votes)
     text = file.read_text()
-    assert main(["rank", str(file), "--margin", "0.05"]) == 0
-    assert "the very same files" in capsys.readouterr().out  # by their hashes
+    assert "the very same files" in vieval("rank", file, "--margin", "0.05").out
     digest = re.search(r'"sha256": "(\w{64})"', text)[1]
     other = text.replace(digest, "0" * 64, 1)  # one picture of one side differs
     file.write_text(other)
-    assert main(["rank", str(file), "--margin", "0.05"]) == 0
-    assert "with one bad prompt more" in capsys.readouterr().out
+    assert "with one bad prompt more" in vieval("rank", file, "--margin", "0.05").out
     file = contests(tmp_path, votes, lost=range(60))
     file.write_text(file.read_text().replace(digest, "0" * 64, 1))
-    assert main(["rank", str(file), "--margin", "0.05"]) == 3
-    shown = capsys.readouterr().out
+    shown = vieval("rank", file, "--margin", "0.05", code=3).out
     assert "new fails on 60 prompts" in shown
     assert "is better" not in shown
 
@@ -207,15 +204,14 @@ def written(folder, samples, values):
     return str(folder / "v.jsonl")
 
 
-def test_images_of_a_prompt_that_are_left_out_are_not_judged_and_do_not_pass(tmp_path, capsys):
+def test_images_of_a_prompt_that_are_left_out_are_not_judged_and_do_not_pass(tmp_path, vieval):
     """Of four draws of a prompt the new generator's file has the good one alone."""
 
     def samples(name, draws):
         return [Sample(SampleId("own", "tig", name, f"p{n}", draw), {}) for n in range(N) for draw in range(draws)]
 
     path = written(tmp_path, [*samples("new", 1), *samples("old", 4)], [0.8] * N + [0.8] * 4 * N)
-    assert main(["rank", path, "--margin", "0.05"]) == 4
-    assert "200 of 200 prompts of new have no verdict" in capsys.readouterr().out
+    assert "200 of 200 prompts of new have no verdict" in vieval("rank", path, "--margin", "0.05", code=4).out
     path = written(tmp_path, [*samples("new", 4), *samples("old", 1)], [0.8] * 4 * N + [0.8] * N)
     assert main(["rank", path, "--margin", "0.05"]) == 0
 
@@ -231,7 +227,7 @@ def test_pictures_that_nobody_knows_are_not_the_same_files(tmp_path, capsys):
     assert "same files" not in capsys.readouterr().out
 
 
-def test_a_gate_compares_the_same_prompts_alone(tmp_path, capsys):
+def test_a_gate_compares_the_same_prompts_alone(tmp_path, vieval):
     samples = [
         Sample(SampleId("own", "tig", name, f"p{n}"), {}, {"prompt": f"cat {n}{' ' if name == 'new' and n else ''}"})
         for name in ("new", "old")
@@ -239,7 +235,8 @@ def test_a_gate_compares_the_same_prompts_alone(tmp_path, capsys):
     ]
     path = written(tmp_path, samples, [0.8] * N + [0.8] * N)
     assert main(["rank", path]) == 0
-    assert main(["rank", path, "--margin", "0.05"]) == 1
-    assert "--margin compares the same prompts alone; judge-7b: 199 uids" in capsys.readouterr().err
-    assert main(["rank", path, "--margin", "0.05", "--best-of"]) == 1
-    assert "leave out --margin, or --best-of" in capsys.readouterr().err
+    assert (
+        "--margin compares the same prompts alone; judge-7b: 199 uids"
+        in vieval("rank", path, "--margin", "0.05", code=1).err
+    )
+    assert "leave out --margin, or --best-of" in vieval("rank", path, "--margin", "0.05", "--best-of", code=1).err

@@ -1,6 +1,5 @@
 """`vieval rank --human`: the order by what people would say, where the judge's own order is another."""
 
-import csv
 import html
 import itertools
 import json
@@ -9,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from tests.stored_results import csv_rows
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance
@@ -169,8 +169,7 @@ def test_the_gate_goes_by_the_corrected_difference(given, capsys):
 def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_are(given, capsys, tmp_path):
     out = tmp_path / "tables"
     shown = rank(capsys, *given(60), "--tables", out, "--html", tmp_path / "rank.html")
-    with (out / "pairs.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if "corrected by people's ratings" in row["statistic"]]
+    rows = [row for row in csv_rows(out / "pairs.csv") if "corrected by people's ratings" in row["statistic"]]
     assert [(row["better"], row["worse"], row["n"], row["significant"]) for row in rows] == [
         (*names, "60", "yes") for names in (("mine", "theirs"), ("mine", "third"), ("theirs", "third"))
     ]
@@ -234,12 +233,11 @@ def test_two_files_of_ratings_count_together_however_they_are_given(given, capsy
     assert rank(capsys, results, flag, halves[0], flag, halves[1]) == whole
 
 
-def test_votes_on_pairs_are_said_not_to_be_of_single_images(given, capsys, tmp_path):
+def test_votes_on_pairs_are_said_not_to_be_of_single_images(given, vieval, tmp_path):
     results, flag, _ = given(60)
     votes = tmp_path / "votes.csv"
     votes.write_text("benchmark,part,uid,generator,draw,rater,aspect,value\nown,tig,p0,,,ann,vote,first\n")
-    assert main(["rank", str(results), flag, str(votes)]) == 1
-    said = capsys.readouterr().err
+    said = vieval("rank", results, flag, votes, code=1).err
     assert "is a vote on a pair, and these verdicts are on single images: rate those on a page" in said
 
 
@@ -259,8 +257,11 @@ def test_corrected_means_and_their_intervals_stay_within_the_scale(given, capsys
     verdicts, flag, path = given(60, ("mine", "third"))
     path.write_text(re.sub(r",O,0\.\d+|,O,1\.0+", ",O,1.000", path.read_text()))
     rank(capsys, verdicts, flag, path, "--tables", tmp_path / "tables")
-    with (tmp_path / "tables" / "numbers.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if "corrected by people's ratings" in row["statistic"]]
+    rows = [
+        row
+        for row in csv_rows(tmp_path / "tables" / "numbers.csv")
+        if "corrected by people's ratings" in row["statistic"]
+    ]
     ends = [float(row[end] or 0.5) for row in rows for end in ("value", "low", "high")]
     assert max(ends) == 1
     assert min(ends) >= 0

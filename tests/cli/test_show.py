@@ -60,9 +60,3 @@ def test_a_page_of_vqascore_shows_its_question(run, tmp_path):
     page = ["--html", str(tmp_path / "v.html")]
     assert main(["show", str(tmp_path / "v.jsonl"), "s1", *page]) == 0
     assert "a lonely tree" in (tmp_path / "v.html").read_text()
-
-
-def test_a_page_that_cannot_be_written_is_one_line(run, tmp_path, vieval):
-    (tmp_path / "file").write_text("")
-    page = ["--html", str(tmp_path / "file" / "x.html")]
-    assert "choose another --html" in vieval("show", run / "verdicts.jsonl", "s0", *page, code=1).err

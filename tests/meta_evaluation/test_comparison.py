@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tests.leaderboards import compared_of
+from tests.runs import run_of
 from tests.work import calls_at_most
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems, over_benchmarks
@@ -22,7 +23,7 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Report, combine, summary_of
-from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.records import Run
 from vieval_plugin.report.tables import rank_text
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
@@ -60,19 +61,13 @@ def run(
     parts: Sequence[str] = ("tie", "tig"),
     **described: object,
 ) -> Run:
-    records: dict[str, list[tuple[Record, ...]]] = {}
+    rows = []
     for part in parts:
         for model, number in itertools.product(PARTS[part], range(uids)):
-            uid = f"u{number}"
-            value = score(part, model, uid)
-            verdict = (
-                Verdict({}, Status.REFUSAL) if value is None else Verdict(dict.fromkeys(aspects, value), Status.OK)
-            )
-            rated = dict.fromkeys(ASPECTS, people(part, model, uid))
-            source = Provenance("mine", (), aspects, label)
-            record = Record(SampleId("b", part, model, uid), verdict, source, rated, group=uid)
-            records.setdefault(part, []).append((record,))
-    return Run(label, "b", "mine", aspects, records, **described)
+            value, rated = score(part, model, f"u{number}"), people(part, model, f"u{number}")
+            scores = {} if value is None else dict.fromkeys(aspects, value)
+            rows.append((part, model, f"u{number}", scores, dict.fromkeys(ASPECTS, rated)))
+    return run_of(label, rows, aspects, **described)
 
 
 def compared(*runs: Run, report: Report | None = None, options: StatisticsOptions = OPTIONS) -> dict[str, Comparison]:
@@ -319,11 +314,10 @@ def single(
     rows = []
     for number, (score, rating) in enumerate(zip(scores, rated, strict=True)):
         example, place = divmod(number, len(places))
-        identity = SampleId("b", "t", "m", f"u{number}")
-        verdict, source = Verdict(dict.fromkeys(aspects, score), Status.OK), Provenance("mine", (), aspects, label)
         given = {aspects[0]: tuple(np.atleast_1d(np.array(rating, dtype=float)).tolist())}
-        rows.append((Record(identity, verdict, source, given, group=f"g{example}", place=places[place]),))
-    return Run(label, "b", "mine", aspects, {"t": rows})
+        more = {"group": f"g{example}", "place": places[place]}
+        rows.append(("t", "m", f"u{number}", dict.fromkeys(aspects, score), given, more))
+    return run_of(label, rows, aspects)
 
 
 def of_labels(statistics: tuple[str, ...], *runs: Run) -> list[Comparison]:

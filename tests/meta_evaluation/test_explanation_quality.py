@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from tests.runs import run_of
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
-from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 OVERALL, QUESTIONS = "explanation_quality_overall", "explanation_quality_questions"
@@ -18,17 +17,8 @@ PLAIN, GRADED = Rating(("O",), REPORT.dimensions), Rating(("O",), REPORT.dimensi
 GRADES = [{OVERALL: 0.8, QUESTIONS: 0.5}, {OVERALL: 0.4}, {}]
 
 
-def records() -> list[Record]:
-    source = Provenance("t2i_eval", ("individual",), ("O",), "m")
-    return [
-        Record(
-            SampleId("t2i_eval_bench", "tig", "unnamed", str(n)),
-            Verdict({"O": n / 4, **grades}, Status.OK),
-            source,
-            {"O": (n, 2 * n, 3 * n)},
-        )
-        for n, grades in enumerate(GRADES)
-    ]
+ROWS = [("tig", "unnamed", str(n), {"O": n / 4, **grades}, {"O": (n, 2 * n, 3 * n)}) for n, grades in enumerate(GRADES)]
+RUN = run_of("m", ROWS, benchmark="t2i_eval_bench", judge="t2i_eval")
 
 
 def test_grades_are_metrics_where_they_are_asked_for() -> None:
@@ -40,7 +30,7 @@ def test_grades_are_metrics_where_they_are_asked_for() -> None:
 
 
 def test_a_metric_is_the_mean_of_the_samples_that_were_graded() -> None:
-    observed = tuple(observe([record]) for record in records())
+    observed = tuple(map(observe, RUN.records["tig"]))
     summary = summary_of(REPORT, observed, GRADED, "b", "t", StatisticsOptions(draws=200))
     overall = summary.estimates[f"{OVERALL}_mean_value"]
     assert overall.value == pytest.approx(0.6)
@@ -50,8 +40,7 @@ def test_a_metric_is_the_mean_of_the_samples_that_were_graded() -> None:
 
 
 def test_the_report_says_how_good_the_explanations_were() -> None:
-    run = Run("m", "t2i_eval_bench", "t2i_eval", ("O",), {"tig": [(record,) for record in records()]})
-    made = REPORT.findings("t2i_eval_bench", ("tig",), [run], StatisticsOptions(draws=20))
+    made = REPORT.findings("t2i_eval_bench", ("tig",), [RUN], StatisticsOptions(draws=20))
     [table] = [table for table in made.tables if table.name == "explanations"]
     assert table.header == ("judge", "n", "explanation quality overall", "n", "explanation quality questions")
     assert table.rows == (("m", "2", "3.0000 [2.0000, 4.0000]", "1", "2.5000"),)

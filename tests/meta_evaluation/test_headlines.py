@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.leaderboards import estimates_of, headlines_of
+from tests.runs import run_of
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
@@ -18,17 +19,6 @@ from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=50)
-
-
-def run(label, rows, aspects=("O",)):
-    """A run of rows (part, model, uid, scores, ratings)."""
-    records = {}
-    for part, model, uid, scores, ratings in rows:
-        verdict = Verdict(scores, Status.OK if scores else Status.REFUSAL)
-        identity = SampleId("b", part, model, uid)
-        record = Record(identity, verdict, Provenance("mine", (), aspects, label), ratings, kind=part, group=uid)
-        records.setdefault(part, []).append((record,))
-    return Run(label, "b", "mine", aspects, records)
 
 
 def contests(label, answers, votes, part="p"):
@@ -50,12 +40,12 @@ def of(board, label):
 
 def test_of_rated_images_it_is_what_the_tables_have_by_the_overall_score_if_half_of_the_judges_rate_it():
     people = {str(n): (n % 4 / 4, n % 3 / 4, n % 5 / 4) for n in range(20)}
-    both = run(
+    both = run_of(
         "both",
         [("tie", "m", u, {"SC": sum(p) / 3, "O": 1 - sum(p) / 3}, {"SC": p, "O": p}) for u, p in people.items()],
         ("SC", "O"),
     )
-    one = run("one", [("tie", "m", u, {"SC": p[0]}, {"SC": p, "O": p}) for u, p in people.items()], ("SC",))
+    one = run_of("one", [("tie", "m", u, {"SC": p[0]}, {"SC": p, "O": p}) for u, p in people.items()], ("SC",))
     overall, first = headlines_of(ByImageModel(), "b", ("tie",), [both, one], OPTIONS)
     assert (overall.aspect, first.aspect) == ("O", "SC")
     assert list(estimates_of(overall)) == ["both"]
@@ -94,7 +84,7 @@ def test_of_votes_it_is_the_accuracy_over_all_parts_beside_the_best_constant():
 
 def test_of_labels_it_is_the_first_statistic_and_one_without_a_test_says_so():
     rows = [("p", "m", str(n), {"SC": n / 10}, {"SC": (float(n > 4),)}) for n in range(10)]
-    labels, judged = WithLabels(("auroc", "pearson")), [run("judge", rows, ("SC",))]
+    labels, judged = WithLabels(("auroc", "pearson")), [run_of("judge", rows, ("SC",))]
     made = labels.findings("b", ("p",), judged, OPTIONS)
     [headline] = headlines_of(labels, "b", ("p",), judged, OPTIONS)
     assert of(headline, "judge").value == made.cells[Key("statistics", "p", "", "judge", "auroc", "SC")] == 1
@@ -105,7 +95,7 @@ def test_of_labels_it_is_the_first_statistic_and_one_without_a_test_says_so():
 def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_reach_themselves():
     people = {str(n): (n % 4 / 4, n % 3 / 4, n % 5 / 4) for n in range(20)}
     rows = [("p", "m", uid, {"O": sum(given)}, {"O": given}) for uid, given in people.items()]
-    annotators, judged = WithAnnotators((), "O", 3), [run("judge", rows)]
+    annotators, judged = WithAnnotators((), "O", 3), [run_of("judge", rows)]
     made = annotators.findings("b", ("p",), judged, OPTIONS)
     [headline] = headlines_of(annotators, "b", ("p",), judged, OPTIONS)
     assert of(headline, "judge").value == pytest.approx(1)
@@ -133,7 +123,7 @@ def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
         for model, value in (("good", 0.8), ("bad", 0.2))
         for n in range(8)
     ]
-    [headline] = headlines_of(OfGenerators(), "b", ("tig",), [run("judge", rows, ("SC", "O"))], OPTIONS)
+    [headline] = headlines_of(OfGenerators(), "b", ("tig",), [run_of("judge", rows, ("SC", "O"))], OPTIONS)
     assert (headline.aspect, headline.entrants, headline.judge.model) == ("O", "generators", "judge")
     assert {label: estimate.value for label, estimate in estimates_of(headline).items()} == pytest.approx(
         {"good": 0.85, "bad": 0.25}

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from tests.runs import run_of
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
 from vieval_plugin.meta_evaluation.image_model_agreement import human_agreement
 from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.bootstrap import interval
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -23,17 +23,15 @@ def run(scores):
     rows = []
     for model, of_model in enumerate(scores):
         for number, score in enumerate(of_model):
-            identity = SampleId("b", "tie", f"m{model}", f"u{number:02}")
             ratings = {"SC": tuple(map(float, RATERS[model, :, number]))}
-            verdict, source = Verdict({"SC": float(score)}, Status.OK), Provenance("mine", (), ("SC",))
-            rows.append((Record(identity, verdict, source, ratings, group=f"u{number:02}"),))
-    return Run("judge", "b", "mine", ("SC",), {"tie": rows})
+            rows.append(("tie", f"m{model}", f"u{number:02}", {"SC": float(score)}, ratings))
+    return run_of("judge", rows, ("SC",))
 
 
-def by_definition(scores):
+def by_definition(values):
+    """What agrees with the other two annotators, of each image model and annotator in turn."""
     z = [
-        np.arctanh(stats.spearmanr(values(model, rater), others(model, rater)).statistic)
-        for values in (lambda model, rater: scores[model],)
+        np.arctanh(stats.spearmanr(values[model, rater], others(model, rater)).statistic)
         for model in range(2)
         for rater in range(3)
     ]
@@ -47,13 +45,8 @@ def others(model, rater):
 def test_both_numbers_are_their_definitions():
     scores = TRUTH + 0.5 * RNG.normal(size=TRUTH.shape)
     found = compared_with_annotators(run(scores), "SC", ("SC",), OPTIONS)
-    assert found.judge == pytest.approx(by_definition(scores))
-    z = [
-        np.arctanh(stats.spearmanr(RATERS[model, rater], others(model, rater)).statistic)
-        for model in range(2)
-        for rater in range(3)
-    ]
-    assert found.annotators == pytest.approx(np.tanh(np.mean(z)))
+    assert found.judge == pytest.approx(by_definition(np.repeat(scores[:, None], 3, axis=1)))
+    assert found.annotators == pytest.approx(by_definition(RATERS))
     assert found.difference.low < found.difference.value < found.difference.high
     assert found.difference.n == 120
 
@@ -67,14 +60,8 @@ def test_a_judge_as_noisy_as_an_annotator_is_neither_above_nor_below(noise, posi
 
 
 def test_one_annotator_is_no_ceiling():
-    judged = run(TRUTH)
-    alone = {
-        "tie": [
-            tuple(r.__class__(**{**r.__dict__, "ratings": {"SC": (0.5,)}}) for r in rows)
-            for rows in judged.records["tie"]
-        ]
-    }
-    assert compared_with_annotators(Run("judge", "b", "mine", ("SC",), alone), "SC", ("SC",), OPTIONS) is None
+    alone = run_of("judge", [("tie", "m", f"u{n}", {"SC": n / 20}, {"SC": (0.5,)}) for n in range(20)], ("SC",))
+    assert compared_with_annotators(alone, "SC", ("SC",), OPTIONS) is None
 
 
 def test_the_interval_of_agreement_among_annotators_allows_for_resamples_that_lie_above_it():

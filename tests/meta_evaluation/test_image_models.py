@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from tests.runs import run_of
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics, statistics
 from vieval_plugin.meta_evaluation.image_model_agreement import filled_observations, human_agreement
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.meta_evaluation.tables import Key
-from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report import printed_cells
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -48,12 +48,8 @@ def constant(rows, *models):
 
 def run(rows, **described):
     """A run whose verdicts gave these observations."""
-    source = Provenance("mine", (), tuple(rows[0].scores), "mine")
-    records = [
-        (Record(SampleId("b", "t", o.image_model, o.uid), Verdict(o.scores, o.status), source, o.ratings),)
-        for o in rows
-    ]
-    return Run("mine", "b", "mine", source.aspects, {"t": records}, **described)
+    judged = [("t", o.image_model, o.uid, o.scores, o.ratings) for o in rows]
+    return run_of("mine", judged, tuple(rows[0].scores), **described)
 
 
 def tables(*runs):

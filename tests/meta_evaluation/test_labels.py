@@ -1,20 +1,17 @@
 """Benchmarks' own statistics, from observations to a task's numbers, a group's and a skill's."""
 
-import math
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from tests.runs import run_of
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics, statistics
 from vieval_plugin.meta_evaluation.label_statistics import STATISTICS, LabelRows
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.meta_evaluation.tables import Key
-from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=200)
@@ -87,33 +84,11 @@ def test_correlations_with_mean_human_scores_and_an_interval():
         assert estimate.low < estimate.value < estimate.high
 
 
-def test_an_undefined_statistic_says_why():
-    rows = tuple(observation(str(i), 0.5, i) for i in range(4))
-    estimate = summarise(rows, ("pearson",)).estimates["pearson_value"]
-    assert math.isnan(estimate.value)
-    assert "constant" in estimate.reason
-
-
 def test_exact_scores_are_counted_and_failed_ones_are_not_scored():
     rows = [observation("a", 0.1, 0), observation("b", 0.2, 1, exact=False), observation("c", None, 1)]
     summary = summarise(rows, ("auroc",))
     assert (summary.scored, summary.exact, summary.total) == (2, 1, 3)
     assert metrics.value(summary, "exact_share") == 0.5
-
-
-def test_a_group_takes_the_plain_mean_over_its_tasks():
-    a = summarise(example("a", [[0.9, 0.1], [0.2, 0.8]]), ("group_score",), "a")
-    b = summarise(example("b", [[0.1, 0.9], [0.2, 0.8]]), ("group_score",), "b")
-    assert statistics.combine((a, b)).estimates["group_score_value"].value == 0.5
-
-
-def test_what_is_drawn_together_follows_from_the_group_and_not_from_the_uid():
-    rng = np.random.default_rng(1)
-    rows = [observation(f"p{i}#{i}", float(rng.random()), i % 5) for i in range(30)]
-    grouped = [replace(row, group=f"g{i // 3}") for i, row in enumerate(rows)]
-    alone, together = (summarise(some, ("pearson",)).estimates["pearson_value"] for some in (rows, grouped))
-    assert alone.value == together.value
-    assert not np.array_equal(alone.resamples, together.resamples)
 
 
 def test_a_statistic_that_nobody_knows_is_refused():
@@ -122,12 +97,9 @@ def test_a_statistic_that_nobody_knows_is_refused():
 
 
 def run(label, scores):
-    judged = Provenance("mine", (), ("SC",), label)
-    rows = [
-        (Record(SampleId("b", "all", "m", str(i)), Verdict({"SC": s}, Status.OK), judged, {"SC": (float(i),)}, ("odd",) * (i % 2)),)
-        for i, s in enumerate(scores)
-    ]  # fmt: skip
-    return Run(label, "b", "mine", ("SC",), {"all": rows})
+    tags = [{"tags": ("odd",) * (i % 2)} for i in range(len(scores))]
+    rows = [("all", "m", str(i), {"SC": s}, {"SC": (float(i),)}, tags[i]) for i, s in enumerate(scores)]
+    return run_of(label, rows, ("SC",))
 
 
 def test_tables_have_a_row_a_judge_and_one_a_skill_and_their_numbers_as_cells():

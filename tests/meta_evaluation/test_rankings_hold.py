@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.leaderboards import headlines_of
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from tests.runs import run_of
 from vieval_plugin.meta_evaluation.comparison import Comparison
 from vieval_plugin.meta_evaluation.generators import OfGenerators
-from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=99)
@@ -18,15 +18,11 @@ PROMPTS = 80
 
 def generators(means: dict[str, float], rng: np.random.Generator) -> Run:
     """Generators whose scores follow the prompt, each with luck of its own."""
-    source, prompt = Provenance("mine", (), ("O",), "m"), rng.normal(0, 0.15, PROMPTS)
-    rows = []
+    prompt, rows = rng.normal(0, 0.15, PROMPTS), []
     for name, mean in means.items():
-        for number, score in enumerate(np.clip(mean + prompt + rng.normal(0, 0.15, PROMPTS), 0, 1)):
-            identity = SampleId("own", "tig", name, str(number))
-            rows.append(
-                (Record(identity, Verdict({"O": float(score)}, Status.OK), source, {}, kind="tig", group=str(number)),)
-            )
-    return Run("m", "own", "mine", ("O",), {"tig": rows})
+        scores = np.clip(mean + prompt + rng.normal(0, 0.15, PROMPTS), 0, 1)
+        rows += [("tig", name, str(number), {"O": float(score)}, {}) for number, score in enumerate(scores)]
+    return run_of("m", rows, benchmark="own")
 
 
 def told(found: Comparison) -> tuple[bool, bool]:

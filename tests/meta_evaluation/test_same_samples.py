@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from tests.runs import run_of
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=20)
@@ -18,14 +18,11 @@ HUMAN = RNG.choice([0.0, 0.5, 1.0], size=(3, 40))
 
 
 def run(label: str, aspects: tuple[str, ...], scores: list[float | None]) -> Run:
-    source = Provenance(label, ("0shot",), aspects, "m")
     rows = []
     for number, score in enumerate(scores):
         rated = {"SC": tuple(HUMAN[:, number]), "PQ": (1.0, 0.5, 0.0), "O": (0.0, 0.5, 1.0)}
-        given = {} if score is None else dict.fromkeys(aspects, score)
-        identity = SampleId("imagenhub", "tie", "editor", f"u{number}")
-        rows.append((Record(identity, Verdict(given, Status.OK), source, rated),))
-    return Run(label, "imagenhub", label, aspects, {"tie": rows})
+        rows.append(("tie", "editor", f"u{number}", {} if score is None else dict.fromkeys(aspects, score), rated))
+    return run_of(label, rows, aspects, benchmark="imagenhub", judge=label)
 
 
 def table(*runs: Run) -> list[Table]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.leaderboards import compared_of, headlines_of
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from tests.runs import run_of
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTestSpec
 from vieval_plugin.meta_evaluation.estimates import computed_mean
@@ -12,7 +12,6 @@ from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, combine, summary_of
 from vieval_plugin.meta_evaluation.tables import Key
-from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -39,18 +38,13 @@ REPORT = WithLabels((SIDE,))
 
 def run(label, flipped, failed=()):
     """A judge that is right but on the samples that are flipped, and has no score on those that failed."""
-    source, rows = Provenance("mine", (), ("SC",), label), []
-    for n, truth in enumerate(LABELS):
-        right = abs(float(truth) - 0.1)
-        verdict = Verdict({"SC": 1 - right if n in flipped else right}, Status.OK)
-        identity, verdict = (
-            SampleId("toy", "all", "m", f"{n:02}"),
-            Verdict({}, Status.REFUSAL) if n in failed else verdict,
-        )
-        rows.append(
-            (Record(identity, verdict, source, {"SC": (float(truth),)}, ("even",) * (n % 2 == 0), group=f"g{n // 2}"),)
-        )
-    return Run(label, "toy", "mine", ("SC",), {"all": rows})
+    rows = []
+    for n, truth in enumerate(map(float, LABELS)):
+        right = abs(truth - 0.1)
+        scores = {} if n in failed else {"SC": 1 - right if n in flipped else right}
+        more = {"tags": ("even",) * (n % 2 == 0), "group": f"g{n // 2}"}
+        rows.append(("all", "m", f"{n:02}", scores, {"SC": (truth,)}, more))
+    return run_of(label, rows, ("SC",), benchmark="toy")
 
 
 GOOD, BAD = run("good", range(6)), run("bad", range(36), failed=(59,))

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from tests.report.pages import BENCHMARK, row, write
+from tests.report.pages import BENCHMARK, row
 from tests.report.test_first_screen import generators
+from tests.stored_results import write_results
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.report.sections import sections_of
@@ -29,7 +30,7 @@ def page(tmp_path_factory):
         refused = {"status": Status.REFUSAL} if number % 3 == 0 else {}
         scores = {} if refused else {"O": number % 7 / 7}
         rows.append(row(sample.id.uid, scores, people, judge=f"bad {EVIL}", **known, **refused))
-    write_report(load_results([write(folder / "run", rows)]), folder, StatisticsOptions(draws=100))
+    write_report(load_results([write_results(folder / "run", rows)]), folder, StatisticsOptions(draws=100))
     return folder / "report.html"
 
 

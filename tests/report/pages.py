@@ -1,11 +1,11 @@
 """Results to make a page of, and a reader of pages."""
 
-import json
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+from tests.stored_results import result
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.records import Provenance
 
 BENCHMARK = "vieval_demo"
 
@@ -16,13 +16,7 @@ def row(uid, scores, ratings=(), *, judge="mine", model="demo_a", part="tie", st
     sample = Sample(identity, {}, ratings={"O": tuple(ratings)} if ratings else {})
     given = Verdict(scores, status, **verdict)
     source = Provenance("viescore", ("plain",), ("O",), judge)
-    return {"filtered_resps": response_json(identity, given, source), "target": target_json(sample)}
-
-
-def write(folder, rows, name="1_samples_task.jsonl"):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text("".join(json.dumps(one) + "\n" for one in rows))
-    return folder
+    return result(sample, given, source)
 
 
 @dataclass

@@ -1,12 +1,12 @@
 """The correlations printed in the README of the Davidsonian scene graph, from its published answers through lmms-eval."""
 
-import csv
 import json
 import shutil
 
 import pytest
 
 from tests import in_process
+from tests.stored_results import csv_rows
 from vieval_plugin.cli import main
 from vieval_plugin.judges.question_answering import titles
 from vieval_plugin.results import replay
@@ -53,8 +53,8 @@ def cells(shared_data, home, tmp_path_factory):
                 patch.setenv("VIEVAL_CONFIG", str(options))
                 assert main(["report", str(out / name), str(out / f"{name} plain"), "--out", str(report)]) == 0
             [tifa160] = json.loads((report / "cells.json").read_text())
-            with (report / "tifa160_statistics.csv").open() as table:
-                found |= {(policy, row["judge"], "scored"): int(row["scored"]) for row in csv.DictReader(table)}
+            of_judges = csv_rows(report / "tifa160_statistics.csv")
+            found |= {(policy, row["judge"], "scored"): int(row["scored"]) for row in of_judges}
             for cell in tifa160["cells"]:
                 found[policy, cell["judge"], cell["statistic"]] = cell["value"]
     return found
@@ -66,8 +66,7 @@ def label(name, questions):
 
 
 def test_all_six_rows_come_out_to_the_printed_digit(cells, shared_data):
-    with (shared_data / "expected" / "dsg.csv").open() as table:
-        rows = list(csv.DictReader(table))
+    rows = csv_rows(shared_data / "expected" / "dsg.csv")
     assert len(rows) == 6
     for row in rows:
         judge = label(NAMES[row["vqa_model"]], row["questions"])

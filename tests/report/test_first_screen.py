@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from PIL import Image as Pillow
 
-from tests.report.pages import Page, row, write
+from tests.report.pages import Page, row
+from tests.stored_results import write_results
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import OWN, Provenance, Run, rated_record, record_of
@@ -18,7 +19,6 @@ from vieval_plugin.results.runs import Results, load_results
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=100)
-EVIL = "</title></h1><script>document.title = 1</script><img src=x onerror=alert(1)>"
 MADE = Provenance("viescore", ("0shot",), ("SC",), "gpt")
 
 
@@ -51,7 +51,7 @@ def report_of(tmp_path, results):
 
 
 def rated(tmp_path, noises, refusing=(), few=()):
-    return report_of(tmp_path, load_results([write(tmp_path / "run", [*judges(noises, refusing, few)])]))
+    return report_of(tmp_path, load_results([write_results(tmp_path / "run", [*judges(noises, refusing, few)])]))
 
 
 def generators(tmp_path, scores, judge="gpt", note="", picture=True):
@@ -70,7 +70,7 @@ def generators(tmp_path, scores, judge="gpt", note="", picture=True):
 
 def test_a_judge_of_too_few_samples_for_a_number_is_named(tmp_path):
     rows = [*judges({"many": 0.1}), *[*judges({"few": 0.1})][:8]]
-    text = report_of(tmp_path, load_results([write(tmp_path / "run", rows)]))
+    text = report_of(tmp_path, load_results([write_results(tmp_path / "run", rows)]))
     assert inside(text, "h1") == "Only many has enough scores on vieval_demo."
     assert "few: undefined for every image model (8 samples, 10 are needed)." in Page(text).said
 
@@ -281,15 +281,6 @@ def test_one_generator_alone_is_shown_by_its_lowest_and_its_highest_scores_and_t
     assert [heading(card) for card in cards(lowest).values()] == ["p0", "p1", "p2", "p3"]
     assert [heading(card) for card in cards(highest.split("</section>")[0]).values()] == ["p8", "p7", "p6", "p5"]
     assert "Distribution of SC, semantic consistency" in text
-
-
-def test_hostile_names_are_text_wherever_they_stand(tmp_path):
-    results = generators(tmp_path, {EVIL: [0.9] * 9, f"b{EVIL}": [0.1] * 9}, judge=f"j{EVIL}", note=EVIL)
-    text = report_of(tmp_path, results)
-    assert "&lt;script&gt;" in inside(text, "h1")
-    assert "&lt;script&gt;" in inside(text, "title")
-    assert len(Page(text).all("script")) == 1
-    assert Page(text).all("img") == []
 
 
 def test_a_note_of_all_cards_is_said_once_and_scores_are_rounded(tmp_path):

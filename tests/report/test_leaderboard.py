@@ -1,6 +1,5 @@
 """The head of a report of several runs: judges ranked by benchmark and over benchmarks, and told apart by what differs."""
 
-import csv
 import json
 import re
 from dataclasses import replace
@@ -8,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.stored_results import csv_rows, result, write_results
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.records import Provenance
 from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.run.verdict_lines import write_verdicts
@@ -33,17 +33,14 @@ def provenance(backbone, temperature=0.0, pack="abc", judge="viescore"):
 def run(folder, source, scored, benchmark="vieval_demo", name="1"):
     """A samples file of a judge of SC on 40 instructions with two outputs each."""
     rng = np.random.default_rng(3)
-    lines = []
+    rows = []
     for number in range(80):
         raters = tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))
         identity = SampleId(benchmark, "tie", f"editor {number % 2}", f"u{number // 2}")
         score = scored(number, float(np.mean(raters)))
         verdict = Verdict({}, Status.REFUSAL) if score is None else Verdict({"SC": score}, Status.OK)
-        target = target_json(Sample(identity, {}, ratings={"SC": raters}))
-        lines.append(json.dumps({"filtered_resps": response_json(identity, verdict, source), "target": target}))
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}_samples_task.jsonl").write_text("\n".join(lines) + "\n")
-    return folder
+        rows.append(result(Sample(identity, {}, ratings={"SC": raters}), verdict, source))
+    return write_results(folder, rows, f"{name}_samples_task.jsonl")
 
 
 def right(number, people):
@@ -54,11 +51,6 @@ def poor(number, people):
     return 0.2 * people + number * 37 % 80 / 100
 
 
-def rows(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def reported(out, *results, labels=(), options=OPTIONS):
     """The numbers by which a report ranks judges, by judge."""
     write_report(load_results(results, labels), out, options)
@@ -66,13 +58,13 @@ def reported(out, *results, labels=(), options=OPTIONS):
 
 
 def ranked(out):
-    of_judges = [row for row in rows(out / "numbers.csv") if row["role"] == "judge"]
+    of_judges = [row for row in csv_rows(out / "numbers.csv") if row["role"] == "judge"]
     return [row for row in of_judges if (row["part"], row["statistic"]) == ("all", "spearman")]
 
 
 def marks(out):
     """What a report's leaderboard marks, by judge."""
-    return {row["judge"]: row["marks"] for row in rows(out / "vieval_demo_headline_1.csv") if row["rank"]}
+    return {row["judge"]: row["marks"] for row in csv_rows(out / "vieval_demo_headline_1.csv") if row["rank"]}
 
 
 def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
@@ -83,7 +75,7 @@ def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
     assert ranks == {"right": ("1", "2"), "failing": ("1", "2"), "poor": ("3", "3")}
     assert {judge: row["n"] for judge, row in found.items()} == {"right": "80", "failing": "60", "poor": "80"}
     assert (found["failing"]["failures"], found["failing"]["coverage"]) == ("20", "0.75")
-    pairs = {(row["better"], row["worse"]): row for row in rows(tmp_path / "out" / "pairs.csv")}
+    pairs = {(row["better"], row["worse"]): row for row in csv_rows(tmp_path / "out" / "pairs.csv")}
     assert {names: (row["n"], row["significant"]) for names, row in pairs.items() if "poor" in names} == {
         ("right", "poor"): ("80", "yes"),
         ("failing", "poor"): ("60", "yes"),
@@ -97,7 +89,7 @@ def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
 def test_one_judge_has_no_rank_and_no_pair(tmp_path):
     found = reported(tmp_path / "out", run(tmp_path / "a", provenance("right"), right))
     assert found["right"]["rank_from"] == ""
-    assert rows(tmp_path / "out" / "pairs.csv") == []
+    assert csv_rows(tmp_path / "out" / "pairs.csv") == []
 
 
 def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path):
@@ -108,7 +100,7 @@ def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path):
     ]
     only_here = run(tmp_path / "only", provenance("only"), right)
     reported(tmp_path / "out", *given, only_here)
-    over = {row["judge"]: row for row in rows(tmp_path / "out" / "over_benchmarks.csv")}
+    over = {row["judge"]: row for row in csv_rows(tmp_path / "out" / "over_benchmarks.csv")}
     for judge in ("right", "poor"):
         values = [float(row["value"]) for row in ranked(tmp_path / "out") if row["system"] == judge]
         assert len(values) == 2
@@ -270,5 +262,5 @@ def test_one_judge_alone_is_marked_too(tmp_path, vieval):
     assert printed.startswith(
         "blind is not shown to be better than giving the same answer for every image of vieval_demo."
     )
-    first, *_ = rows(tmp_path / "out" / "vieval_demo_headline_1.csv")
+    first, *_ = csv_rows(tmp_path / "out" / "vieval_demo_headline_1.csv")
     assert first["marks"] == "not above the constant"

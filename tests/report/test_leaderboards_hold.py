@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from tests.leaderboards import headlines_of
+from tests.runs import run_of
 from tests.voted import contest
 from tests.voted import run as voting
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
-from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.records import Run
 from vieval_plugin.report.answer import answer
 from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.report.tables import mark_notes, marks_of
@@ -44,20 +45,16 @@ def judge(
     annotators: int = 3,
     seed: int = 0,
 ) -> Run:
-    records: dict[str, list[tuple[Record, ...]]] = {}
+    rows = []
     for part in parts:
         for model in MODELS[part]:
             for uid in range(UIDS):
                 people = ratings(part, model, uid, annotators)
                 own = np.random.default_rng([seed, *label.encode(), ord(model), uid]).normal()
                 score = float(np.clip(round(5 + 3 * (np.mean(people) - 0.5 + noise * own)), 0, 10)) / 10
-                verdict = Verdict({"O": score}, Status.OK) if scored(part, model, uid) else Verdict({}, Status.REFUSAL)
-                source = Provenance("mine", (), ("O",), label)
-                identity = SampleId("imagenhub", part, model, f"u{uid:03}")
-                records.setdefault(part, []).append(
-                    (Record(identity, verdict, source, {"O": people}, group=f"u{uid}"),)
-                )
-    return Run(label, "imagenhub", "mine", ("O",), records)
+                scores = {"O": score} if scored(part, model, uid) else {}
+                rows.append((part, model, f"u{uid:03}", scores, {"O": people}))
+    return run_of(label, rows, benchmark="imagenhub")
 
 
 def board(*runs: Run, options: StatisticsOptions = OPTIONS) -> Leaderboard:

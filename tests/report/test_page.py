@@ -1,7 +1,6 @@
 """`report.html`: one file that loads nothing, says what is true, and shows what others wrote as text alone."""
 
 import base64
-import csv
 import hashlib
 import random
 import re
@@ -9,7 +8,8 @@ import re
 import pytest
 from PIL import Image as Pillow
 
-from tests.report.pages import BENCHMARK, Page, row, write
+from tests.report.pages import BENCHMARK, Page, row
+from tests.stored_results import csv_rows, write_results
 from vieval_plugin.images import thumbnail
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Step, Verdict
@@ -27,7 +27,7 @@ EVIL = "<script>alert(1)</script>"
 
 
 def report(tmp_path, rows, options=OPTIONS):
-    written = write_report(load_results([write(tmp_path / "run", rows)]), tmp_path / "out", options)
+    written = write_report(load_results([write_results(tmp_path / "run", rows)]), tmp_path / "out", options)
     return Page((tmp_path / "out" / "report.html").read_text()), written
 
 
@@ -52,8 +52,7 @@ def judged(judge, quality, n=60, failing=0, seed=0, status=Status.REFUSAL):
 
 
 def headline(tmp_path):
-    with (tmp_path / "out" / f"{BENCHMARK}_headline_1.csv").open(newline="") as file:
-        return [*csv.DictReader(file)]
+    return csv_rows(tmp_path / "out" / f"{BENCHMARK}_headline_1.csv")
 
 
 def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
@@ -239,7 +238,7 @@ def test_disagreement_is_between_places_and_not_between_scales(tmp_path):
     scores = {"a": 0.90, "b": 0.91, "c": 0.92}
     people = {"a": 0.0, "b": 1.0, "c": 0.5}
     rows = [row(uid, {"O": score}, [people[uid]]) for uid, score in scores.items()]
-    found = {one.id.uid: one.disagreement for one in items_of(load_results([write(tmp_path, rows)]).runs)}
+    found = {one.id.uid: one.disagreement for one in items_of(load_results([write_results(tmp_path, rows)]).runs)}
     assert found == {"a": 0.0, "b": 0.5, "c": 0.5}
 
 

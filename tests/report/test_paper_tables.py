@@ -1,7 +1,6 @@
 """The published tables, from the authors' logs through lmms-eval, to the last printed digit."""
 
 import contextlib
-import csv
 import io
 import json
 import re
@@ -10,6 +9,7 @@ import shutil
 import pytest
 
 from tests import in_process
+from tests.stored_results import csv_rows
 from vieval_plugin.cli import main
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,7 @@ def test_corrected_values_come_with_intervals(reported):
 
 def _agreement(folder, statistic):
     """Rows of `numbers.csv` of a correlation that is averaged over image models, by judge, task and aspect."""
-    found = [row for row in _rows(folder / "numbers.csv") if row["statistic"] == statistic]
+    found = [row for row in csv_rows(folder / "numbers.csv") if row["statistic"] == statistic]
     return {(row["system"], row["part"], row["aspect"]): row for row in found}
 
 
@@ -137,11 +137,6 @@ def blip2(shared_data, tmp_path_factory):
     return out
 
 
-def _rows(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.fixture(scope="module")
 def blip2_report(blip2, tmp_path_factory):
     out = tmp_path_factory.mktemp("blip2_report")
@@ -150,7 +145,7 @@ def blip2_report(blip2, tmp_path_factory):
 
 
 def test_blip2s_guesses_are_failures_and_in_no_correlation(results_of, blip2, blip2_report):
-    by_sample, by_answer = _rows(blip2_report / "imagenhub_statuses.csv")
+    by_sample, by_answer = csv_rows(blip2_report / "imagenhub_statuses.csv")
     assert (by_sample["guessed"], by_answer["guessed"], by_answer["repaired"]) == ("4546", "5334", "0")
     results, samples = results_of(blip2)
     usable = [
@@ -168,21 +163,21 @@ def test_with_the_recorded_guesses_blip2s_printed_row_comes_out(blip2, tmp_path,
     (tmp_path / "vieval.yaml").write_text("statistics: {failures: as_recorded}")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     assert main(["report", str(blip2), "--out", str(tmp_path)]) == 0
-    [row] = [row for row in _rows(tmp_path / "imagenhub_table_1.csv") if row["judge"] == "blip2"]
+    [row] = [row for row in csv_rows(tmp_path / "imagenhub_table_1.csv") if row["judge"] == "blip2"]
     assert [float(row[aspect]) for aspect in ("SC", "PQ", "O")] == pytest.approx([0.0504, -0.0108, 0.0622], abs=1.01e-4)
-    parts = {row["task"]: row for row in _rows(tmp_path / "imagenhub_table_2_3.csv") if row["judge"] == "blip2"}
+    parts = {row["task"]: row for row in csv_rows(tmp_path / "imagenhub_table_2_3.csv") if row["judge"] == "blip2"}
     assert float(parts["tie"]["O"]) == pytest.approx(0.0378, abs=1.01e-4)
     assert "Failed verdicts: as_recorded. " in (tmp_path / "report.md").read_text()
 
 
 def test_undefined_cells_say_why_in_the_report_and_its_csv(blip2_report):
-    for row in _rows(blip2_report / "imagenhub_table_2_3.csv"):
+    for row in csv_rows(blip2_report / "imagenhub_table_2_3.csv"):
         if row["judge"] == "blip2" and row["task"] != "sdig":
             assert row["SC"].startswith("undefined (0 pairs, two or more are needed: ")
     text = (blip2_report / "report.md").read_text()
     assert "undefined (0 pairs, two or more are needed" in text
     assert not re.search(r"undefined(?! \()", text.replace("because undefined", ""))
-    left_out = {row["task"]: row for row in _rows(blip2_report / "imagenhub_left_out.csv")}
+    left_out = {row["task"]: row for row in csv_rows(blip2_report / "imagenhub_left_out.csv")}
     assert left_out["cig"]["image models"] == "ControlNet, UniControl"
     [imagenhub] = json.loads((blip2_report / "cells.json").read_text())
     assert all(cell["undefined"] for cell in imagenhub["cells"] if cell["value"] is None)

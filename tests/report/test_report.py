@@ -1,6 +1,5 @@
 """The folder that `vieval report` writes."""
 
-import csv
 import json
 import re
 
@@ -8,9 +7,10 @@ import numpy as np
 import pytest
 
 from tests.refusals import refusal
+from tests.stored_results import csv_rows, result, write_results
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.records import Provenance
 from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
@@ -32,15 +32,8 @@ def results(folder, benchmark=BENCHMARK, lacking=0):
         if number < lacking:
             verdict = Verdict({}, Status.NOT_APPLICABLE, rationale="the sample has no image source")
         provenance = Provenance("mine", ("plain",), ("SC",), "a backbone | of pipes")
-        rows.append({"filtered_resps": response_json(identity, verdict, provenance), "target": target_json(sample)})
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "1_samples_task.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
-
-
-def rows(path):
-    with path.open(newline="") as file:
-        return [*csv.DictReader(file)]
+        rows.append(result(sample, verdict, provenance))
+    return write_results(folder, rows)
 
 
 def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
@@ -53,10 +46,10 @@ def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
     assert "| all | a backbone \\| of pipes | 20 |" in text
     [document] = json.loads((tmp_path / "out" / "cells.json").read_text())
     assert [*document] == ["benchmark", "cells"]
-    [remark] = rows(tmp_path / "out" / f"{BENCHMARK}_findings.csv")
+    [remark] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_findings.csv")
     assert [*remark.values()] == ["a backbone | of pipes", "no plan", "10", "10 of 20"]
     [found] = [
-        n for n in rows(tmp_path / "out" / "numbers.csv") if (n["part"], n["role"]) == ("tie", "judge") and n["low"]
+        n for n in csv_rows(tmp_path / "out" / "numbers.csv") if (n["part"], n["role"]) == ("tie", "judge") and n["low"]
     ]
     findings = json.loads((tmp_path / "out" / "findings.json").read_text())
     [in_json] = [n for n in findings["numbers"] if (n["part"], n["role"]) == ("tie", "judge") and n["low"] is not None]
@@ -70,8 +63,8 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
     order.write_text("model 1\n\nunknown\n model 0 \n")
     run = results(tmp_path / "run")
     write_report(load_results([run]), tmp_path / "out", OPTIONS, order=order)
-    [row] = rows(tmp_path / "out" / f"{BENCHMARK}_order.csv")
-    [rank_of] = rows(tmp_path / "out" / f"{BENCHMARK}_order_ranks.csv")
+    [row] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_order.csv")
+    [rank_of] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_order_ranks.csv")
     judged = [json.loads(json.loads(line)["filtered_resps"]) for line in next(run.iterdir()).read_text().splitlines()]
     means = [
         np.mean([one["verdict"]["scores"]["SC"] for one in judged if one["id"]["image_model"] == f"model {n}"])
@@ -111,11 +104,11 @@ def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_ow
     write_report(
         load_results([results(tmp_path / "run", lacking=3)]), tmp_path / "out", StatisticsOptions("worst", draws=20)
     )
-    samples, _ = rows(tmp_path / "out" / f"{BENCHMARK}_statuses.csv")
+    samples, _ = csv_rows(tmp_path / "out" / f"{BENCHMARK}_statuses.csv")
     assert (samples["ok"], samples["not_applicable"]) == ("17", "3")
     numbers = [
         n
-        for n in rows(tmp_path / "out" / "numbers.csv")
+        for n in csv_rows(tmp_path / "out" / "numbers.csv")
         if n["role"] == "judge" and not n["breakdown"] and "of_generators" not in n["statistic"]  # whose n are pairs
     ]
     assert {n["n"] for n in numbers} == {"17"}

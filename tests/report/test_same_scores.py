@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.report.pages import BENCHMARK, row, write
+from tests.report.pages import BENCHMARK, row
+from tests.runs import run_of
+from tests.stored_results import write_results
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report.same_scores import same_scores
@@ -17,19 +19,8 @@ SENTENCE = "first and second gave the same score to all 48 samples; are they one
 
 def run(label, scores):
     """A run of a judge with these scores of as many samples, None where it gave none."""
-    source = Provenance("viescore", (), ("O",), label)
-    records = [
-        (
-            Record(
-                SampleId("b", "p", "m", f"u{n}"),
-                Verdict({}, Status.REFUSAL) if score is None else Verdict({"O": score}, Status.OK),
-                source,
-                {},
-            ),
-        )
-        for n, score in enumerate(scores)
-    ]
-    return Run(label, "b", "viescore", ("O",), {"p": records})
+    rows = [("p", "m", f"u{n}", {} if score is None else {"O": score}, {}) for n, score in enumerate(scores)]
+    return run_of(label, rows)
 
 
 VARYING = [n % 7 / 10 for n in range(48)]
@@ -74,7 +65,7 @@ def test_a_report_and_a_comparison_say_so(tmp_path):
         for judge in ("first", "second")
         for n, score in enumerate(VARYING)
     ]
-    results = load_results([write(tmp_path / "run", rows)])
+    results = load_results([write_results(tmp_path / "run", rows)])
     written = write_report(results, tmp_path / "out", OPTIONS)
     assert f"note: {BENCHMARK}: {SENTENCE}" in written.lines
     assert SENTENCE in (tmp_path / "out" / "report.md").read_text()

@@ -176,6 +176,11 @@ def test_equal_judges_are_said_to_be_equal(judges):
     [
         ({"a": 0.9, "b": 0.89, "c": 0.3}, "b", "; a is better than c; b is better than c."),
         ({"a": 0.9, "b": 0.9, "c": 0.3}, "b", "; a and b have the same number. a is better"),
+        (
+            {"a": 0.9, "b": 0.9, **{f"judge {n}": 0.3 for n in range(5)}},
+            "b",
+            "; a and b have the same number. a is better than five others; b is better than five others.",
+        ),
         ({"a": 0.9, **{f"judge {n}": 0.89 for n in range(5)}, "poor": 0.1}, "five others", "; a is better than poor;"),
     ],
 )

@@ -4,19 +4,14 @@ import json
 
 import pytest
 
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
-from vieval_plugin.records import Provenance, Record, Run
+from tests.runs import run_of
 from vieval_plugin.report.tables import trained_on_tables
 from vieval_plugin.text.errors import VievalError
 
 
 def run(label, options):
-    by = Provenance("adiee", ("prompt",), ("O",), label, config_hash=label, options=options)
-    records = [
-        Record(SampleId("b", "tie", "m", uid), Verdict({"O": 0.5}, Status.OK), by, {}, group=f"scene/{uid[0]}")
-        for uid in ("a1", "a2", "b1", "c1")
-    ]
-    return Run(label, "b", "adiee", ("O",), {"tie": [(record,) for record in records]})
+    rows = [("tie", "m", uid, {"O": 0.5}, {}, {"group": f"scene/{uid[0]}"}) for uid in ("a1", "a2", "b1", "c1")]
+    return run_of(label, rows, provenance={"config_hash": label, "options": options})
 
 
 def record(folder, uids):

@@ -1,0 +1,24 @@
+"""Results as a host stores them, and the tables that commands write."""
+
+import csv
+import json
+
+from vieval_plugin.records import response_json, target_json
+
+
+def result(judged, verdict, provenance):
+    """A row of a samples file: the verdict on one sample or contest."""
+    return {"filtered_resps": response_json(judged.id, verdict, provenance), "target": target_json(judged)}
+
+
+def write_results(folder, rows, name="1_samples_task.jsonl"):
+    """Write rows as a samples file of lmms-eval; returns its folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return folder
+
+
+def csv_rows(path):
+    """The rows of a CSV file, each by column."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
