@@ -85,7 +85,7 @@ def load(model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[
     if kind is None:
         raise VievalError(f"diffusers has no pipeline {pipeline!r}; it is the name of a class of the package diffusers")
     if not isinstance(precision := getattr(torch, dtype, None), torch.dtype):
-        raise VievalError(f"dtype {dtype!r} is none of torch; take float32, float16 or bfloat16")
+        raise VievalError(f"torch has no dtype {dtype!r}; use float32, float16 or bfloat16")
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     try:
         loaded = kind.from_pretrained(model, torch_dtype=precision, **arguments).to(where)

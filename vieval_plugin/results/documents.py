@@ -150,7 +150,7 @@ def read_verdict(document: Mapping[str, Any]) -> Verdict:
     verdict = _VERDICT.validate_python(document)
     for aspect, score in document["scores"].items():
         if type(score) not in (int, float) or not -1 <= score <= 1:  # a cosine may be negative
-            raise VievalError(f"{aspect} is {score!r}, which is no score; restore the file")
+            raise VievalError(f"{aspect} is {score!r}, not a score; restore the file")
     return verdict
 
 

@@ -147,7 +147,7 @@ def _turns(row: dict[str, Any]) -> list[LearntTurn]:
         raise VievalError(f"{identity} is about {benchmark.name}, {reason}")
     for image in images:
         if not isfile(image):
-            raise VievalError(f"the image {image} is not there; export the run again")
+            raise VievalError(f"the image {image} is missing; export the run again")
     uid = "/".join(identity.split("/")[:4])
     turns = []
     for index in row["trained"]:

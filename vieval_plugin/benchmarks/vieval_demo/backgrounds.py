@@ -54,7 +54,7 @@ def photograph(caption: str, mirrored: bool = False) -> Picture:
         raise VievalError(f"{NAME} shows photographs of scikit-image; {install_advice('metrics')}")
     path = Path(package.origin).parent / "data" / file
     if not path.is_file():
-        raise VievalError(f"{path} is missing, which scikit-image ships since 0.22: install it anew")
+        raise VievalError(f"{path} is missing; scikit-image has it from 0.22 on: install scikit-image again")
     with PIL.Image.open(path) as opened:
         picture = opened.convert("RGB").resize((SIZE, SIZE), PIL.Image.Resampling.LANCZOS, box=square)
     return PIL.ImageOps.mirror(picture) if mirrored else picture

@@ -67,7 +67,7 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
         require_trainable([Terms(**origin) for origin in manifest["data"]])
         lines = lines_of((folder / EXAMPLES).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise VievalError(f"{error.filename} is not there; `vieval data` writes such a folder") from None
+        raise VievalError(f"{error.filename} is missing; `vieval data` writes such a folder") from None
     except OSError as error:
         raise VievalError(f"{error.filename}: cannot be read ({error.strerror})") from None
     except (ValueError, KeyError, TypeError) as error:
