@@ -85,7 +85,7 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     title = "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm over 3 pairs"
     first, evidence, *_ = shown.splitlines()
     assert first == "good has the highest O, but cannot be told apart from also."
-    assert evidence.startswith("Mean O 0.59 (95% interval 0.57 to 0.6")
+    assert evidence.startswith("Mean score 0.59 (95% interval 0.57 to 0.6")
     assert evidence.endswith("; good is better than poor; also is better than poor.")
     assert [row[:2] for row in rows_under(shown, title)] == [["1-2", "good"], ["1-2", "also"], ["3", "poor"]]
     rate = f"people. Rate 50 of them: `vieval label {tmp_path / 'v.jsonl'} --out label.html`"
@@ -111,7 +111,7 @@ def test_one_generator_has_its_mean_and_is_said_to_need_a_second(tmp_path, capsy
     shown = rank(capsys, verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}))
     first, evidence, *_ = shown.splitlines()
     assert first == "Only good's images were judged, so there is nothing to compare them with."
-    assert re.fullmatch(r"Mean O 0\.\d\d \(95% interval 0\.\d\d to 0\.\d\d\)\.", evidence)
+    assert re.fullmatch(r"Mean score 0\.\d\d \(95% interval 0\.\d\d to 0\.\d\d\)\.", evidence)
     assert "by viescore 0shot (judge-7b); no ranking: two generators are needed, and the only one is good" in shown
 
 

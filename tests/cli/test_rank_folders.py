@@ -128,7 +128,7 @@ def test_folders_are_compared_by_means_of_any_judge_and_failures_are_said(tmp_pa
         shown, _ = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path), "--judge", "viescore")
     assert shown[0] == "viescore with fake rates mine's images better than theirs's."
     assert re.fullmatch(
-        r"Mean O of mine 0\.\d\d, 0\.\d\d more than theirs \(95% interval 0\.\d\d to 0\.\d\d\), on 22 prompts\.",
+        r"Mean score of mine 0\.\d\d, 0\.\d\d more than theirs \(95% interval 0\.\d\d to 0\.\d\d\), on 22 prompts\.",
         shown[1],
     )
     assert shown[2] == "Failed verdicts: mine: no_image 2 of 24."
@@ -196,7 +196,7 @@ def test_ties_and_one_prompt_are_no_answer_and_said_so(tmp_path, capsys):
             assert scored[1].endswith(", 0.00 more than theirs (p = 1.000), on 24 prompts.")
         else:
             assert won[1].startswith("Win rate of mine against theirs 1.00 (")
-            assert scored[1].startswith("Mean O of mine 0.50, 0.10 more than theirs (")
+            assert scored[1].startswith("Mean score of mine 0.50, 0.10 more than theirs (")
             assert scored[1].endswith(", on 1 prompt.")
             assert won[2] == scored[2] == "At least 6 prompts are needed to show a difference."
         assert won[0] == scored[0] == "mine and theirs cannot be told apart."

@@ -56,7 +56,7 @@ def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_a
     assert alone[0] == "viescore with judge-7b rates third's images best of the three."
     shown = rank(capsys, *given(60))
     assert shown[0] == "mine's images are best of the three."
-    assert re.match(r"Corrected mean O of mine 0\.7\d, 0\.(19|2\d) more than theirs \(95% interval 0\.", shown[1])
+    assert re.match(r"Corrected mean score of mine 0\.7\d, 0\.(19|2\d) more than theirs \(95% interval 0\.", shown[1])
     assert shown[1].endswith("), on 60 rated prompts.")
     assert shown[2].startswith("The ratings turned the judge's order over: by the judge alone it is third 0.8")
     assert "are needed, or all" not in "\n".join(shown)
@@ -82,7 +82,7 @@ def test_ratings_of_another_aspect_are_said_not_to_be_used(given, capsys):
 def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsys):
     shown = rank(capsys, *given(12, ("mine", "third")))
     assert shown[0] == "Too few images are rated to say which of third, mine and theirs is best."
-    needed = "; 50 of each generator are needed, or all images. So far: Corrected mean O of "
+    needed = "; 50 of each generator are needed, or all images. So far: Corrected mean score of "
     few, separator, so_far = shown[1].partition(needed)
     assert few.startswith("People rated 12 prompts of ")
     assert separator

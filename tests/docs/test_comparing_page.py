@@ -45,9 +45,10 @@ def test_the_commands_of_a_section_do_what_it_says(tmp_path, monkeypatch, capsys
             if "--margin" in arguments:
                 assert lines[0] == f"{first} is not worse than {second} by more than the margin."
                 assert lines[1].endswith("; the margin is 0.02.")
-                lines = lines[2:]
-            assert f"{first}'s images" in lines[0]
-            assert re.match(rf"((Mean O|Win rate) of )?{first} .* {second}\b", lines[1])
+                lines = lines[1:]
+            else:
+                assert f"{first}'s images" in lines[0]
+            assert re.match(rf"((Mean score|Win rate) of )?{first} .* {second}\b", lines[1])
             if "--html" in arguments:
                 assert (tmp_path / arguments[arguments.index("--html") + 1]).is_file()
 

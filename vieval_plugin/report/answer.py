@@ -289,7 +289,7 @@ def _measured(board: Leaderboard) -> str:
         measured = statistic_words(board.measured)
         return measured[:1].upper() + measured[1:]
     prefix = {CORRECTED: "Corrected mean", MEAN: "Mean"}.get(board.statistic, "Best-image mean")
-    return f"{prefix} {board.aspect}"
+    return f"{prefix} {'score' if board.aspect == 'O' else board.aspect}"
 
 
 def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
