@@ -29,7 +29,7 @@ __all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions
 FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
 _UNTRUSTED_ADDRESS = "http://recorded.invalid/v1"
-_NO_KEY = "VIEVAL_NO_KEY"  # names no variable: of a server that results name
+_NO_KEY = "NO_KEY_FOR_RECORDED_SERVER"  # names no variable: of a server that results name
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
