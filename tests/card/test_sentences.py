@@ -51,7 +51,7 @@ def test_the_place_names_who_is_better_and_by_how_much():
     others = [published("A", -0.1, 0.01), published("B", 0.05, 0.4), published("C", 0.2, 0.001)]
     assert answers([judge(others=others)]) == [
         "mine judges images better than C and worse than A.",
-        "mine is number 1 to 2 of 4 ranked judges on ImagenHub (Spearman 0.40 [0.30, 0.50]): worse than A (by 0.10, p = .010); "
+        "mine is number 1 to 2 of 4 ranked judges on ImagenHub, with Spearman 0.40 (95% interval 0.30 to 0.50): worse than A (by 0.10, p = .010); "
         "better than C; not shown to differ from B.",
     ]
     unranked = answers([judge(others=others, unranked="no value for tie")])[1]
@@ -76,11 +76,11 @@ def test_beside_a_judge_no_difference_is_claimed_that_no_test_shows():
         return answers([of_types])[2]
 
     assert beside({"tie": (0.2, 0.01), "tig": (-0.3, 0.2)}) == (
-        "Beside A, by task type: better on text-guided editing (0.20 [0.10, 0.30], p = .010); no difference is shown on the "
+        "Beside A, by task type: better on text-guided editing (by 0.20, p = .010); no difference is shown on the "
         "other task type."
     )
     assert beside({"tie": (-0.2, 0.01)}) == (
-        "Beside A, by task type: worse on text-guided editing (-0.20 [-0.30, -0.10], p = .010)."
+        "Beside A, by task type: worse on text-guided editing (by 0.20, p = .010)."
     )
 
 
@@ -107,7 +107,7 @@ def test_an_interval_without_its_own_number_is_not_shown_and_that_is_said():
     number = replace(biased.number, estimate=Estimate(0.81, 0.83, 0.99, n=290))
     board = replace(biased.board, numbers=(number, *biased.board.numbers[1:]))
     biased = replace(biased, board=board)
-    assert "(Spearman 0.81)" in answers([biased])[1]
+    assert ", with Spearman 0.81: " in answers([biased])[1]
     assert any("no interval is shown" in line for line in limits([biased], card(biased)))
 
 

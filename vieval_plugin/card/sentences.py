@@ -17,10 +17,10 @@ from vieval_plugin.report.files import estimate_in
 from vieval_plugin.report.tables import rank_text
 from vieval_plugin.report.words import (
     breakdown_words,
+    in_sentence,
     number_word,
     reason_words,
     short_decimal,
-    short_number,
     statistic_words,
     task_type,
 )
@@ -93,12 +93,12 @@ def _place(judge: PlacedJudge) -> str:
         return answer(judge.alone).evidence
     ranked = [other for other in judge.published if other.ranks] if number.ranks else judge.published
     relations = f": {'; '.join(_relations(judge, [n.system for n in ranked]))}" if ranked else ""
-    own = f"{statistic_words(board.measured)} {short_number(number.estimate)}"
+    own = f"with {statistic_words(board.measured)} {in_sentence(number.estimate)}"
     if number.ranks is None:
         why = f" ({reason_words(number.unranked)})" if number.unranked else ""
-        return f"{number.system} has no rank among the published judges on {judge.title}{why}, with {own}{relations}."
+        return f"{number.system} has no rank among the published judges on {judge.title}{why}, {own}{relations}."
     rank = rank_text(number.ranks).replace("-", " to ")
-    return f"{number.system} is number {rank} of {len(board.ranked)} ranked judges on {judge.title} ({own}){relations}."
+    return f"{number.system} is number {rank} of {len(board.ranked)} ranked judges on {judge.title}, {own}{relations}."
 
 
 def _relations(judge: PlacedJudge, rivals: Sequence[str]) -> list[str]:
@@ -122,7 +122,8 @@ def _beside(judge: PlacedJudge, rival: str) -> str:
     """Where the judge is better and worse than a published one, by task type or part; empty where there is one only."""
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     for part, pair in judge.by_part.get(rival, {}).items():
-        numbers = f" ({short_number(pair.result.difference)}, {p_sentence(pair.adjusted)})" if outcome(pair) else ""
+        size = short_decimal(abs(pair.result.difference.value))
+        numbers = f" (by {size}, {p_sentence(pair.adjusted)})" if outcome(pair) else ""
         by_outcome[outcome(pair)].append(f"{task_type(part)}{numbers}")
     texts = [f"{side} on {enumeration(parts)}" for side, parts in by_outcome.items() if side and parts]
     units = breakdown_words(judge.breakdown)
