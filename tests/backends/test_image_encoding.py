@@ -167,7 +167,7 @@ async def test_memory_stays_bounded_with_many_at_once():
     wanted = [images[(7 * i) % 120] for i in range(360)]
     results = await asyncio.gather(*map(encoder.encode, wanted))
     assert [sent(result)[1] for result in results] == [one.source for one in wanted]
-    assert not encoder._under_way
+    assert not encoder._under_way._tasks
     assert encoder._recent_bytes == sum(len(kept.url) for kept in encoder._recent.values())
     assert 0 < encoder._recent_bytes <= room
 

@@ -47,7 +47,7 @@ def test_without_its_file_one_line_says_what_is_missing(judged, tmp_path, vieval
     show = ["show", verdicts, f"{rows[0]['image_model']}/{rows[0]['uid']}", "--judge", "legibility"]
     said = vieval(*show, "--html", page, code=1).err
     assert said.splitlines()[-1].startswith("vieval: ")
-    assert f"{path}: no such file" in said
+    assert f"the results name {path}; put its file into the folder that VIEVAL_JUDGES names" in said
     path.write_text(LEGIBILITY.replace("legible", "clear"))
     said = vieval(*show, "--html", page, code=1).err
     assert "restore that pack" in said

@@ -57,7 +57,7 @@ def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_pa
     ("changes", "said"),
     [
         ({"id": "mmrb2/edit/a/b/score"}, "whose data may not train a model"),
-        ({"images": ["/nowhere.png"]}, "/nowhere.png is not there"),
+        ({"images": ["/nowhere.png"]}, "/nowhere.png is missing"),
         ({"messages": [{"role": "user", "content": "<image>what?"}]}, "--trainer trl"),
         ({"trained": [0]}, "message 0 is not the model's"),
         ({"trained": "all"}, "--trainer trl"),
