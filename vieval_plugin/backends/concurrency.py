@@ -44,7 +44,7 @@ async def gather_all(work: Iterable[Awaitable[T]]) -> list[T]:
 class SharedTasks:
     """Tasks by key, of one event loop: whoever asks for one that is under way waits for the same.
 
-    Those that ended are forgotten, or with `keeps` told to whoever asks later.
+    Those that ended are forgotten, or with `keeps` remembered for whoever asks later.
     """
 
     def __init__(self, keeps: bool = False) -> None:

@@ -102,15 +102,15 @@ def _details(provenance: Provenance) -> Details:
         "reader": provenance.reader,
         "pack": f"{provenance.pack} {provenance.pack_hash}".strip(),
         # the pack that answered stands above, whatever the options call it
-        **_told("judges", {**(judges.get(provenance.judge) or {}), "pack": None}),
+        **_leaves("judges", {**(judges.get(provenance.judge) or {}), "pack": None}),
         # what is told in words is asked of a backbone
-        **_told("backbones", backbones if provenance.pack else None),
-        **_told("scorers", scorers.get(provenance.judge)),
+        **_leaves("backbones", backbones if provenance.pack else None),
+        **_leaves("scorers", scorers.get(provenance.judge)),
     }
     return tuple((key, value) for key, value in sorted(details.items()) if value)
 
 
-def _told(name: str, value: Any) -> dict[str, str]:
+def _leaves(name: str, value: Any) -> dict[str, str]:
     """The values of nested options that answers depend on, with the names that lead to them."""
     leaves = ((key, leaf) for key, leaf in flat(value, name) if leaf is not None)
     return {key: str(leaf) for key, leaf in leaves if TRANSPORT.isdisjoint(key.split("."))}

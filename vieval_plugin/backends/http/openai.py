@@ -88,7 +88,7 @@ class OpenAIBackend:
         is_stored = store and not (batch and batch.sends)
         self._leases = Leases(store, server.longest_question) if store and is_stored else None
         self._images = ImageEncoder(max_pixels)
-        self._in_flight, self._found_out = SharedTasks(), SharedTasks(keeps=True)
+        self._in_flight, self._capabilities = SharedTasks(), SharedTasks(keeps=True)
         self._own_keys: set[int] = set()  # hashes of this run's questions, whose answers in the store are its own
         self._refused: set[str] = set()  # forms of chats that the server does not take
         self._limit = "max_tokens"
@@ -100,7 +100,7 @@ class OpenAIBackend:
 
     async def __aexit__(self, *_: object) -> None:
         # a run that was ended must leave nothing behind that asks and stores on
-        for tasks in (self._in_flight, self._found_out, self._ids.tasks):
+        for tasks in (self._in_flight, self._capabilities, self._ids.tasks):
             await tasks.close()
         if self.batches:
             self.batches.close()
@@ -174,7 +174,7 @@ class OpenAIBackend:
         reply: Reply
         try:
             if self._batch and self._batch.sends:
-                await self._found_out.result(type(ask).__name__, self._try_out, ask, self._batch.has_service)
+                await self._capabilities.result(type(ask).__name__, self._try_out, ask, self._batch.has_service)
             if isinstance(ask, Chat):
                 reply = reply_of(self._count_tokens(await self._chat(ask, images, send)))
             else:
@@ -299,7 +299,7 @@ class OpenAIBackend:
 
     async def takes_schemas(self) -> bool:
         """Return whether the server enforces JSON schemas: probed once, then remembered in the store."""
-        return await self._found_out.result("schemas", self._probe_schemas)
+        return await self._capabilities.result("schemas", self._probe_schemas)
 
     async def _probe_schemas(self) -> bool:
         name = f"schemas {self.model} {' '.join(map(redacted, self._server.options.urls))}"
