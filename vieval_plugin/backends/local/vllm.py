@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -50,8 +51,9 @@ class VLLMBackend:
         self.model, self.usage, self.sampling = model, usage, sampling
         self.store, self._max_pixels, self._arguments = store, max_pixels, {k: str(v) for k, v in arguments.items()}
         self._engine = vllm.LLM(model=model, max_logprobs=_TOP_LOGPROBS, **arguments)
-        # its threads end before the interpreter does: a process that left them running was seen to end by SIGABRT
-        weakref.finalize(self, self._engine.llm_engine.engine_core.shutdown)
+        # its threads end before the interpreter does: a process that left them running was seen to end by SIGABRT;
+        # at an exit it is closed before multiprocessing waits for its processes, which was registered earlier
+        atexit.register(weakref.finalize(self, self._engine.llm_engine.engine_core.shutdown))
 
     def answer(self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
         """Replies to asks, in order; each comes with its program's number, an index into `repeats`."""
