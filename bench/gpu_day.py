@@ -67,13 +67,17 @@ SIZES = {
     ),
 }
 
-# `vllm bench serve` without its command, which looks for the metadata of a package called vllm: builds for CPUs have other names
+# `vllm bench serve` without its command, which looks for the metadata of a package called vllm: builds for CPUs have other names;
+# a run for each line of arguments, as importing it takes longer than most runs
 CLIENT = """
-import argparse
+import argparse, json, sys
 from vllm.benchmarks import serve
 parser = argparse.ArgumentParser()
 serve.add_cli_args(parser)
-serve.main(parser.parse_args())
+for line in sys.stdin:
+    serve.main(parser.parse_args(json.loads(line)))
+    print(flush=True)
+    print("measured", flush=True)
 """
 
 # the published shape of Qwen2.5-VL-7B (its config.json), without its vocabulary: tokens are those of the tests' tokenizer
@@ -81,6 +85,7 @@ TEXT_7B = {
     "hidden_size": 3584,
     "intermediate_size": 18944,
     "num_hidden_layers": 28,
+    "layer_types": ["full_attention"] * 28,
     "num_attention_heads": 28,
     "num_key_value_heads": 4,
     "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]},
@@ -104,20 +109,26 @@ def weights(folder: Path, size: Size, name: str) -> None:
         tiny_model.build(folder / "model")
     else:
         import torch
-        from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration
 
         tiny_model.build(folder / "model", side=size.side)
-        config = AutoConfig.from_pretrained(folder / "model")
-        for part, shape in ((config.text_config, TEXT_7B), (config.vision_config, VISION_7B)):
-            for key, value in shape.items():
-                setattr(part, key, value)
-        torch.set_default_dtype(torch.bfloat16)
         torch.manual_seed(0)
-        with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
-            model = Qwen2_5_VLForConditionalGeneration(config)
-        model.save_pretrained(folder / "model")
+        model_7b(folder / "model", "cuda" if torch.cuda.is_available() else "cpu").save_pretrained(folder / "model")
     gigabytes = sum(file.stat().st_size for file in (folder / "model").iterdir()) / 1e9
     print(f"{machine()}. {gigabytes:.1f} GB of random weights in {time.perf_counter() - start:.0f} s (seed 0).")
+
+
+def model_7b(folder: Path, device: str) -> Any:
+    """A model with random weights in the shape of 7B, with the vocabulary of the tiny model in the folder."""
+    import torch
+    from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration
+
+    config = AutoConfig.from_pretrained(folder)
+    for part, shape in ((config.text_config, TEXT_7B), (config.vision_config, VISION_7B)):
+        for key, value in shape.items():
+            setattr(part, key, value)
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device(device):
+        return Qwen2_5_VLForConditionalGeneration(config)
 
 
 def machine() -> str:
@@ -156,6 +167,19 @@ def vllm_server(folder: Path, size: Size) -> Iterator[str]:
             process.wait()
 
 
+@contextmanager
+def vllm_client(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process of vLLM's benchmark client; its log is beside the server's."""
+    command = [os.environ["VLLM_PYTHON"], "-c", CLIENT]
+    with (folder / "client.log").open("w") as log:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
 def is_up(url: str) -> bool:
     try:
         with urllib.request.urlopen(url):
@@ -177,7 +201,7 @@ def cached_tokens(url: str) -> tuple[float, float]:
 
 def server(folder: Path, size: Size, name: str) -> None:
     """Print wall times of the same questions by our client and by vLLM's, and then the judges from end to end."""
-    with vllm_server(folder, size) as url, tempfile.TemporaryDirectory() as temporary:
+    with vllm_client(folder) as client, vllm_server(folder, size) as url, tempfile.TemporaryDirectory() as temporary:
         files = common.photographs(Path(temporary), max(size.in_flight) * size.samples_each, size.side)
         common.in_own_process(
             judging, url, "viescore", "0shot", files[:2], 2, size
@@ -189,10 +213,10 @@ def server(folder: Path, size: Size, name: str) -> None:
             reset_prefix_cache(url)
             cost = common.in_own_process(asking, url, judge, setting, chosen, in_flight, size)
             reset_prefix_cache(url)
-            client = client_seconds(url, folder, Path(temporary), judge, setting, chosen, in_flight, size)
+            theirs = client_seconds(client, url, folder, Path(temporary), judge, setting, chosen, in_flight, size)
             cpu = f"{1000 * cost.cpu / len(chosen):.1f}"
             rows.add(
-                judge, in_flight, len(chosen), f"{cost.wall:.1f}", f"{client:.1f}", f"{cost.wall / client:.2f}", cpu
+                judge, in_flight, len(chosen), f"{cost.wall:.1f}", f"{theirs:.1f}", f"{cost.wall / theirs:.2f}", cpu
             )
         print("\nWhole verdicts:\n")
         rows = Rows(["judge", "in flight", "calls", "s", "calls/s", "prefix cache", "CPU ms a call", "verdicts"])
@@ -263,6 +287,7 @@ def judging(
 
 
 def client_seconds(
+    client: subprocess.Popen[str],
     url: str,
     folder: Path,
     temporary: Path,
@@ -284,21 +309,21 @@ def client_seconds(
     if isinstance(first, Likelihood):
         body |= {"logprobs": True, "top_logprobs": 20}
     limit = (size.answer_tokens or first.max_tokens) if isinstance(first, Chat) else 1
-    command = [os.environ["VLLM_PYTHON"], "-c", CLIENT]
-    command += ["--backend", "openai-chat", "--base-url", url.removesuffix("/v1"), "--endpoint", "/v1/chat/completions"]
-    command += ["--model", MODEL, "--tokenizer", str(folder / "model"), "--dataset-name", "custom_image"]
-    command += ["--dataset-path", str(rows), "--custom-ensure-client-side-data"]
-    command += ["--num-prompts", str(len(asks)), "--custom-output-len", str(limit)]
-    command += ["--max-concurrency", str(in_flight), "--extra-body", json.dumps(body), "--disable-tqdm"]
-    command += ["--save-result", "--result-dir", str(temporary), "--result-filename", "client.json"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"vLLM's benchmark ended with exit code {done.returncode}:\n{done.stdout[-3000:]}")
+    arguments = ["--backend", "openai-chat", "--base-url", url.removesuffix("/v1")]
+    arguments += ["--endpoint", "/v1/chat/completions", "--model", MODEL, "--tokenizer", str(folder / "model")]
+    arguments += ["--dataset-name", "custom_image", "--dataset-path", str(rows), "--custom-ensure-client-side-data"]
+    arguments += ["--num-prompts", str(len(asks)), "--custom-output-len", str(limit)]
+    arguments += ["--max-concurrency", str(in_flight), "--extra-body", json.dumps(body), "--disable-tqdm"]
+    arguments += ["--save-result", "--result-dir", str(temporary), "--result-filename", "client.json"]
+    assert client.stdin is not None
+    assert client.stdout is not None
+    client.stdin.write(json.dumps(arguments) + "\n")
+    client.stdin.flush()
+    if "measured\n" not in client.stdout:
+        raise SystemExit(f"vLLM's benchmark ended early; see {folder / 'client.log'}")
     result = json.loads((temporary / "client.json").read_text())
     if result["completed"] < len(asks):
-        raise SystemExit(
-            f"{judge}: vLLM's client completed {result['completed']} of {len(asks)}\n{done.stdout[-3000:]}"
-        )
+        raise SystemExit(f"{judge}: vLLM's client completed {result['completed']} of {len(asks)}")
     return float(result["duration"])
 
 

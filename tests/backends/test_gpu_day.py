@@ -1,11 +1,14 @@
 """The day on a GPU, to its end on a CPU with a tiny model: its first hour elsewhere is measurement and not repair."""
 
+import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import tiny_model
 
 ROOT = Path(__file__).parents[2]
 VLLM_PYTHON = os.environ.get("VIEVAL_VLLM_PYTHON", "")
@@ -40,3 +43,17 @@ def test_a_step_that_fails_is_named_with_what_runs_it_again(tmp_path):
     assert "== transformers failed with exit code 1" in done.stdout
     assert "run it again: bench/gpu_day.sh transformers" in done.stdout
     assert "Not measured to its end." in (tmp_path / "tiny" / "gpu_day.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_weights_of_size_7b_have_the_parameters_of_a_7b_model(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    gpu_day = importlib.import_module("gpu_day")
+    dtype = torch.get_default_dtype()
+    try:
+        model = gpu_day.model_7b(tiny_model.build(tmp_path), "meta")
+    finally:
+        torch.set_default_dtype(dtype)
+    # that of Qwen2.5-VL-7B is 8.29 G, of which its two tables of 152,064 tokens have 1.09 G
+    assert sum(parameter.numel() for parameter in model.parameters()) / 1e9 == pytest.approx(8.29 - 1.09, abs=0.02)
