@@ -95,7 +95,7 @@ def test_two_folders_are_compared_in_both_orders_in_one_command(tmp_path, capsys
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, *given, "--out", kept)
         asked = server.stats()["requests"]
-    assert shown[0] == "pairwise with fake prefers mine's images to theirs's."
+    assert shown[0] == "pairwise with fake prefers mine's images to theirs'."
     first = re.match(
         r"Win rate of mine against theirs (\S+) \(95% interval (\S+) to (\S+)\) on 24 prompts, ties counting half\.",
         shown[1],
@@ -126,7 +126,7 @@ def test_folders_are_compared_by_means_of_any_judge_and_failures_are_said(tmp_pa
     (mine / "p4.png").write_text("no image")
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path), "--judge", "viescore")
-    assert shown[0] == "viescore with fake rates mine's images better than theirs's."
+    assert shown[0] == "viescore with fake rates mine's images better than theirs'."
     assert re.fullmatch(
         r"Mean score of mine 0\.\d\d, 0\.\d\d more than theirs \(95% interval 0\.\d\d to 0\.\d\d\), on 22 prompts\.",
         shown[1],

@@ -132,7 +132,7 @@ def test_an_order_that_is_not_that_of_the_printed_means_says_why(given, capsys):
 
 def test_better_holds_also_with_the_failures_of_the_praised_generator_as_0(given, tmp_path, capsys):
     path, *human = given(110, ("mine", "theirs"))
-    assert rank(capsys, path, *human)[0] == "mine's images are better than theirs's."
+    assert rank(capsys, path, *human)[0] == "mine's images are better than theirs'."
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     for row in [row for row in rows if row["image_model"] == "mine"][:60]:
         row |= {"status": "no_image", "scores": {}, "reason": "the image is not there"}

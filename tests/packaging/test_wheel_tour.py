@@ -115,7 +115,7 @@ def test_images_are_scored_without_any_server(tour, judged):
 
 def test_generators_are_ranked(tour, judged):
     ranked, _ = judged
-    assert ranked.startswith("viescore with any rates mine's images better than theirs's.\n")
+    assert ranked.startswith("viescore with any rates mine's images better than theirs'.\n")
     assert "<html" in (tour.folder / "rank.html").read_text()
 
 

@@ -108,7 +108,7 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     scores = {"mine": [0.9] * 9, "theirs": [0.1] * 9}
     runs = [run for judge in ("gpt", "big") for run in generators(tmp_path, scores, judge).runs]
     text = report_of(tmp_path, Results(tuple(runs)))
-    title, *leads = (f"viescore with {judge} rates mine's images better than theirs's." for judge in ("gpt", "big"))
+    title, *leads = (f"viescore with {judge} rates mine's images better than theirs'." for judge in ("gpt", "big"))
     assert html.unescape(inside(text, "h1")) == title
     assert [plain(lead) for lead in re.findall('<p class="lead">(.*?)</p>', text)] == [
         "Mean SC of mine 0.90, 0.80 more than theirs (p = .004), on 9 prompts.",
@@ -121,7 +121,7 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     ("scores", "said"),
     [
         ({"mine": [0.5, 0.6]}, "Only mine's images were judged, so there is nothing to compare them with."),
-        ({"mine": [0.9] * 9, "theirs": [0.1] * 9}, "viescore with gpt rates mine's images better than theirs's."),
+        ({"mine": [0.9] * 9, "theirs": [0.1] * 9}, "viescore with gpt rates mine's images better than theirs'."),
         ({"mine": [0.5] * 9, "theirs": [0.5] * 9}, "mine and theirs cannot be told apart."),
         ({"mine": [None] * 9, "theirs": [None] * 9}, "No generator has enough scores on your images."),
     ],

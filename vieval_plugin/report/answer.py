@@ -40,7 +40,7 @@ from vieval_plugin.report.words import (
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import docs_url
-from vieval_plugin.text.wording import enumeration, plural
+from vieval_plugin.text.wording import enumeration, plural, possessive
 
 #: Number of systems that a sentence names; of more it says how many there are.
 _MOST_NAMED = 3
@@ -68,12 +68,12 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "not compared": "The {entrants} cannot be compared on {benchmark}.",
         "few ratings": "Too few images are rated to say which of {names} is {comparative}.",
         "best, judge": "{scope}{first} agrees best with {against}.",
-        "best, rated": "{scope}{first}'s images are best of the {count}.",
-        "best, mean": "{scope}{judge} rates {first}'s images best of the {count}.",
-        "best, wins": "{scope}{judge} likes {first}'s images best of the {count}.",
-        "better, rated": "{first}'s images are better than {second}'s.",
-        "better, mean": "{judge} rates {first}'s images better than {second}'s.",
-        "better, wins": "{judge} prefers {first}'s images to {second}'s.",
+        "best, rated": "{scope}{firsts} images are best of the {count}.",
+        "best, mean": "{scope}{judge} rates {firsts} images best of the {count}.",
+        "best, wins": "{scope}{judge} likes {firsts} images best of the {count}.",
+        "better, rated": "{firsts} images are better than {seconds}.",
+        "better, mean": "{judge} rates {firsts} images better than {seconds}.",
+        "better, wins": "{judge} prefers {firsts} images to {seconds}.",
         "failures": "{first} is ahead of {second} only while its failures are left out.",
         "equal, two": "{first} and {second} cannot be told apart.",
         "equal": "The {count} {entrants} cannot be told apart.",
@@ -176,7 +176,13 @@ def _words(board: Leaderboard, corrected: CorrectedRanking | None = None) -> dic
         "against": board.against,
         "first": shown[0] if shown else "",
         "second": shown[1] if shown[1:] else "",
-        "first_images": YOUR_IMAGES if shown[:1] == [YOUR_IMAGES] else f"{shown[0]}'s images" if shown else "",
+        "firsts": possessive(shown[0]) if shown else "",
+        "seconds": possessive(shown[1]) if shown[1:] else "",
+        "first_images": YOUR_IMAGES
+        if shown[:1] == [YOUR_IMAGES]
+        else f"{possessive(shown[0])} images"
+        if shown
+        else "",
         "names": enumeration(names)
         if 0 < len(names) <= _MOST_NAMED
         else f"the {number_word(len(names))} {board.entrants}",

@@ -26,6 +26,15 @@ def enumeration(names: Sequence[str], conjunction: str = "and") -> str:
     return f"{', '.join(leading)} {conjunction} {final}" if leading else final
 
 
+def possessive(name: str) -> str:
+    """The name with what makes it an owner.
+
+    >>> possessive("mine"), possessive("theirs")
+    ("mine's", "theirs'")
+    """
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
+
+
 def decimals(value: float, form: str, undefined: str = "") -> str:
     """A number in a format; `undefined` in place of NaN.
 
