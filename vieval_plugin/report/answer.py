@@ -68,12 +68,12 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "not compared": "The {entrants} cannot be compared on {benchmark}.",
         "few ratings": "Too few images are rated to say which of {names} is {comparative}.",
         "best, judge": "{scope}{first} agrees best with {against}.",
-        "best, rated": "{scope}{firsts} images are best of the {count}.",
-        "best, mean": "{scope}{judge} rates {firsts} images best of the {count}.",
-        "best, wins": "{scope}{judge} likes {firsts} images best of the {count}.",
-        "better, rated": "{firsts} images are better than {seconds}.",
-        "better, mean": "{judge} rates {firsts} images better than {seconds}.",
-        "better, wins": "{judge} prefers {firsts} images to {seconds}.",
+        "best, rated": "{scope}{first_possessive} images are best of the {count}.",
+        "best, mean": "{scope}{judge} rates {first_possessive} images best of the {count}.",
+        "best, wins": "{scope}{judge} likes {first_possessive} images best of the {count}.",
+        "better, rated": "{first_possessive} images are better than {second_possessive}.",
+        "better, mean": "{judge} rates {first_possessive} images better than {second_possessive}.",
+        "better, wins": "{judge} prefers {first_possessive} images to {second_possessive}.",
         "failures": "{first} is ahead of {second} only while its failures are left out.",
         "equal, two": "{first} and {second} cannot be told apart.",
         "equal": "The {count} {entrants} cannot be told apart.",
@@ -176,13 +176,11 @@ def _words(board: Leaderboard, corrected: CorrectedRanking | None = None) -> dic
         "against": board.against,
         "first": shown[0] if shown else "",
         "second": shown[1] if shown[1:] else "",
-        "firsts": possessive(shown[0]) if shown else "",
-        "seconds": possessive(shown[1]) if shown[1:] else "",
+        "first_possessive": possessive(shown[0]) if shown else "",
+        "second_possessive": possessive(shown[1]) if shown[1:] else "",
         "first_images": YOUR_IMAGES
         if shown[:1] == [YOUR_IMAGES]
-        else f"{possessive(shown[0])} images"
-        if shown
-        else "",
+        else " ".join([*map(possessive, shown[:1]), "images"]),
         "names": enumeration(names)
         if 0 < len(names) <= _MOST_NAMED
         else f"the {number_word(len(names))} {board.entrants}",
