@@ -24,7 +24,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-attack test-wheel test-core test-lowest licences train-adiee-demo train-small lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-attack test-wheel test-core test-lowest licences train-adiee-demo train-small lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -123,6 +123,11 @@ test-unit: $(ENV)/ready
 test-extras: $(ENV)/ready
 	@echo "== tests marked extras"
 	$(BIN)/python -m pytest -rs $(PARALLEL) -m extras
+
+# the outputs of commands in tests/approved, written anew: read the difference before you commit it
+approve: $(ENV)/ready
+	$(BIN)/python -m pytest -n 0 --snapshot-update -m "not vllm" tests/approved
+	git --no-pager diff --stat -- tests/approved
 
 # without what takes long (marker `slow`): under two minutes on two cores
 test-fast: $(ENV)/ready

@@ -1,4 +1,18 @@
-"""The one line with which wrong input is refused."""
+"""The one line with which wrong input is refused, and tables of what is refused.
+
+A row of a table has `input`, the `field` that the line must name and the `key` of its message, the few words that no other
+refusal has; an `id` where inputs are long. A table is a list in a test, or a JSONL file beside it where there are many::
+
+    @pytest.mark.parametrize("case", refusal_table("label_rows.jsonl"))
+    def test_labels_are_refused(case, tmp_path):
+        case.check(refusal(read_labels, a_label_file(tmp_path / "labels.csv", [case.input])))
+"""
+
+import inspect
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,3 +26,30 @@ def refusal(function, *arguments, **named):
     line = str(raised.value)
     assert "\n" not in line
     return line
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An input that is refused, the field that the message names, and the key of the message."""
+
+    input: Any
+    field: str
+    key: str
+
+    def check(self, line: str) -> None:
+        """Require that a message names the field and has the key."""
+        assert self.field in line
+        assert self.key.lower() in line.lower()
+
+
+def refusal_table(rows):
+    """Parameters for pytest from rows (input, field, key), or from a JSONL file beside the test that calls this."""
+    if isinstance(rows, str):
+        file = Path(inspect.stack()[1].filename).with_name(rows)
+        documents = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        listed = [(row["input"], row["field"], row["key"]) for row in documents]
+        names = [row.get("id", f"{row['field']}: {row['key']}") for row in documents]
+    else:
+        listed = [tuple(row) for row in rows]
+        names = [f"{field}: {key}" for _, field, key in listed]
+    return [pytest.param(Refusal(*row), id=name) for row, name in zip(listed, names, strict=True)]

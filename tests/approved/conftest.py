@@ -1,0 +1,89 @@
+"""Whole outputs of commands, each held by a text file that a person has read.
+
+A case runs commands as a user types them, in an empty folder, and compares the terminal with its file::
+
+    def test_worse(approve):
+        a_verdict_file(aurora=some_scores(mean=0.4), borealis=some_scores())
+        approve("vieval rank v.jsonl --margin 0.05")
+
+`make approve` writes the files anew; the difference is read in the commit that brings it.
+"""
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+import vieval_plugin
+from tests.report.pages import Page
+from vieval_plugin.cli import main
+
+# what differs from run to run and from machine to machine, and what stands for it
+VARYING = (
+    (re.compile(r"\b20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?Z?)?"), "DATE"),
+    (re.compile(r"(127\.0\.0\.1|localhost):\d+"), "HOST:PORT"),
+    (re.compile(r"\b\d+(\.\d+)?( ?)(s|ms|seconds?|minutes?)\b"), r"N\2\3"),
+    (re.compile(rf"\b{re.escape(vieval_plugin.__version__)}\b"), "VERSION"),
+    (re.compile(r"\b[0-9a-f]{64}\b"), "SHA256"),
+)
+
+
+class TextFile(SingleFileSnapshotExtension):
+    """A text file a case, in a folder named after the module."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "txt"
+
+    @classmethod
+    def dirname(cls, *, test_location):
+        return str(Path(test_location.filepath).with_suffix(""))
+
+
+def constant(text, folder):
+    """A text with a name in place of all that varies."""
+    text = text.replace(str(folder), "FOLDER")
+    for pattern, name in VARYING:
+        text = pattern.sub(name, text)
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+
+def transcript(command):
+    """A command line with all that it prints and its exit code where that is not 0; `cat` shows a file's text."""
+    name, *arguments = shlex.split(command)
+    if name == "cat":
+        return f"$ {command}\n{text_of(Path(*arguments))}\n"
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(arguments)
+        except SystemExit as end:
+            code = end.code
+    errors = f"[stderr]\n{err.getvalue()}" if err.getvalue() else ""
+    ending = f"[exit code {int(code)}]\n" if code else ""
+    return f"$ {command}\n{out.getvalue()}{errors}{ending}"
+
+
+def text_of(path):
+    """The text of a file; of a page its words, an element a line."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".html":
+        return text
+    return "\n".join(" ".join(words.split()) for words in Page(text).words if words.strip())
+
+
+@pytest.fixture
+def approve(tmp_path, monkeypatch, snapshot):
+    """Runs commands in this test's folder, under few resamples, and compares all that they print with the case's file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}\n")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+
+    def compared(*commands):
+        text = "\n".join(transcript(command) for command in commands)
+        assert constant(text, tmp_path) == snapshot(extension_class=TextFile)
+
+    return compared

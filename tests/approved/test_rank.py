@@ -1,0 +1,62 @@
+"""`vieval rank`: the order of generators."""
+
+from tests.builders import a_contest_file, a_label_file, a_provenance, a_verdict_file, some_scores
+from vieval_plugin.judges.protocol import Status
+
+
+def test_three_generators(approve):
+    a_verdict_file(
+        aurora=some_scores(mean=0.7, seed=1), borealis=some_scores(mean=0.69, seed=2), cirrus=some_scores(mean=0.45)
+    )
+    approve("vieval rank v.jsonl")
+
+
+def test_one_generator(approve):
+    a_verdict_file(aurora=some_scores())
+    approve("vieval rank v.jsonl")
+
+
+def test_ties(approve):
+    a_verdict_file(aurora=[0.5] * 30, borealis=[0.5] * 30)
+    approve("vieval rank v.jsonl")
+
+
+def test_failures(approve):
+    failures = [Status.REFUSAL, Status.NO_IMAGE, Status.PARSE_FAILURE, Status.API_ERROR]
+    a_verdict_file(aurora=[*some_scores(36, 0.7), *failures], borealis=some_scores(40))
+    approve("vieval rank v.jsonl")
+
+
+def test_all_failed(approve):
+    a_verdict_file(aurora=[None] * 20, borealis=[Status.REFUSAL] * 20)
+    approve("vieval rank v.jsonl")
+
+
+def test_noise(approve):
+    a_verdict_file(generators={name: some_scores(20, noise=0.2, seed=n) for n, name in enumerate("abcdef")})
+    approve("vieval rank v.jsonl")
+
+
+def test_contests(approve):
+    a_contest_file(votes=["first"] * 40 + ["second"] * 10 + ["both_good"] * 10)
+    approve("vieval rank v.jsonl")
+
+
+def test_two_judges(approve):
+    generators = {"aurora": some_scores(40, 0.7, seed=1), "borealis": some_scores(40)}
+    a_verdict_file("one.jsonl", generators)
+    a_verdict_file("two.jsonl", generators, source=a_provenance("cigeval", model="judge-72b"))
+    approve("vieval rank one.jsonl two.jsonl")
+
+
+def test_labels_correct_the_judge(approve):
+    scores = {"aurora": some_scores(60, 0.7, seed=1), "borealis": some_scores(60)}
+    a_verdict_file(generators=scores)
+    a_label_file(
+        labels=[
+            {"uid": f"p{n:03}", "generator": name, "value": round(values[n] * 0.9, 3)}
+            for name, values in scores.items()
+            for n in range(30)
+        ]
+    )
+    approve("vieval rank v.jsonl --human labels.csv")

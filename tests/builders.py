@@ -1,0 +1,202 @@
+"""Builders of test data: each makes one valid thing, with defaults that a test replaces by keyword.
+
+    a_sample(image_model="borealis", prompt="a red cube")
+    a_verdict_file("v.jsonl", aurora=[0.8, 0.7, None], borealis=[0.6, Status.REFUSAL, 0.5])
+
+A score of None is a reply that could not be parsed; a `Status` is a failure of that kind.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.stored_results import result, write_results
+from vieval_plugin.judges.contests import Contest, Votes
+from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
+from vieval_plugin.records import Provenance, Record, Run, unjudged
+from vieval_plugin.run.verdict_lines import write_verdicts
+
+ASPECTS = ("SC", "PQ", "O")
+LABEL_COLUMNS = ("benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value")
+
+Score = float | Status | None
+
+
+def a_provenance(
+    judge: str = "viescore", model: str = "judge-7b", aspects: Sequence[str] = ASPECTS, **fields: Any
+) -> Provenance:
+    """The provenance of verdicts by VIEScore with a backbone."""
+    described = {"settings": ("0shot",), "pack": "viescore/v1", "pack_hash": "abc", **fields}
+    return Provenance(judge, aspects=tuple(aspects), backbone=model, **described)
+
+
+def a_sample(
+    uid: str = "p0",
+    image_model: str = "aurora",
+    *,
+    kind: str = "tig",
+    benchmark: str = "own",
+    draw: int = 0,
+    prompt: str | None = None,
+    images: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Sample:
+    """A sample of an image model; `fields` are those of `Sample`, as `ratings` and `tags`."""
+    texts = fields.pop("texts", {} if prompt is None else {"prompt": prompt})
+    return Sample(SampleId(benchmark, kind, image_model, uid, draw), images or {}, texts, **fields)
+
+
+def a_verdict(score: Score | Mapping[str, float] = 0.5, aspects: Sequence[str] = ASPECTS, **fields: Any) -> Verdict:
+    """A verdict with one score for all aspects, with scores by aspect, or a failure."""
+    if score is None:
+        score = Status.PARSE_FAILURE
+    if isinstance(score, Status):
+        return unjudged(score, "as the test asks")
+    scores = dict(score) if isinstance(score, Mapping) else dict.fromkeys(aspects, float(score))
+    return Verdict(scores, Status.OK, **fields)
+
+
+def a_contest(
+    uid: str = "p0",
+    first: str = "aurora",
+    second: str = "borealis",
+    *,
+    kind: str = "tig",
+    benchmark: str = "own",
+    votes: Votes | None = None,
+    **fields: Any,
+) -> Contest:
+    """A contest of two image models under one prompt; `fields` are those of both samples."""
+    candidates = tuple(a_sample(uid, model, kind=kind, benchmark=benchmark, **fields) for model in (first, second))
+    identity = SampleId(benchmark, kind, "", f"{uid}-{first}-{second}")
+    return Contest(identity, candidates, votes or Votes("four_way"), group=uid)
+
+
+def a_vote(vote: str | Status = "first") -> Verdict:
+    """A verdict on a contest: the same vote in both orders, or a failure."""
+    if isinstance(vote, Status):
+        return unjudged(vote, "as the test asks")
+    return Verdict({}, Status.OK, choice=Choice(votes={"forward": vote, "reverse": vote}))
+
+
+def a_record(
+    sample: Sample | None = None, verdict: Verdict | None = None, source: Provenance | None = None, **fields: Any
+) -> Record:
+    """A record of a verdict on a sample, of the sample's own kind, tags, group and ratings."""
+    sample = sample or a_sample()
+    described = {"kind": sample.kind, "tags": sample.tags, "group": sample.group, "ratings": sample.ratings, **fields}
+    return Record(sample.id, verdict or a_verdict(), source or a_provenance(), **described)
+
+
+def a_run(label: str = "judge-7b", records: Iterable[Record] = (), **fields: Any) -> Run:
+    """A judge's run over records, by part."""
+    listed = list(records) or [a_record(source=a_provenance(model=label))]
+    parts: dict[str, list[tuple[Record, ...]]] = {}
+    for record in listed:
+        parts.setdefault(record.id.part, []).append((record,))
+    source = listed[0].provenance
+    described = {"benchmark": listed[0].id.benchmark, "judge": source.judge, "aspects": source.aspects, **fields}
+    return Run(label=label, records=parts, **described)
+
+
+def some_scores(count: int = 60, mean: float = 0.6, *, noise: float = 0.08, seed: int = 0) -> list[float]:
+    """Scores of one image model from 0 to 1: prompts differ alike for all models, noise by seed."""
+    difficulty = 0.15 * np.sin(np.arange(count))
+    scores = mean + difficulty + np.random.default_rng([7, seed]).normal(0, noise, count)
+    return [float(score) for score in np.clip(scores, 0, 1).round(6)]
+
+
+def a_verdict_file(
+    path: Path | str = "v.jsonl",
+    generators: Mapping[str, Sequence[Score | Mapping[str, float]]] | None = None,
+    *,
+    source: Provenance | None = None,
+    fields: Mapping[str, Any] | None = None,
+    **scores: Sequence[Score | Mapping[str, float]],
+) -> Path:
+    """What `vieval score` writes: the scores of image models, by prompt in order; `fields` are those of `a_sample`."""
+    source = source or a_provenance()
+    samples, verdicts = [], []
+    for model, values in {**(generators or {}), **scores}.items():
+        for number, value in enumerate(values):
+            described = {"prompt": f"prompt {number}", **(fields or {})}
+            samples.append(a_sample(f"p{number:03}", model, **described))
+            verdicts.append(a_verdict(value, source.aspects))
+    write_verdicts(Path(path), samples, verdicts, source)
+    return Path(path)
+
+
+def a_contest_file(
+    path: Path | str = "v.jsonl",
+    votes: Sequence[str | Status] = ("first",) * 30,
+    *,
+    source: Provenance | None = None,
+    **fields: Any,
+) -> Path:
+    """What `vieval score` writes of contests of two image models, one vote a prompt."""
+    source = source or a_provenance("pairwise", aspects=(), settings=(), pack="pairwise/v1")
+    contests = [a_contest(f"p{number:03}", **fields) for number in range(len(votes))]
+    write_verdicts(Path(path), contests, [a_vote(vote) for vote in votes], source)
+    return Path(path)
+
+
+def a_results_folder(
+    folder: Path | str,
+    judged: Iterable[tuple[Sample | Contest, Verdict]],
+    source: Provenance | None = None,
+    name: str = "1_samples_task.jsonl",
+) -> Path:
+    """The samples file that lmms-eval leaves, in a folder of its own."""
+    provenance = source or a_provenance()
+    return write_results(Path(folder), [result(item, verdict, provenance) for item, verdict in judged], name)
+
+
+def a_label_file(path: Path | str = "labels.csv", labels: Iterable[Mapping[str, Any]] = ()) -> Path:
+    """Labels of people, each a row with defaults: SC of aurora's image of prompt 0, by one annotator."""
+    default = {"benchmark": "own", "part": "tig", "uid": "p000", "generator": "aurora", "rater": "ann", "aspect": "SC"}
+    return a_table(path, [{**default, **label} for label in labels], LABEL_COLUMNS)
+
+
+def a_table(path: Path | str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> Path:
+    """A table in the format that the name ends in: .csv, .tsv, .jsonl, .json or .parquet."""
+    path, listed = Path(path), [dict(row) for row in rows]
+    names = list(columns) or list(dict.fromkeys(name for row in listed for name in row))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    match path.suffix:
+        case ".jsonl":
+            path.write_text("".join(f"{json.dumps(row)}\n" for row in listed), encoding="utf-8")
+        case ".json":
+            path.write_text(json.dumps(listed), encoding="utf-8")
+        case ".parquet":
+            from pyarrow import Table, parquet
+
+            parquet.write_table(Table.from_pylist(listed), path)
+        case _:
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, names, delimiter="\t" if path.suffix == ".tsv" else ",", restval="")
+                writer.writeheader()
+                writer.writerows(listed)
+    return path
+
+
+def a_server(**settings: Any) -> Any:
+    """A fake OpenAI-compatible server, to be used in `with`; `settings` are those of `tests.fake_server.Settings`."""
+    from tests.fake_server import FakeServer  # which needs aiohttp
+
+    return FakeServer(**settings)
+
+
+def an_image_file(path: Path | str = "image.png", colour: str = "red", size: tuple[int, int] = (32, 24)) -> Path:
+    """A picture of one colour in the format that the name ends in."""
+    from tests.pictures import plain
+
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(plain(colour, size, {".jpg": "JPEG", ".webp": "WEBP"}.get(path.suffix, "PNG")))
+    return path
