@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from vieval_plugin.judges.echoes import ECHO, repeats_request
 from vieval_plugin.judges.parsing import Read, parse_scores
 from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status, Step, Text, failed_step
 from vieval_plugin.prompts.pack import REMINDER, Pack
@@ -116,6 +117,8 @@ def _read(reply: Reply, question: ChatRequest[T], attempt: int) -> tuple[Step, R
     if reply.cut and reading.status.usable:
         complete = reply.text.rstrip(" \r\n\t`").endswith(("}", "</answer>"))
         reading = replace(reading, status=Status.REPAIRED) if complete else Read(Status.PARSE_FAILURE, reason=_CUT)
+    if reading.status.usable and repeats_request(reading.reason, question.chat):
+        reading = replace(reading, finding=ECHO)
     step = Step(
         path, reading.status, reading.scores, excerpt(reply.text), excerpt(reading.reason), attempt, cut=reply.cut
     )
