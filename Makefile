@@ -13,7 +13,7 @@ VLLM_PORT ?= 8765
 VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 # what the demo judges: tasks, or groups of them in task_configs/tasks.yaml
 DEMO_TASKS ?= vieval_demo
-DEMO_JUDGES := vieval_small ssim psnr edge_f1 histogram sharpness
+DEMO_JUDGES := ssim psnr edge_f1 histogram sharpness
 STEPS := 2
 
 # a test file stays in one process, as what it makes once (a server, weights, a cluster, a replay) is made there;
@@ -24,7 +24,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-attack test-wheel test-core test-lowest licences train-adiee-demo train-small lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-attack test-wheel test-core test-lowest licences train-adiee-demo lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -238,10 +238,6 @@ lint: $(ENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ENV)/typed .
 	cd $(ENV)/typed && MYPYPATH=. ../bin/mypy --cache-dir ../mypy_cache --config-file ../../setup.cfg --python-executable ../bin/python -p vieval_plugin
 	rm -rf build
-
-# the weights of vieval_small, at most an hour on two cores; interrupted, it goes on where it stopped
-train-small: $(ENV)/ready
-	$(BIN)/python -m bench.vieval_small $(OUT)/train-small
 
 # the documentation as a site in $(OUT)/docs, with pages generated from the code and the page of the light demo
 docs: $(ENV)/ready $(OUT)/demo-drawn/report.html

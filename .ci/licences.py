@@ -44,8 +44,6 @@ EXCEPTIONS = {
 }
 SHIPPED = {
     "code, prompt templates, task files, pages": "Apache-2.0",
-    "weights of `vieval_small`": "Apache-2.0; trained on drawings, and on photographs that are CC0, in the public domain or CC BY 2.0 "
-    "and are not shipped",
     "`published/*.csv`": "Apache-2.0; digests of published files and numbers from papers",
 }
 WEIGHTS = {

@@ -98,8 +98,6 @@ class JudgeSpec:
     table: str = ""
     #: True for one that measures with a network, by the scorer of its own name.
     scored: bool = False
-    #: Prefix of the benchmarks that its training data are like: a run on others warns.
-    training_benchmarks: str = ""
     #: Prompt pack that describes it, of a judge in one file.
     file: Pack | None = None
     #: True for one whose scores are of the text that OCR reads, whose version is its provenance's.

@@ -48,7 +48,6 @@ LONGEST = (
     "test_endings_in_a_host.py",
     "test_example_plugin.py",
     "test_program_end.py",
-    "test_vieval_small.py",
     "test_generate_in_a_host.py",
     "test_scorers.py",
     "test_endings.py",

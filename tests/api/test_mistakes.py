@@ -74,7 +74,7 @@ IN_JUDGES = [
     (lambda: Judge(fresh="no"), r"Judge\(fresh\) is str 'no'; pass True or False"),
     (lambda: Judge(scorer="/weights"), "viescore measures with no network"),
     (
-        lambda: Judge("vieval_small", scorer=Path("/weights")),
+        lambda: Judge("clip_score", scorer=Path("/weights")),
         r"Judge\(scorer\) is pathlib\.(_local\.)?PosixPath; pass a text",
     ),
     (

@@ -99,7 +99,8 @@ def test_a_program_that_measures_with_weights_ends_without_a_traceback(tmp_path)
     pytest.importorskip("torch", reason='torch is not installed: pip install ".[scorers]"')
     body = (
         "import numpy as np\nfrom vieval_plugin import Judge\n"
-        'print(Judge("vieval_small").score(np.zeros((2, 64, 64, 3), np.uint8), "a red cube").shape)\n'
+        "images = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)\n"
+        'print(Judge("sharpness").score(images, "a red cube").shape)\n'
     )
     process = ended("-c", body)
     assert (process.stdout, process.returncode) == ("(2,)\n", 0)

@@ -56,9 +56,6 @@ def parts(out):
 
 def test_what_is_ready_comes_first_and_then_what_the_rest_needs(vieval, server):
     can, needs = parts(vieval("doctor").out)
-    assert (
-        "  try everything without a server with vieval_small, a toy that was trained on synthetic drawings only" in can
-    )
     assert any(re.match(r"  score images with ssim, .*sharpness$", line) for line in can)
     [of_model] = [line for line in needs if "viescore" in line]
     assert re.match(

@@ -321,14 +321,14 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(tmp_path,
     ]
 
 
-def test_titles_are_of_your_images_and_a_judge_has_its_remark_in_brackets(score, samples_file, tmp_path, vieval):
-    assert score(samples_file, "--judge", "vieval_small")[0] == 0
+def test_titles_are_of_your_images(score, samples_file, tmp_path, vieval):
+    assert score(samples_file, "--judge", "sharpness")[0] == 0
     file = tmp_path / "verdicts.jsonl"
     printed = vieval("rank", file, "--tables", tmp_path / "tables").out
-    assert "\nYour images: Mean O over prompts, by vieval_small (trained on its own drawings only); " in printed
+    assert "\nYour images: Mean PQ over prompts, by sharpness; " in printed
     vieval("report", file, "--out", tmp_path / "report")
     text = (tmp_path / "report" / "report.md").read_text()
-    assert text.startswith("# Your images, judged by vieval_small (trained on its own drawings only)\n")
+    assert text.startswith("# Your images, judged by sharpness\n")
     assert "\n## Your images\n" in text
     assert not re.search(r"^(#+ )?own\b", printed + text + (tmp_path / "tables" / "rank.md").read_text(), re.MULTILINE)
 

@@ -139,7 +139,7 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
     cases = [
         (["--prompts", "reworded.csv"], "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a baseline"),
         (["--prompts", "longer.csv"], "1 here are not in it, the first 'p80'"),
-        (["--judge", "vieval_small"], "judged with judge viescore, and here it is vieval_small"),
+        (["--judge", "sharpness"], "judged with judge viescore, and here it is sharpness"),
         (["--temperature", "0.7"], "judged with backbones.judge.temperature 0.0, and here it is 0.7"),
         (["--model", "other-model"], "judged with backbone fake, and here it is other-model"),
         (["--against", "other.jsonl"], f"judged with pack viescore/v1 {'0' * len(digest)}, and here it is viescore/v1"),

@@ -289,8 +289,8 @@ def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(tmp_path
     assert vieval("rank", mine, *given, code=1).err.splitlines() == [
         "vieval: --margin compares mine with another generator, and there is none; name the folder of its images too"
     ]
-    assert vieval("rank", mine, theirs, *given, "--judge", "vieval_small", code=1).err.splitlines() == [
-        "vieval: --margin decides by one judge, and here are 2 (sharpness, vieval_small); name one"
+    assert vieval("rank", mine, theirs, *given, "--judge", "histogram", code=1).err.splitlines() == [
+        "vieval: --margin decides by one judge, and here are 2 (sharpness, histogram); name one"
     ]
     assert not out.exists()
     vieval("rank", mine, *given[:4], "--out", out, code=1)  # grey squares have no sharpness

@@ -305,13 +305,13 @@ def test_a_source_of_plain_words_makes_no_edit_of_a_csv(score, tmp_path):
     draw(tmp_path / "a.png")
     rows = [["uid", "image", "caption", "source"], *([str(n), "a.png", "a hill", "laion"] for n in range(25))]
     path = table(tmp_path / "t.csv", rows)
-    code, found, _, told = score(path, "--columns", "source=source", judge="vieval_small")
+    code, found, _, told = score(path, "--columns", "source=source", judge="sharpness")
     assert (code, found) == (1, [])
     assert (
         "t.csv: none of the first 20 rows can be judged, and nothing was asked; line 2: the image source is not" in told
     )
     assert not list(tmp_path.glob("verdicts.jsonl*"))
-    code, found, _, told = score(path, judge="vieval_small")
+    code, found, _, told = score(path, judge="sharpness")
     assert (code, {(row["kind"], row["status"]) for row in found}) == (0, {("tig", "ok")})
     assert "the column 'source' holds no images (such as 'laion') and is left out" in told
 
@@ -341,7 +341,7 @@ def test_a_kind_that_nothing_tells_is_asked_for(score, tmp_path):
     draw(tmp_path / "a.png")
     rows = [["image", "prompt", "source"], *([["a.png", "red", "a.png"]] * 25)]
     _, _, _, told = score(
-        table(tmp_path / "t.csv", rows), "--columns", "prompt=prompt,source=source", judge="vieval_small"
+        table(tmp_path / "t.csv", rows), "--columns", "prompt=prompt,source=source", judge="sharpness"
     )
     assert "has no kind: say which, such as --kind tie, or add a column instruction" in told
 
@@ -349,9 +349,9 @@ def test_a_kind_that_nothing_tells_is_asked_for(score, tmp_path):
 def test_outputs_that_a_generator_did_not_make_end_no_run(score, tmp_path):
     draw(tmp_path / "a.png")
     rows = [["image", "prompt"], *([f"{n}.png", "a hill"] for n in range(20)), ["a.png", "a hill"]]
-    _, found, _, _ = score(table(tmp_path / "t.csv", rows), judge="vieval_small")
+    _, found, _, _ = score(table(tmp_path / "t.csv", rows), judge="sharpness")
     assert (len(found), found[-1]["status"]) == (21, "ok")
     rows[1:21] = ([f"image {n}", "a hill"] for n in range(20))
-    code, found, _, told = score(table(tmp_path / "t.csv", rows), judge="vieval_small")
+    code, found, _, told = score(table(tmp_path / "t.csv", rows), judge="sharpness")
     assert (code, found) == (1, [])
     assert "the image output is not there" in told

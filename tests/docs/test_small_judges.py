@@ -1,26 +1,14 @@
 """The commands of docs/guides/small_judges.md, with tiny models of the same classes and a server in place of real ones."""
 
-import asyncio
-import hashlib
 import re
 import shlex
-from functools import partial
 from pathlib import Path
 
 import pytest
-from scipy.stats import spearmanr
 
-from bench.vieval_small import unseen
 from tests import in_process, tiny_model, tiny_more_models
 from tests.fake_server import FakeServer
-from vieval_plugin.backends.metrics import networks
-from vieval_plugin.benchmarks import vieval_demo
-from vieval_plugin.benchmarks.vieval_demo import TASKS
 from vieval_plugin.cli import main
-from vieval_plugin.config import Config
-from vieval_plugin.run.evaluate import outcomes_of
-from vieval_plugin.run.prepare import prepare
-from vieval_plugin.run.progress import Progress
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "small_judges.md"
 BUILDERS = {
@@ -75,29 +63,3 @@ def test_the_report_is_of_both_models():
     [report] = commands("vieval report")
     written = [words[words.index("--output_path") + 1] for words in commands("lmms-eval --model vieval_transformers")]
     assert report[2:4] == written
-
-
-def test_the_weights_are_small_and_those_of_the_page():
-    weights = (Path(networks.__file__).parent / "vieval_small.safetensors").read_bytes()
-    assert len(weights) <= 5_500_000
-    assert f"SHA-256 is `{hashlib.sha256(weights).hexdigest()}`" in PAGE.read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "load"), [("unseen", unseen.load), ("`vieval_demo`", partial(vieval_demo.load, Path()))]
-)
-def test_figures_of_the_card_are_those_of_the_weights(name, load):
-    """Those of one kind; `python -m bench.vieval_small.measure` prints all."""
-    pytest.importorskip("skimage", reason="the drawn benchmarks need scikit-image")
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    [row] = [number for number, line in enumerate(lines) if line.startswith(f"| {name}:")]
-    samples, options = load(TASKS[-1]), Config()
-    judging = outcomes_of(samples, prepare("vieval_small", None, options), options, None, Progress(), bar=False)
-    verdicts = [outcome.verdict for outcome in asyncio.run(judging)]
-    for aspect, line in zip(("SC", "PQ"), lines[row : row + 2], strict=True):
-        cells = [float(cell.strip(" *")) for cell in line.split("|")[3:-1]]
-        known = [sample.ratings[aspect][0] for sample in samples]
-        found = spearmanr([verdict.scores[aspect] for verdict in verdicts], known).statistic
-        assert cells[len(TASKS) - 1] == pytest.approx(found, abs=0.006)
-        assert cells[-1] == pytest.approx(sum(cells[:-1]) / len(TASKS), abs=0.006)

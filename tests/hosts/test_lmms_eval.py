@@ -169,8 +169,8 @@ def test_what_only_measures_is_left_the_judges_that_measure(capsys):
     names = manager.match_tasks(["vieval_demo_*tie"])
     kept = left_out(names, "vieval_scorer")
     assert sorted(kept) == [
-        *(f"vieval_demo_contests_{judge}_tie" for judge in ("sharpness", "ssim", "vieval_small")),
-        *(f"vieval_demo_{judge}_tie" for judge in ("lpips", "psnr", "sharpness", "ssim", "vieval_small")),
+        *(f"vieval_demo_contests_{judge}_tie" for judge in ("sharpness", "ssim")),
+        *(f"vieval_demo_{judge}_tie" for judge in ("lpips", "psnr", "sharpness", "ssim")),
     ]
     assert "their judges ask a model, and this run only measures images" in capsys.readouterr().err
     with pytest.raises(VievalError, match="none of these tasks can be run: "):

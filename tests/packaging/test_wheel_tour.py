@@ -107,12 +107,6 @@ def test_images_are_scored(tour, judged):
     assert set(verdict["scores"]) == {"SC", "PQ", "O"}
 
 
-def test_images_are_scored_without_any_server(tour, judged):
-    tour.vieval("score", "mine/p2.png", "--prompt", "a grey square", "--judge", "vieval_small", "--out", "small.jsonl")
-    [verdict] = map(json.loads, (tour.folder / "small.jsonl").read_text().splitlines())
-    assert verdict["status"] == "ok"
-
-
 def test_generators_are_ranked(tour, judged):
     ranked, _ = judged
     assert ranked.startswith("viescore with any rates mine's images better than theirs'.\n")

@@ -13,7 +13,7 @@ HOSTILE = "</textarea><script>document.title = 'taken'</script>"
 
 @pytest.fixture
 def running(server):
-    with judged_by(server, "--reward", "toy=vieval_small") as running:
+    with judged_by(server, "--reward", "sharp=sharpness") as running:
         yield running
 
 
@@ -73,12 +73,11 @@ def test_it_is_readable_on_a_phone_and_in_the_dark(browser, running):
     for scheme in ("light", "dark"):
         browser.open_on_phone(running.url + "/", scheme)
         assert browser.violations() == []
-        assert "toy" in browser.text("main")
         assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_texts_of_others_are_texts(browser, server):
-    with serving("--reward", "r=vieval_small") as running:
+    with serving("--reward", "r=sharpness") as running:
         browser.open(running.url + "/")
         give(browser, "output", plain("red", (64, 64)))
         browser.evaluate(f"at('prompt').value = {HOSTILE!r}")

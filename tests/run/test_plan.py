@@ -164,9 +164,10 @@ def test_a_judge_that_asks_no_model_costs_time_alone(store, samples, run):
     assert "seconds: about " in said
 
 
-def test_stored_scores_of_a_network_are_no_calls(store, samples, run):
-    run(samples, None, "--judge", "vieval_small")
-    code, said, _ = run(samples, None, "--judge", "vieval_small")
+def test_stored_scores_of_a_network_are_no_calls(store, samples, run, scorer_weights):
+    command = ("--judge", "clip_score", "--scorer", scorer_weights["clip_score"])
+    run(samples, None, *command)
+    code, said, _ = run(samples, None, *command)
     assert code == 0
     assert "samples: no calls" in said
     assert "answers of the pilot were in the store" in said

@@ -23,15 +23,15 @@ def rows_of(path):
         yield {**sample, "images": {role: encoded(file.read_bytes()) for role, file in files.items()}}
 
 
-@pytest.mark.parametrize("judge", ["viescore", "vieval_small"])
-def test_rewards_are_those_of_score_digit_for_digit(judge, server, score, samples_file):
+@pytest.mark.parametrize(("judge", "aspect"), [("viescore", "O"), ("ssim", "SC")])
+def test_rewards_are_those_of_score_digit_for_digit(judge, aspect, server, score, samples_file):
     flags = ["--model", "fake", "--base-url", server.base_url] if judge == "viescore" else []
     code, expected, _, _ = score(samples_file, "--judge", judge, *flags)
     assert code == 0
     with serving("--reward", f"r={judge}", *flags) as running:
         status, answer = running.post("/r/v1/judge", {"samples": list(rows_of(samples_file))})
     assert status == 200
-    assert [one["value"] for one in answer["verdicts"]] == [line["scores"]["O"] for line in expected]
+    assert [one["value"] for one in answer["verdicts"]] == [line["scores"][aspect] for line in expected]
     assert [one["verdicts"][0]["scores"] for one in answer["verdicts"]] == [line["scores"] for line in expected]
     assert [one["uid"] for one in answer["verdicts"]] == [line["uid"] for line in expected]
     assert answer["failed"] == []

@@ -42,7 +42,10 @@ MODEL_ENV_VAR, BASE_URL_ENV_VAR = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
 EXAMPLE_BACKBONE = "--model NAME --base-url http://127.0.0.1:8000/v1"
 
 _EXAMPLES = (
-    ("score an image without a server, by a toy judge", 'vieval score cat.png --prompt "a cat" --judge vieval_small'),
+    (
+        "score an image without a model",
+        "vieval score cat.png --prompt 'a sign that says \"CAT\"' --judge text_rendering",
+    ),
     (
         "find out whose images are better",
         f"vieval rank mine theirs --prompts prompts.csv --judge pairwise {EXAMPLE_BACKBONE}",

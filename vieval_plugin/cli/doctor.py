@@ -212,8 +212,6 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
         missing = [name for name in OCR.needs if importlib.util.find_spec(name) is None]
         needs = f"{', '.join(missing)}; {install_advice('text')}" if missing else ""
         return Ability("score the text in images with {}", needs)
-    if spec.training_benchmarks:
-        return Ability("try everything without a server with {}, a toy that was trained on synthetic drawings only")
     if spec.scored:
         missing = [name for name in _SCORER_PACKAGES if importlib.util.find_spec(name) is None]
         needs = f"{', '.join(missing)}; {install_advice('scorers')}" if missing else ""

@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
         "serve judges as rewards to trainers",
         "It answers Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and ms-swift call judges in their own "
         f"process. See {docs_url('tutorials/reward.md')}",
-        ("try it without a server, by a toy judge", "vieval serve --reward toy=vieval_small"),
+        ("try it without a model, by a pixel metric", "vieval serve --reward sharp=sharpness"),
         ("a weighted sum of two judges", f"vieval serve --reward r=0.7*viescore:SC+0.3*sharpness {EXAMPLE_BACKBONE}"),
     )
     parser.add_argument(
@@ -165,14 +165,11 @@ def _with_own_store(current: Config) -> Config:
 
 def _announcement(setup: ServerSetup, port: int) -> list[str]:
     """Lines on what is served where."""
-    from vieval_plugin.rewards.reward import toys_among
-
     host = setup.options.host
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     lines = [f"vieval: rewards at {address}, where a page tries them; health at {address}/health"]
     for reward in setup.rewards:
         lines.append(f"vieval: {reward.name} = {reward}, at {address}/{reward.name}/v1/judge")
-    lines += [f"vieval: {title} is a toy: train nothing that matters on it" for title in toys_among(setup.rewards)]
     if not setup.guard.token and setup.guard.any_address:
         lines.append("vieval: NO TOKEN: everybody who can reach this address may use the judges, and is answered")
     return lines

@@ -113,10 +113,9 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
     # a replay of several judges from the logs of one leaves the others wholly missing: nothing to report
     recorded = {key: by_part for key, by_part in grouped.items() if not _nothing_recorded(by_part)} or grouped
     judges = judge_registry.judges()
-    judges_with_setting_labels = [name for name, spec in judges.items() if spec.training_benchmarks]
     titles = {name: spec.title for name, spec in judges.items()}
     sources = {name: [source for benchmark, source in recorded if benchmark == name] for name, _ in recorded}
-    labels = {name: labels_of(group, judges_with_setting_labels, titles) for name, group in sources.items()}
+    labels = {name: labels_of(group, titles) for name, group in sources.items()}
     runs = []
     for (benchmark, source), by_part in recorded.items():
         recorded_by = next(iter(by_part.values()))[0][0].provenance
@@ -124,8 +123,6 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
         against_all, table = (spec.against_all, spec.table) if spec else (False, "")
         label = labels[benchmark][source]
         setting, details = " ".join(source.settings), differing_details(source, sources[benchmark])
-        if source.judge in judges_with_setting_labels:  # no setting to choose, but a remark that stands in brackets
-            setting, details = "", ", ".join(filter(None, [setting, details]))
         names = (setting, source.name, details)
         runs.append(Run(label, benchmark, source.judge, recorded_by.aspects, dict(by_part), against_all, table, *names))
     return sorted(runs, key=lambda run: (run.benchmark, run.label))

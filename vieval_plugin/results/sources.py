@@ -39,16 +39,11 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
     return Source(name, provenance.judge, provenance.settings, _details(provenance))
 
 
-def labels_of(
-    sources: Collection[Source],
-    judges_with_setting_labels: Collection[str] = (),
-    titles: Mapping[str, str] = MappingProxyType({}),
-) -> Mapping[Source, str]:
+def labels_of(sources: Collection[Source], titles: Mapping[str, str] = MappingProxyType({})) -> Mapping[Source, str]:
     """Label each of a benchmark's runs: by its name, and in brackets as much more as tells it from its namesakes.
 
     Args:
         sources: all different.
-        judges_with_setting_labels: judges whose settings are said in any case.
         titles: names of judges as papers have them; others are called by their own.
 
     >>> hot, cold = (Source("m", "viescore", (), (("temperature", t),)) for t in ("1.0", "0.0"))
@@ -64,8 +59,6 @@ def labels_of(
         alike = [namesake for namesake in namesakes if namesake.judge == source.judge]
         if len({namesake.settings for namesake in alike}) > 1:
             differences.append(f"setting {' '.join(source.settings) or 'none'}")
-        elif source.judge in judges_with_setting_labels:
-            differences += source.settings
         differences += filter(None, [differing_details(source, sources)])
         labels[source] = f"{source.name} ({', '.join(differences)})" if differences else source.name
     return labels

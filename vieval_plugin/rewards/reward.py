@@ -64,12 +64,6 @@ class Reward:
         return any(term.groupwise for term in self.terms)
 
 
-def toys_among(rewards: Iterable[Reward]) -> list[str]:
-    """The titles of judges that were trained on their own drawings only, so that nobody trains on what they say."""
-    specs = [term.judge.spec for reward in rewards for term in reward.terms]
-    return sorted({spec.title for spec in specs if spec.training_benchmarks})
-
-
 def require_a_score_each(terms: Iterable[Term]) -> None:
     """VievalError for a judge that has no score for some complete samples: the first of them would stop a trainer."""
     for spec in (term.judge.spec for term in terms if term.judge.spec.some_samples):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vieval_plugin import config
@@ -14,7 +13,6 @@ from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.text.escaping import say
 
 
 @dataclass(frozen=True)
@@ -88,19 +86,6 @@ def _key(job: Job, judged: Judged) -> Hashable:
     assert isinstance(judged, Sample)
     images = tuple((role, image.source) for role, image in judged.images.items())
     return id(job.judge), job.repeat, judged.id, images, tuple(judged.texts.items())
-
-
-def warn_of_untrained_images(jobs: Iterable[Job]) -> None:
-    """Print a line for each judge that was trained on its own drawings only and is given other images."""
-    origins = dict.fromkeys(
-        (job.judge.spec.name, job.judge.spec.training_benchmarks, job.judged.id.benchmark) for job in jobs
-    )
-    unlike = {judge for judge, trained_on, benchmark in origins if trained_on and not benchmark.startswith(trained_on)}
-    for judge in sorted(unlike):
-        say(
-            f"vieval: {judge} was trained on synthetic drawings only; its scores for your images are meaningless",
-            file=sys.stderr,
-        )
 
 
 def announced(jobs: Sequence[Job]) -> str:

@@ -14,7 +14,7 @@ from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.judges.protocol import Ask, Program, Reply
 from vieval_plugin.readers.absent_images import with_unreadable_output
-from vieval_plugin.run.jobs import Job, JobsSplitByCandidate, warn_of_untrained_images
+from vieval_plugin.run.jobs import Job, JobsSplitByCandidate
 from vieval_plugin.run.judging_bar import judging_bar
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
@@ -35,7 +35,6 @@ def judge_in_batches(
 
     VievalError when the run cannot go on.
     """
-    warn_of_untrained_images(jobs)
     split_contests = JobsSplitByCandidate(jobs)
 
     def ask(asks: list[tuple[int, Ask]]) -> list[Reply]:
@@ -67,7 +66,6 @@ async def judge_each(
     cannot go on, such as when a server is down for good.
     """
     split_contests = JobsSplitByCandidate(all_jobs := tuple(jobs))
-    warn_of_untrained_images(all_jobs)
 
     def hand_on(number: int, outcome: Outcome) -> None:
         for job_number, assembled in split_contests.assemble(number, outcome):

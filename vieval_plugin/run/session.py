@@ -21,7 +21,7 @@ from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
-from vieval_plugin.run.jobs import Job, warn_of_untrained_images
+from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
@@ -237,11 +237,8 @@ class Session:
         async def jobs() -> AsyncIterator[Job]:
             indexes = count()
             async for number, row in one_by_one(rows):
-                under_way[index := next(indexes)] = number, row
-                job = Job(row.sample, prepared, repeat)
-                if not index:
-                    warn_of_untrained_images([job])
-                yield job
+                under_way[next(indexes)] = number, row
+                yield Job(row.sample, prepared, repeat)
 
         def hand_on(index: int, outcome: Outcome) -> None:
             self._progress.count(outcome.verdict, prepared.spec.name)

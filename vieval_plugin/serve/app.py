@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler, Middleware
 from markupsafe import Markup
 
 from vieval_plugin.backends.concurrency import DaemonPool
-from vieval_plugin.rewards.reward import Reward, toys_among
+from vieval_plugin.rewards.reward import Reward
 from vieval_plugin.serve.connections import connection_of
 from vieval_plugin.serve.metrics import CONTENT_TYPE
 from vieval_plugin.serve.options import ServeOptions
@@ -100,7 +100,7 @@ def application(front: Front) -> web.Application:
 def page(rewards: Sequence[Reward]) -> Handler:
     """The page at `/` with a form to try the rewards, which loads nothing from elsewhere and asks this server alone."""
     script, style = (_HOME / "page.js").read_text(encoding="utf-8"), style_sheet(_HOME / "page.css")
-    words = {"rewards": rewards, "toys": toys_among(rewards), "script": Markup(script), "style": Markup(style)}
+    words = {"rewards": rewards, "script": Markup(script), "style": Markup(style)}
     body = template(_HOME / "page.html.jinja").render(words)
     headers = {
         "Content-Type": "text/html; charset=utf-8",

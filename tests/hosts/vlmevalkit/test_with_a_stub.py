@@ -10,7 +10,6 @@ import pytest
 
 from tests.extras import needs
 from tests.judges.test_in_file import LEGIBILITY
-from tests.pictures import plain
 from vieval_plugin.generation.posters import make
 from vieval_plugin.hosts.vlmevalkit import hook_files
 
@@ -141,41 +140,3 @@ def test_the_hook_makes_a_plain_run_know_our_datasets(run, tmp_path, monkeypatch
     hook_files.remove()
     assert hook_files.state() == "off"
     assert "not officially supported" in run("-c", begin + run_it).stdout
-
-
-GENERATED = """
-import os, sys, pandas
-from vieval_plugin.hosts.vlmevalkit import register
-register()
-from vlmeval.dataset import GeneratedImages
-made = GeneratedImages(sys.argv[1], prompts="prompts.jsonl", judge="sharpness")
-print([made.build_prompt(number) for number in range(len(made.data))])
-os.makedirs("out/Parrot")
-made.data["prediction"] = ["out/Parrot/made.png", "I cannot draw that."][: len(made.data)]
-made.data.to_csv(sheet := f"out/Parrot/Parrot_{sys.argv[1]}.tsv", sep="\\t", index=False)
-print(made.evaluate(sheet).to_json(orient="records"))
-"""
-
-
-def test_what_a_generator_made_of_prompts_is_judged(run, tmp_path):
-    picture = plain("red", (64, 64))
-    script = GENERATED.replace("made.data[", f"open('out/Parrot/made.png', 'wb').write({picture!r}); made.data[", 1)
-    (tmp_path / "prompts.jsonl").write_text('{"prompt": "a red square"}\n{"prompt": "a cat", "uid": "cat"}\n')
-    done = run("-c", script, "VIEval_T2I")
-    assert done.returncode == 0, done.stderr
-    asked, numbers = done.stdout.splitlines()[-2:]
-    assert asked == str([[{"type": "text", "value": text}] for text in ("a red square", "a cat")])
-    assert {"PQ_count": 1, "no_image": 1}.items() <= json.loads(numbers)[0].items()
-    assert "no_image 1, the first: " in done.stderr
-    # edits are refused by the data set of prompts
-    (tmp_path / "source.png").write_bytes(picture)
-    (tmp_path / "prompts.jsonl").write_text('{"instruction": "make it blue", "source": "source.png"}\n')
-    refused = run("-c", script, "VIEval_T2I")
-    assert refused.stderr.splitlines()[-1:] == [
-        "vieval: prompts.jsonl: prompt 1 is of kind tie, and VIEval_T2I has tig"
-    ]
-    (tmp_path / "out").rename(tmp_path / "before")
-    edits = run("-c", script, "VIEval_TIE")
-    assert edits.stdout.splitlines()[0] == str(
-        [[{"type": "image", "value": "source.png"}, {"type": "text", "value": "make it blue"}]]
-    )

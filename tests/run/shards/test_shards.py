@@ -197,7 +197,7 @@ def labelled(source, number=24):
 
 def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
     path = write_tar(tmp_path / "a.tar", labelled("laion"))
-    printed = vieval("score", path, "--judge", "vieval_small", "--out", tmp_path / "out")
+    printed = vieval("score", path, "--judge", "sharpness", "--out", tmp_path / "out")
     assert {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")} == {("ok", "tig")}
     line = "the column 'source' holds no images (such as 'laion') and is left out; --columns category=source reads it"
     assert line in printed.err
@@ -207,7 +207,7 @@ def test_a_run_whose_first_rows_are_all_misread_leaves_nothing_and_the_corrected
     vieval, tmp_path
 ):
     path, out = write_tar(tmp_path / "a.tar", labelled("laion")), tmp_path / "out"
-    command = ("score", path, "--judge", "vieval_small", "--out", out)
+    command = ("score", path, "--judge", "sharpness", "--out", out)
     err = vieval(*command, "--columns", "source=source", code=1).err
     assert "none of the first 20 rows can be judged, and nothing was asked; sample 1: the image source is not" in err
     assert not out.exists()
@@ -225,7 +225,7 @@ def test_a_tar_that_is_damaged_is_not_readable_and_nothing_is_written(vieval, tm
     content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
     rest = b"Z" * 512 + content[offset + 512 :] if damage == "a header" else b""
     path.write_bytes(gzip.compress(content[:offset] + rest) if packed else content[:offset] + rest)
-    err = vieval("score", path, "--judge", "vieval_small", "--out", tmp_path / "out", code=1).err
+    err = vieval("score", path, "--judge", "sharpness", "--out", tmp_path / "out", code=1).err
     assert f"{path}: not readable as a tar file" in err
     assert not (tmp_path / "out").exists()
 

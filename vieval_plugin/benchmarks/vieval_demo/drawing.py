@@ -81,7 +81,7 @@ _PARTS_BY_THING: dict[str, tuple[Part, ...]] = {
         ("polygon", "white", (47, 20, 47, 66, 14, 66)),
         ("polygon", "brown", (4, 72, 96, 72, 80, 95, 20, 95)),
     ),
-    # what follows is in no picture of vieval_demo, but in drawn sequences and in the training of vieval_small
+    # only drawn sequences use the things below
     "tree": (("rectangle", "brown", (42, 60, 58, 98)), ("ellipse", "main", (14, 4, 86, 68))),
     "mushroom": (
         ("rectangle", "white", (38, 50, 62, 96)),

@@ -20,7 +20,7 @@ from vieval_plugin.benchmarks.vieval_demo.drawing import (
 )
 from vieval_plugin.benchmarks.vieval_demo.plan import quarters
 
-# "main" is the body's colour, "second" the belly's, "third" the garment's. The training of vieval_small adds to the tables
+# "main" is the body's colour, "second" the belly's, "third" the garment's.
 EARS: dict[str, tuple[Part, ...]] = {
     "bear": (("ellipse", "main", (22, 2, 42, 20)), ("ellipse", "main", (58, 2, 78, 20))),
     "dog": (("ellipse", "main", (12, 14, 32, 52)), ("ellipse", "main", (68, 14, 88, 52))),

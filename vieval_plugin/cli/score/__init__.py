@@ -78,7 +78,10 @@ def add(commands: Commands) -> None:
         "You need no human ratings. A judge that asks a model needs --model and --base-url, the same in the environment "
         f"variables {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}, or an options file. If the command is stopped, "
         "run it again, and it goes on.",
-        ("one image, without a server, by a toy judge", 'vieval score cat.png --prompt "a cat" --judge vieval_small'),
+        (
+            "one image, without a model",
+            "vieval score cat.png --prompt 'a sign that says \"CAT\"' --judge text_rendering",
+        ),
         ("a table of images and prompts", f"vieval score images.csv --out verdicts.jsonl {EXAMPLE_BACKBONE}"),
         ("what that would cost", f"vieval score images.csv --plan {EXAMPLE_BACKBONE}"),
         (

@@ -105,16 +105,11 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
 
 def require_model(name: str, current: Config, backbone: Backbone | None) -> None:
     """VievalError for a judge that asks a model where none is named."""
-    from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.text.errors import VievalError, docs_url
 
     if not (backbone or current.backbones):
-        specs_with_weights = (
-            spec for spec in judge_registry.judges().values() if spec.training_benchmarks and not spec.pack
-        )
-        trial = ", ".join(f"--judge {spec.title}" for spec in specs_with_weights)
         raise VievalError(
             f"{name} asks a model, and none is named: pass --model and --base-url of a server, or set {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}; "
-            f"or name it as backbones.{JUDGE} in the options; or try the pipeline with {trial}; see {docs_url('guides/scoring.md#choose-a-backbone')}"
+            f"or name it as backbones.{JUDGE} in the options; see {docs_url('guides/scoring.md#choose-a-backbone')}"
         )

@@ -20,19 +20,17 @@ def register() -> None:
         return
     from vieval_plugin.hosts.vlmevalkit import models
     from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
-    from vieval_plugin.hosts.vlmevalkit.generation import EditedImages, GeneratedImages, noting_output_folders
     from vieval_plugin.hosts.vlmevalkit.judging import building, install_pipeline, judging
 
     dataset.vieval_installed = True
-    for kind in (JudgedImages, GeneratedImages, EditedImages):
-        dataset.DATASET_CLASSES.append(kind)
-        dataset.SUPPORTED_DATASETS.extend(kind.supported_datasets())
-        setattr(dataset, kind.__name__, kind)
+    dataset.DATASET_CLASSES.append(JudgedImages)
+    dataset.SUPPORTED_DATASETS.extend(JudgedImages.supported_datasets())
+    dataset.JudgedImages = JudgedImages
     for model in models.CLASSES:
         setattr(import_module("vlmeval.vlm"), model.__name__, model)
     import_module("vlmeval.config").supported_VLM.update(models.makers_by_name())
     inference: Any = import_module("vlmeval.inference")
-    infer = noting_output_folders(judging(inference.infer_data_job))
+    infer = judging(inference.infer_data_job)
     inference.infer_data_job = infer
     dataset.build_dataset = building(dataset.build_dataset)
     if run := sys.modules.get("vlmeval.run"):

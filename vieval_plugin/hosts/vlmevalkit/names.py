@@ -16,7 +16,7 @@ from vieval_plugin.text.suggestions import did_you_mean
 @cache
 def datasets() -> Mapping[str, tuple[Task, ...]]:
     """The tasks of each dataset by its name: a task alone, or all of a group that are averaged; then their other names."""
-    # here the host's own generating datasets are judged instead (generation.py)
+    # this host judges images; lmms-eval alone generates them
     singles = {task.name: task for task in tasks.tasks() if not benchmark_registry.benchmark(task.benchmark).generates}
     groups = tasks.groups()
     leaves_of_groups = {group.name: tasks.leaves(group.name, groups) for group in groups if group.averaged}
