@@ -165,7 +165,7 @@ def test_a_judge_that_asks_no_model_costs_time_alone(store, samples, run):
 
 
 def test_stored_scores_of_a_network_are_no_calls(store, samples, run, scorer_weights):
-    command = ("--judge", "clip_score", "--scorer", scorer_weights["clip_score"])
+    command = ("--judge", "clip_score", "--scorer", str(scorer_weights["clip_score"]))
     run(samples, None, *command)
     code, said, _ = run(samples, None, *command)
     assert code == 0
