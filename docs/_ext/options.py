@@ -26,7 +26,11 @@ ENVIRONMENT = {
     benchmark_registry.FOLDER_VARIABLE: "a folder of benchmarks of your own, each a folder",
     cli.MODEL_ENV_VAR: "the backbone's name, where no flag or options file names one",
     cli.BASE_URL_ENV_VAR: "its server's address, likewise",
+    cli.OPENAI_BASE_URL_ENV_VAR: f"the same where `{cli.BASE_URL_ENV_VAR}` is not set and a model is named",
     "OPENAI_API_KEY": "the key of the backbone's server, unless `api_key_env` names another variable",
+    "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY": "HTTP proxies of judge calls and downloads",
+    "NO_PROXY": "names, suffixes and ranges of addresses that are reached without a proxy",
+    "SSL_CERT_FILE, REQUESTS_CA_BUNDLE": "PEM file of certificate authorities: in place of the system's, or beside them",
     security.TOKEN_VARIABLE: "the token that callers of `vieval serve` must send",
     plan.VARIABLE: "`1` makes lmms-eval judge eight samples, print what the whole run would cost, and stop",
 }

@@ -19,6 +19,7 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 from aiohttp import web
 
 from tests.imagenhub_site import serving
+from tests.proxy_server import proxying
 from tests.work import until
 from vieval_plugin.readers import download
 from vieval_plugin.readers.download import Download, fetch_all
@@ -217,3 +218,33 @@ async def test_a_body_that_trickles_is_given_up(tmp_path, monkeypatch):
     (failed,) = await asyncio.wait_for(fetch_all([job], retries=1, timeout=0.5), 120)
     await runner.cleanup()
     assert failed.reason == "timed out, not whole within 0.5 s"
+
+
+class TestProxies:
+    @pytest.fixture(autouse=True)
+    def environment(self, monkeypatch):
+        for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+            monkeypatch.delenv(name.upper(), raising=False)
+
+    async def test_files_come_through_the_proxy_and_those_of_this_machine_do_not(self, site, tmp_path, monkeypatch):
+        site.files["/0"] = b"image"
+        async with proxying(urlsplit(site.base).port) as (proxy, heads):
+            monkeypatch.setenv("HTTP_PROXY", proxy)
+            urls = ["http://images.example/0", f"{site.base}/0"]
+            jobs = [Download(url, tmp_path / str(number), anything) for number, url in enumerate(urls)]
+            assert await fetch_all(jobs, public=True) == []
+        assert [head.split()[1] for head in heads] == ["http://images.example/0"]
+
+    async def test_a_name_that_leads_to_a_private_address_has_no_proxy(self, site, tmp_path, monkeypatch):
+        async with proxying(urlsplit(site.base).port) as (proxy, heads):
+            monkeypatch.setenv("HTTP_PROXY", proxy)
+            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", leading_home)
+            [failed] = await fetch_all([Download("http://inside.example/0", tmp_path / "0", anything)], public=True)
+        assert "private address" in failed.reason
+        assert not heads
+
+
+async def leading_home(host, port, **options):
+    """The addresses of any name: one of a private network."""
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.7", 0))]

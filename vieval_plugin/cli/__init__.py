@@ -38,6 +38,8 @@ GROUPS = {
 
 #: Environment variables of the backbone where neither flags nor options name one.
 MODEL_ENV_VAR, BASE_URL_ENV_VAR = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
+#: Variable of OpenAI's own clients, read for a named model where the address is set nowhere else.
+OPENAI_BASE_URL_ENV_VAR = "OPENAI_BASE_URL"
 #: A backbone in examples.
 EXAMPLE_BACKBONE = "--model NAME --base-url http://127.0.0.1:8000/v1"
 
@@ -187,7 +189,8 @@ def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argp
     model.add_argument(
         "--base-url",
         action="append",
-        help=f"address of an OpenAI-compatible server, ending in /v1; may be repeated (default: {BASE_URL_ENV_VAR})",
+        help=f"address of an OpenAI-compatible server, ending in /v1; may be repeated "
+        f"(default: {BASE_URL_ENV_VAR}, or {OPENAI_BASE_URL_ENV_VAR})",
     )
     for name, kind, unit, meaning in (
         ("--num-concurrent", int, "N", "requests in flight at once (default: 32)"),

@@ -149,7 +149,7 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
 async def _listed_model(url: str) -> str:
     """The one model that a server lists; VievalError where it lists none or several, or does not answer."""
     from vieval_plugin.backends.http.responses import Refused
-    from vieval_plugin.backends.http.server import Server, Usage, server_options
+    from vieval_plugin.backends.http.server import Server, Usage, endpoint, server_options
     from vieval_plugin.config import Backbone
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.redaction import redacted
@@ -158,7 +158,7 @@ async def _listed_model(url: str) -> str:
     backbone = Backbone(model="", base_url=(url,), timeout=_SECONDS, retries=0)
     try:
         async with Server(server_options("judge", backbone), Usage(), 0) as server:
-            document = read_json((await server.fetch(f"{url.rstrip('/')}/models", 1 << 20)).decode())
+            document = read_json((await server.fetch(endpoint(url, "models"), 1 << 20)).decode())
         names = [str(row["id"]) for row in document["data"]]
     except (Refused, ValueError, KeyError, TypeError) as error:
         reason = " ".join(redacted(str(error)).split())[:200]

@@ -21,6 +21,7 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec, option
 from vieval_plugin.stats.options import MissingRatings, Policy, StatisticsOptions
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.redaction import SECRET_NAME, register_secrets
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import address_of, isfile, path_of, real
 from vieval_plugin.text.yaml_json import read_yaml
@@ -30,6 +31,8 @@ FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
 _UNTRUSTED_ADDRESS = "http://recorded.invalid/v1"
 _NO_KEY = "NO_KEY_FOR_RECORDED_SERVER"  # names no variable: of a server that results name
+_HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"  # a token of RFC 9110
+_IN_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -43,7 +46,23 @@ class Backbone(Section):
         pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",  # a key in its place is refused, and so never shown
         description="environment variable that holds the key (default OPENAI_API_KEY)",
     )
+    api_key_header: str = Field(
+        "Authorization",
+        pattern=_HEADER_NAME,
+        description="header that holds the key, such as api-key (Authorization holds it as a bearer token)",
+    )
+    headers: Mapping[str, str] = Field(
+        default_factory=dict,
+        description="further headers of all requests; ${NAME} in a value is the environment variable NAME",
+    )
+    ca_file: Path | None = Field(
+        None,
+        description="PEM file of certificate authorities, beside those of the system (default: REQUESTS_CA_BUNDLE)",
+    )
     num_concurrent: int = Field(32, ge=1, description="requests in flight at once")
+    requests_per_minute: float | None = Field(
+        None, gt=0, description="most requests sent a minute, evenly spread (default: no limit)"
+    )
     timeout: float = Field(
         600.0,
         gt=0,
@@ -75,6 +94,16 @@ class Backbone(Section):
             raise PydanticCustomError("address", "pass an address such as http://127.0.0.1:8000/v1, or a list of such")
         return value
 
+    @field_validator("headers")
+    @classmethod
+    def _sendable(cls, value: Mapping[str, str]) -> Mapping[str, str]:
+        for name, text in value.items():
+            if not re.match(_HEADER_NAME, name):
+                raise PydanticCustomError("header", "a header's name must be one word, such as x-team")
+            if not text.isprintable():
+                raise PydanticCustomError("header", "a header's value must be one line of printable characters")
+        return value
+
     def price_of(self, input_tokens: float, cached_tokens: float, output_tokens: float) -> float:
         """The price of tokens, of which some in were in the server's cache; 0 without prices."""
         price_input, price_output = self.price_input or 0.0, self.price_output or 0.0
@@ -100,6 +129,26 @@ class Backbone(Section):
         if self.api_key_env not in os.environ:
             raise VievalError(f"backbone {name}: set the environment variable {self.api_key_env} to its key")
         return os.environ[self.api_key_env]
+
+    def sent_headers(self, name: str) -> dict[str, str]:
+        """The further headers, with the values of environment variables, which are secrets from then on.
+
+        Raises:
+            VievalError: such a variable is not set.
+        """
+
+        def value(variable: re.Match[str]) -> str:
+            if variable[1] not in os.environ:
+                raise VievalError(f"backbone {name}: set the environment variable {variable[1]}, which headers use")
+            text = os.environ[variable[1]].strip()
+            register_secrets(text, ())
+            return text
+
+        sent = {header: _IN_ENVIRONMENT.sub(value, text) for header, text in self.headers.items()}
+        for header, text in sent.items():
+            if SECRET_NAME.search(header):
+                register_secrets(text.rpartition(" ")[2], ())
+        return sent
 
 
 @dataclass(frozen=True)
@@ -226,6 +275,7 @@ class Config(Section):
     def hash(self) -> str:
         """Hash of the options that can change a result: of files their content, not where they lie; weights by their name."""
         transport = {"base_url", "api_key_env", "num_concurrent", "timeout", "retries", "patience"}
+        transport |= {"api_key_header", "headers", "ca_file", "requests_per_minute"}
         transport |= {"price_input", "price_cached_input", "price_output"}
         options = self.model_dump(
             exclude={
@@ -321,7 +371,9 @@ def from_document(document: Mapping[str, Any]) -> Config:
         hosts = [address.host for url in backbone.base_url if (address := address_of(url))]
         is_here = len(hosts) == len(backbone.base_url) and all(host in _LOOPBACK for host in hosts)
         base_url = backbone.base_url if is_here else (_UNTRUSTED_ADDRESS,)
-        return backbone.model_copy(update={"api_key_env": _NO_KEY, "base_url": base_url})
+        # headers could carry any variable of the environment
+        untrusted = {"api_key_env": _NO_KEY, "headers": {}, "ca_file": None, "base_url": base_url}
+        return backbone.model_copy(update=untrusted)
 
     backbones = {name: trusted(backbone) for name, backbone in options.backbones.items()}
     return options.model_copy(update={"backbones": backbones, "calibration": None})

@@ -12,6 +12,7 @@ import random
 import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import responses as PHRASES
@@ -22,6 +23,7 @@ from tqdm import tqdm
 
 from vieval_plugin.media.files import remove_unfinished, write_whole
 from vieval_plugin.text.errors import VievalError, install_advice
+from vieval_plugin.text.network import proxy_for, tls_context
 from vieval_plugin.text.untrusted import PORTS, address_of, retry_after
 
 if TYPE_CHECKING:
@@ -97,6 +99,8 @@ class _Run:
     timeout: float
     #: Hosts to which a redirect may lead.
     hosts: frozenset[str]
+    #: Hosts of proxies, where other names must lead to public addresses; None where they need not.
+    proxy_hosts: set[str] | None = None
     #: Jobs in a row that got no answer, by host.
     silent: Counter[str] = field(default_factory=Counter)
 
@@ -138,10 +142,16 @@ async def fetch_all(
     allowed = frozenset(map(_host, [*(job.url for job in jobs), *hosts])) - {""}
     # A compressed body has a Content-Length of its own, which says nothing of the file's.
     headers = {"User-Agent": "vieval", "Accept-Encoding": "identity"}
-    connector = public_connector(per_host) if public else aiohttp.TCPConnector(limit_per_host=per_host)
-    async with aiohttp.ClientSession(timeout=limits, headers=headers, trust_env=True, connector=connector) as session:
+    proxy_hosts: set[str] | None = set() if public else None
+    if proxy_hosts is not None:
+        connector = public_connector(per_host, proxy_hosts)
+    else:
+        connector = aiohttp.TCPConnector(limit_per_host=per_host, ssl=tls_context() or True)
+    async with aiohttp.ClientSession(timeout=limits, headers=headers, connector=connector) as session:
         with tqdm(total=len(todo), desc=label, unit="file", disable=None if label else True) as bar:
-            failed = await _fetch_side_by_side(_Run(session, retries, timeout, allowed), todo, concurrency, bar)
+            failed = await _fetch_side_by_side(
+                _Run(session, retries, timeout, allowed, proxy_hosts), todo, concurrency, bar
+            )
     return [failed[job.path] for job in todo if job.path in failed]
 
 
@@ -207,7 +217,7 @@ async def _attempt(run: _Run, url: str) -> bytes:
 
     try:
         for _ in range(REDIRECTS + 1):
-            async with run.session.get(url, allow_redirects=False) as response:
+            async with run.session.get(url, allow_redirects=False, **await _way(run, url)) as response:
                 if response.status == HTTPStatus.OK:
                     return await _body(response)
                 if not (HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST):
@@ -226,6 +236,26 @@ async def _attempt(run: _Run, url: str) -> bytes:
         raise _Failure(
             f"no connection, {str(error) or type(error).__name__}", again=True, host_answered=False
         ) from None
+
+
+async def _way(run: _Run, url: str) -> dict[str, Any]:
+    """The proxy of a request, if any; a name that leads to private addresses here has none."""
+    proxy = proxy_for(url)
+    if proxy is None:
+        return {}
+    if run.proxy_hosts is not None:
+        if (address := address_of(proxy.url)) is not None:
+            run.proxy_hosts.add(address.host)
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):  # names that only the proxy knows
+            found = await loop.getaddrinfo(proxy.host, None)
+            if _ip_address(proxy.host) is None and not any(is_public(str(place[0])) for *_, place in found):
+                raise _private(proxy.host)
+    return proxy.request_arguments({})
+
+
+def _private(host: str) -> _Failure:
+    return _Failure(f"{host} leads to a private address; name the address itself if that is meant")
 
 
 def _redirected(run: _Run, url: str, status: int, location: str) -> str:
@@ -271,19 +301,19 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-def public_connector(per_host: int = 0) -> aiohttp.TCPConnector:
-    """Connections to the public addresses of a name; an address that is given instead of a name is taken as it is."""
+def public_connector(per_host: int = 0, proxy_hosts: Collection[str] = ()) -> aiohttp.TCPConnector:
+    """Connections to the public addresses of a name, and to proxies; an address in place of a name is taken as it is."""
     import aiohttp
 
     class Public(aiohttp.ThreadedResolver):
         async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[Any]:
             addresses = await super().resolve(host, port, family)
-            public = [address for address in addresses if is_public(address["host"])]
+            public = [address for address in addresses if is_public(address["host"]) or host in proxy_hosts]
             if not public:
-                raise _Failure(f"{host} leads to a private address; name the address itself if that is meant")
+                raise _private(host)
             return public
 
-    return aiohttp.TCPConnector(resolver=Public(), limit_per_host=per_host)
+    return aiohttp.TCPConnector(resolver=Public(), limit_per_host=per_host, ssl=tls_context() or True)
 
 
 def is_private(host: str) -> bool:

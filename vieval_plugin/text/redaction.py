@@ -18,6 +18,7 @@ _is_secret = lru_cache(maxsize=4096)(SECRET_NAME.search)
 _SHORTEST = 8  # anything shorter, such as EMPTY or none, is no secret, and may be part of any word
 _ESCAPE = re.compile(r"""\\{1,4}(?:(?:u00|x)([\da-f]{2})|(["'/]))""", re.IGNORECASE)
 _PAIR = re.compile(r"([^=&#]*=)?[^&#]+")
+_API_VERSION = re.compile(r"api-version=[\w.-]{1,30}")  # Azure's, which is public
 # a word; in a query also a value in quotes or brackets
 _RUN = re.compile(r"""[^\s"<>?#]*[?#](?:[^\s"<>]|(?<==)(?:"\w[^"\s]*"|<\w[^<>\s]*>))*|[^\s"<>]+""")
 # up to where a query, a fragment or, behind //, parameters such as ;key=value begin
@@ -38,7 +39,8 @@ def register_secrets(key: str, urls: Iterable[str]) -> None:
     for url in urls:
         for user in (user_of(url), unquote(user_of(url))):
             secrets |= {user, user.partition(":")[2], base64.b64encode(user.encode()).decode()}
-        secrets.update(pair.rpartition("=")[2] for pair in re.split("[?#&]", url.rpartition("@")[2])[1:])
+        pairs = re.split("[?#&]", url.rpartition("@")[2])[1:]
+        secrets.update(pair.rpartition("=")[2] for pair in pairs if not _API_VERSION.fullmatch(pair))
     _server_secrets.update(item for item in secrets if len(item) >= _SHORTEST)
 
 
@@ -90,6 +92,10 @@ def _redacted_word(run: re.Match[str]) -> str:
     return less if "//" in plain and (less := _bare(plain)) != plain else _bare(run[0])
 
 
+def _without_value(pair: re.Match[str]) -> str:
+    return pair[0] if _API_VERSION.fullmatch(pair[0]) else f"{pair[1] or ''}[removed]"
+
+
 def _bare(run: str) -> str:
     """An address without user, password, fragment and values of its query; other words, such as me@host, as they are."""
     scheme, slashes, tail = run.partition("//")
@@ -100,5 +106,5 @@ def _bare(run: str) -> str:
     is_ours = slashes and re.search(f"{PROJECT}/[^?#;]*#", run)
     if (mark := _QUERY.match(run)) and not is_ours and (slashes or "=" in run[mark.end() :]):
         end = len(run.rstrip(".,;:)}'"))
-        run = run[: mark.end()] + _PAIR.sub(r"\1[removed]", run[mark.end() : end]) + run[end:]
+        run = run[: mark.end()] + _PAIR.sub(_without_value, run[mark.end() : end]) + run[end:]
     return run

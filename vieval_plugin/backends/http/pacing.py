@@ -79,6 +79,24 @@ class Attempts:
 
 
 @dataclass(eq=False)
+class Pace:
+    """Even spread of requests over time, at most so many a minute."""
+
+    #: Most requests a minute; None for no limit.
+    requests_per_minute: float | None
+    #: Time of the next request.
+    next_turn: float = 0.0
+
+    def wait(self, now: float) -> float:
+        """Take the next turn; the seconds until it comes."""
+        if self.requests_per_minute is None:
+            return 0.0
+        turn = max(now, self.next_turn)
+        self.next_turn = turn + 60 / self.requests_per_minute
+        return turn - now
+
+
+@dataclass(eq=False)
 class Address:
     """An address of a server."""
 

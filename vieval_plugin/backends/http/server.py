@@ -9,17 +9,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tqdm import tqdm
 
 from vieval_plugin.backends.concurrency import SharedTasks
+from vieval_plugin.backends.http.event_stream import is_stream, whole_answer
 from vieval_plugin.backends.http.image_encoding import encoded
-from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts
+from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts, Pace
 from vieval_plugin.backends.http.responses import Again, Denied, Refused, answer_of, failure_of
 from vieval_plugin.config import Backbone
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.errors import VievalError, docs_url, install_advice
+from vieval_plugin.text.network import Proxy, proxy_for, tls_context
 from vieval_plugin.text.redaction import redacted, register_secrets, user_of
 from vieval_plugin.text.untrusted import address_of
 
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 
-def connector() -> Any:
-    """A connector of aiohttp without a limit of its own.
+def connector(ca_file: Path | None = None) -> Any:
+    """A connector of aiohttp without a limit of its own, which trusts the authorities of a file beside the system's.
 
     aiohttp hands a connection out again although something came in on it meanwhile, and takes that for the answer to
     the next request. A reply that comes later still, when the next request is under way, cannot be told from its answer
@@ -44,7 +47,7 @@ def connector() -> Any:
                     return connection
                 connection.close()
 
-    return Connector(limit=0, ttl_dns_cache=300)
+    return Connector(limit=0, ttl_dns_cache=300, ssl=tls_context(ca_file) or True)
 
 
 Check: TypeAlias = Callable[[dict[str, Any]], str | None]  # what makes an answer unusable, None if nothing does
@@ -53,6 +56,7 @@ CHAT = "chat/completions"
 _MOST_BYTES = 32 << 20
 _CONNECT = 30.0
 _SILENT_FAILURES = 3  # tries in a row that may fail before the user is told
+_PROXY_LOGIN = 407
 _NO_FILE = "a file cannot be had"
 
 
@@ -62,8 +66,16 @@ class ServerOptions:
 
     #: Base addresses, which end in /v1.
     urls: tuple[str, ...]
-    #: Key that is sent as a bearer token and shown nowhere.
+    #: Key that is shown nowhere.
     key: str = field(default="", repr=False)
+    #: Header of the key; `Authorization` has it as a bearer token.
+    key_header: str = "Authorization"
+    #: Further headers, with values that are shown nowhere.
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: PEM file of certificate authorities, beside those of the system.
+    ca_file: Path | None = None
+    #: Most requests sent a minute; None for no limit.
+    requests_per_minute: float | None = None
     #: Most requests in flight.
     concurrent: int = 32
     #: Seconds without a byte after which a try has failed.
@@ -88,7 +100,25 @@ class ServerOptions:
     @property
     def longest_question(self) -> float:
         """Seconds that a question may take with all its tries, each of which may count as half of one."""
-        return 2 * (self.retries + 1) * self.longest_try + self.patience
+        turns = 60 * self.concurrent / self.requests_per_minute if self.requests_per_minute else 0.0
+        return 2 * (self.retries + 1) * (self.longest_try + turns) + self.patience
+
+    @property
+    def sent_headers(self) -> dict[str, str]:
+        """The headers of every request, with the key.
+
+        Raises:
+            VievalError: one of them cannot be sent.
+        """
+        key = self.key.strip()
+        sent = dict(self.headers)
+        if key:
+            sent[self.key_header] = f"Bearer {key}" if self.key_header.lower() == "authorization" else key
+        for name, value in sent.items():
+            if not value.isprintable():
+                variable = "the key of a server" if value.endswith(key) and key else f"the header {name}"
+                raise VievalError(f"{variable} must have no line break or control character; set its variable again")
+        return sent
 
 
 @dataclass
@@ -140,6 +170,8 @@ class Server:
         self._jitter = random.Random(seed)
         self._session: aiohttp.ClientSession | None = None
         self._slots = asyncio.Semaphore(options.concurrent)
+        self._pace = Pace(options.requests_per_minute)
+        self._proxies: dict[str, Proxy | None] = {}
         self._probe = SharedTasks()
         self._last_answer = time.monotonic()
         self._unanswered = 0  # tries that failed after the last answer
@@ -150,17 +182,19 @@ class Server:
             import aiohttp
         except ImportError:
             raise VievalError(f"calling a server needs aiohttp; {install_advice('http')}") from None
-        if not self._key.isprintable():
-            raise VievalError("the key of a server has a line break or control character in it; set its variable anew")
-        if self._key and (url_with_user := next((a.url for a in self._addresses if user_of(a.url)), None)):
+        headers = self.options.sent_headers
+        if "Authorization" in headers and (
+            url_with_user := next((a.url for a in self._addresses if user_of(a.url)), None)
+        ):
             remedy = "leave out one of the two (OPENAI_API_KEY is the key where no other variable is named)"
             raise VievalError(
                 f"{redacted(url_with_user)}: a user and password in an address and a key cannot be sent both; {remedy}"
             )
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         longest = self.options.longest_try
         timeout = aiohttp.ClientTimeout(total=longest, sock_connect=_CONNECT, sock_read=self.options.timeout)
-        self._session = aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector())
+        self._session = aiohttp.ClientSession(
+            headers=headers, timeout=timeout, connector=connector(self.options.ca_file)
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -176,6 +210,8 @@ class Server:
         request, address = Attempts(self.options.retries), None
         while True:
             async with self._slots:
+                if wait := self._pace.wait(time.monotonic()):
+                    await asyncio.sleep(wait)
                 address = await self._choose(address)
                 started = time.monotonic()
                 try:
@@ -303,7 +339,7 @@ class Server:
         try:
             # only now, so that images are held as request bodies by the requests in flight and no others
             data, headers = encoded(body)
-            url = f"{address.url}/{path}"
+            url = endpoint(address.url, path)
             answer = answer_of(await self._exchange("POST", url, address.url, _MOST_BYTES, data=data, headers=headers))
             if problem := check(answer):
                 raise Again("malformed answer", problem)
@@ -335,7 +371,9 @@ class Server:
         import aiohttp
 
         assert self._session is not None
-        received = bytearray()
+        proxy, received = self._proxy(base), bytearray()
+        if proxy:
+            request |= proxy.request_arguments(request.get("headers", {}))
         try:
             async with self._session.request(method, address, allow_redirects=False, **request) as response:
                 async for chunk in response.content.iter_any():
@@ -343,10 +381,12 @@ class Server:
                     if len(received) > max_bytes:
                         break
                 code, headers = response.status, response.headers
+        except aiohttp.ClientHttpProxyError as error:
+            raise _refused_by(proxy, error.status) from None
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             raise VievalError(f"{redacted(base)}: not an address; base_url is like http://127.0.0.1:8000/v1") from None
         except aiohttp.ConnectionTimeoutError:
-            raise Again("connection", f"no connection within {_CONNECT:g} s") from None
+            raise Again("connection", f"no connection{_by(proxy)} within {_CONNECT:g} s") from None
         except aiohttp.SocketTimeoutError:
             raise Again("timeout", f"no byte within {self.options.timeout:g} s") from None
         except TimeoutError:
@@ -354,12 +394,19 @@ class Server:
         except aiohttp.ClientPayloadError:
             raise Again("cut answer", "the answer broke off") from None
         except Exception as error:  # whatever a server can make the client raise is no end of the run
-            raise Again("connection", f"no connection ({type(error).__name__})") from None
+            raise Again("connection", f"no connection{_by(proxy)} ({type(error).__name__})") from None
         if len(received) > max_bytes:
             raise Refused(Status.API_ERROR, "malformed answer", f"an answer of more than {max_bytes >> 20} MiB")
+        if proxy and code == _PROXY_LOGIN:
+            raise _refused_by(proxy, code)
         if code != 200:
             raise failure_of(code, received, headers, base)
-        return received
+        return whole_answer(received) if is_stream(received) else received
+
+    def _proxy(self, base: str) -> Proxy | None:
+        if base not in self._proxies:
+            self._proxies[base] = proxy_for(base)
+        return self._proxies[base]
 
     async def fetch(self, address: str, max_bytes: int = _MOST_BYTES) -> bytes:
         """A file that an answer names, asked for again like any answer.
@@ -394,13 +441,45 @@ class Server:
             await asyncio.sleep(self._wait(request, problem, False, self.options.patience))
 
 
+def endpoint(base: str, path: str) -> str:
+    """The address of a path on a server; a query of the server's address stays at the end.
+
+    >>> endpoint("https://host/openai/deployments/judge?api-version=2024-10-21", "chat/completions")
+    'https://host/openai/deployments/judge/chat/completions?api-version=2024-10-21'
+    """
+    address, mark, query = base.partition("?")
+    url = f"{address.rstrip('/')}/{path}"
+    if not mark:
+        return url
+    return f"{url}&{query}" if "?" in path else f"{url}?{query}"
+
+
+def _by(proxy: Proxy | None) -> str:
+    return f" through {proxy} ({proxy.remedy})" if proxy else ""
+
+
+def _refused_by(proxy: Proxy | None, code: int) -> Again | VievalError:
+    """The exception where a proxy makes no connection: it may be busy, or it wants a user or another address."""
+    assert proxy is not None
+    if code >= 500:
+        return Again("connection", f"no connection{_by(proxy)} (HTTP {code})")
+    if code == _PROXY_LOGIN:
+        login = f"set them in {proxy.variable} as http://USER:PASSWORD@..."
+        return VievalError(f"{proxy} requires a user and password (HTTP {code}); {login}, or {proxy.remedy}")
+    return VievalError(f"{proxy} does not connect to {proxy.host} (HTTP {code}); {proxy.remedy}")
+
+
 def server_options(name: str, backbone: Backbone) -> ServerOptions:
     """The options for calling a backbone's servers; VievalError if the variable that should hold its key is not set."""
     return ServerOptions(
         backbone.base_url,
-        backbone.key(name),
-        backbone.num_concurrent,
-        backbone.timeout,
-        backbone.retries,
-        backbone.patience,
+        key=backbone.key(name),
+        key_header=backbone.api_key_header,
+        headers=backbone.sent_headers(name),
+        ca_file=backbone.ca_file,
+        concurrent=backbone.num_concurrent,
+        requests_per_minute=backbone.requests_per_minute,
+        timeout=backbone.timeout,
+        retries=backbone.retries,
+        patience=backbone.patience,
     )

@@ -6,10 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import BASE_URL_ENV_VAR, MODEL_ENV_VAR
+from vieval_plugin.cli import BASE_URL_ENV_VAR, MODEL_ENV_VAR, OPENAI_BASE_URL_ENV_VAR
 
 if TYPE_CHECKING:
     from vieval_plugin.backends.http.batches import BatchOptions
@@ -78,7 +79,7 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
     model, base_url = options.model, options.base_url
     if JUDGE not in current.backbones:
         model = model or os.environ.get(MODEL_ENV_VAR)
-        base_url = base_url or [address for address in (os.environ.get(BASE_URL_ENV_VAR),) if address]
+        base_url = base_url or _addresses_of_environment(model)
     if model and getattr(options, "batch_files", None):
         base_url = base_url or ["http://batches.invalid/v1"]
     if bool(model) != bool(base_url):
@@ -101,6 +102,26 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
     except ValidationError as error:
         first = error.errors()[0]
         raise VievalError(f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}") from None
+
+
+def _addresses_of_environment(model: str | None) -> list[str]:
+    """The address that the environment names; one that it names for every program serves a named model only."""
+    if address := os.environ.get(BASE_URL_ENV_VAR):
+        return [address]
+    address = os.environ.get(OPENAI_BASE_URL_ENV_VAR)
+    if not (model and address):
+        return []
+    _announce(address)
+    return [address]
+
+
+@cache
+def _announce(address: str) -> None:
+    """Say once which server the environment names."""
+    from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.redaction import redacted
+
+    say(f"vieval: the server is {redacted(address)} (from {OPENAI_BASE_URL_ENV_VAR})", file=sys.stderr)
 
 
 def require_model(name: str, current: Config, backbone: Backbone | None) -> None:
