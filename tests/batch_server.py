@@ -28,6 +28,7 @@ class BatchServer(FakeServer):
         on_call: called with method, path and "before" or "after" it took effect; it may return the status to answer with.
         lists: whether files and batches are listed.
         posted: what an answer to a post says in place of the truth.
+        processing: times that an uploaded file is looked at until a batch may be made of it.
     """
 
     def __init__(
@@ -41,23 +42,27 @@ class BatchServer(FakeServer):
         on_call: Callable[[str, str, str], int | None] = lambda method, path, moment: None,
         lists: bool = True,
         posted: Mapping[str, Any] | None = None,
+        processing: int = 0,
         **settings: Any,
     ) -> None:
         super().__init__(**settings)
         self.most_requests, self.room, self.error = most_requests, room, error
         self.expires, self.cancels = expires, cancels
         self.on_call, self.lists, self.posted = on_call, lists, posted or {}
+        self.processing = processing
         self.files: dict[str, dict[str, Any]] = {}
         self.contents: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.paid: Counter[str] = Counter()
         self.sent: Counter[str] = Counter()
         self.states: Counter[str] = Counter()
+        self.looks: Counter[str] = Counter()
 
     def further_routes(self) -> list[web.RouteDef]:
         return [
             web.post("/v1/files", self._guarded(self._upload)),
             web.get("/v1/files", self._guarded(self._list)),
+            web.get("/v1/files/{id}", self._guarded(self._file)),
             web.get("/v1/files/{id}/content", self._guarded(self._content)),
             web.post("/v1/batches", self._guarded(self._create)),
             web.get("/v1/batches", self._guarded(self._list)),
@@ -101,6 +106,15 @@ class BatchServer(FakeServer):
         start = 1 + next(i for i, entry in enumerate(entries) if entry["id"] == after) if after else 0
         return web.json_response({"data": entries[start : start + 2], "has_more": start + 2 < len(entries)})
 
+    async def _file(self, http: web.Request) -> web.Response:
+        """A file, one look nearer to its end."""
+        file = self.files[http.match_info["id"]]
+        self.looks[file["id"]] += 1
+        return web.json_response({**file, "status": self._status(file["id"])})
+
+    def _status(self, identity: str) -> str:
+        return "processed" if self.looks[identity] >= self.processing else "pending"
+
     async def _content(self, http: web.Request) -> web.Response:
         return web.Response(body=self.contents[http.match_info["id"]])
 
@@ -108,6 +122,8 @@ class BatchServer(FakeServer):
         document = await http.json()
         if document["endpoint"] != "/v1/chat/completions" or document["completion_window"] != "24h":
             return _refused("unknown endpoint")
+        if (status := self._status(file := document["input_file_id"])) != "processed":
+            return _refused(f"The input file '{file}' is in '{status}' state.")
         identity = f"batch-{len(self.batches)}"
         queued = sum(self._size(b) for b in self.batches.values() if b["status"] in HELD)
         self.batches[identity] = batch = {

@@ -346,6 +346,17 @@ def test_a_judge_that_batches_are_nothing_for_is_refused_before_anything_is_sent
         assert not service.files
 
 
+def test_an_upload_that_the_service_processes_is_waited_for_and_sent_once(live, tmp_path, capsys):
+    samples(tmp_path, 5)
+    expected = live()
+    with BatchServer(processing=4) as service:
+        assert main(command(tmp_path, service, "--batch", "--fresh")) == 0
+        assert len(service.batches) == 1
+        assert len(service.files) == 2
+    assert capsys.readouterr().err.count("until the service has processed file-0") == 1
+    assert verdicts(tmp_path / "v.jsonl") == expected
+
+
 def test_a_service_without_batches_is_named_with_what_to_do(tmp_path, store, refused):
     samples(tmp_path, 2)
     with FakeServer() as server:

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from vieval_plugin.backends.http.image_encoding import File, FormBody, as_json
 from vieval_plugin.backends.http.responses import Again, Refused, answer_of, failure_of, parsed_json
-from vieval_plugin.backends.http.server import CHAT, Check, Server
+from vieval_plugin.backends.http.server import CHAT, Check, Server, endpoint
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.text.errors import VievalError
@@ -44,6 +44,7 @@ _REQUESTED = "?"
 _LONGEST_ERROR = 4000  # characters of what a service says that are searched for keys
 _ANNOUNCED_POLLS, _SILENT_POLLS = 3, 30  # looks in a row that may fail until that is said, and in all
 _NO_SUCH_PATH = (404, 405, 501)
+_PROCESSING = ("notRunning", "pending", "running", "uploading")  # of Azure's files, before processed or error
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, file TEXT, batch TEXT, ended INTEGER);
 CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, sends INTEGER, line TEXT, usable INTEGER);
@@ -90,12 +91,13 @@ class Batches:
 
     def __init__(self, server: Server, options: BatchOptions, model: str) -> None:
         self._server, self._options, self._model = server, options, model
-        self._url = server.options.urls[0].rstrip("/")
+        self._url = server.options.urls[0]
         self._where = redacted(self._url)
         self._waiting: set[str] = set()  # requests that are written, or under way
         self._lines = self._size = 0  # of the file that is being written
         self._most_requests, self._most_open = MOST_REQUESTS, _MOST_OPEN  # a file, and batches in the service's queue
         self._silent_polls, self._has_list = 0, True
+        self._processing: set[str] = set()  # the service's names of files that it is not done with
         self._turn = asyncio.Lock()
         try:
             options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -230,6 +232,8 @@ class Batches:
             content = File(f"vieval-{name}.jsonl", self._requests_of(name), "application/jsonl")
             return await self._create("file", file, name, FormBody(purpose="batch", file=[content]))
         if batch in ("", _REQUESTED):
+            if file in self._processing and await self._is_processing(file):
+                return False
             request = {"input_file_id": file, "endpoint": f"/v1/{CHAT}", "completion_window": "24h"}
             return await self._create("batch", batch, name, {**request, "metadata": {"vieval": name}})
         return await self._look(name, batch)
@@ -303,6 +307,9 @@ class Batches:
             try:
                 identity = (await self._server.post_once(path, body, _has_no_id))["id"]
             except Refused as refused:
+                file = str(body.get("input_file_id", ""))
+                if file and await self._is_processing(file):
+                    return False
                 if refused.code not in _NO_SUCH_PATH:
                     self._refuse(name, f"a {kind}", refused.reason)
                     return True
@@ -310,6 +317,17 @@ class Batches:
                 raise VievalError(f"{self._where} takes no {path} ({refused.reason}); {remedy}") from None
         self._database.execute(note, (identity, name))
         return True
+
+    async def _is_processing(self, file: str) -> bool:
+        """Return whether the service is not done with a file, of which it makes no batch yet, as Azure's."""
+        try:
+            status = answer_of(await self._download(f"files/{quote(file, safe='')}")).get("status")
+        except (Again, VievalError):  # a service that does not tell
+            status = None
+        if status in _PROCESSING and file not in self._processing:
+            self._processing.add(file)
+            say(f"vieval: {self._where}: waiting until the service has processed {file}", file=sys.stderr)
+        return status in _PROCESSING
 
     async def _find(self, kind: str, name: str) -> str:
         """The service's name of a file or batch of ours that it lists; empty where it lists none."""
@@ -337,7 +355,7 @@ class Batches:
     async def _download(self, path: str) -> bytes:
         """What the service has under a path; `Again` where it cannot be had now, VievalError where it never can."""
         try:
-            return await self._server.fetch(f"{self._url}/{path}", _MOST_ANSWER_BYTES)
+            return await self._server.fetch(endpoint(self._url, path), _MOST_ANSWER_BYTES)
         except Refused as refused:
             if not 400 <= refused.code < 500:
                 raise Again(refused.kind, refused.reason) from None
