@@ -49,7 +49,8 @@ def test_commands_options_and_keys_are_few():
     assert {"judges.cigeval.removed", "scorers.device", "store.path"} <= options_keys
     assert len(commands) <= 25
     assert len(options) <= 165
-    assert len(options_keys) <= 60
+    # a gateway needs its headers, the header of the key, an authority and a pace; a model of unknown sight an override
+    assert len(options_keys) <= 65
 
 
 def test_the_code_is_small():

@@ -23,7 +23,8 @@ def is_stream(body: bytes | bytearray) -> bool:
 def whole_answer(body: bytes | bytearray) -> bytes:
     """The JSON of the answer that an event stream holds: of its first choice, with the usage of the last event.
 
-    Source: https://platform.openai.com/docs/api-reference/chat-streaming, https://html.spec.whatwg.org/multipage/server-sent-events.html
+    Sources: https://platform.openai.com/docs/api-reference/chat-streaming,
+    https://html.spec.whatwg.org/multipage/server-sent-events.html
 
     Args:
         body: the whole stream.
