@@ -14,6 +14,7 @@ from vieval_plugin.prompts.pack import REMINDER, Pack
 
 _QUOTED = 2000
 _CUT = "cut off by its token limit"
+_STARVED = "cut{} before its first word; raise `--max-tokens` (`max_tokens` of the backbone)"
 # what is kept of a text, from its beginning and from its end
 _KEPT_HEAD, _KEPT_TAIL = 48 * 1024, 16 * 1024
 
@@ -66,6 +67,7 @@ def ask_all(
 ) -> Generator[list[Ask], list[Reply], list[StructuredChatOutcome[T]]]:
     """Ask all questions at once; those whose reply cannot be parsed again, up to `wording.reminders` times, with the error.
 
+    One that was cut before its first word is not reminded: it would be again.
     A question that a reminder saved has the final status `repaired`. For use with `yield from` in a judge program.
     """
     if not questions:
@@ -74,13 +76,17 @@ def ask_all(
     outcomes = [_outcome(reply, question) for reply, question in zip(replies, questions, strict=True)]
     # a published protocol of labels has no second question
     for _ in range(0 if wording.replies == "labels" else wording.reminders):
-        failed = [i for i, outcome in enumerate(outcomes) if outcome.steps[-1].status is Status.PARSE_FAILURE]
+        failed = [i for i, outcome in enumerate(outcomes) if _is_unread(outcome.steps[-1])]
         if not failed:
             break
         replies = yield [_reminder_chat(questions[i].chat, outcomes[i].steps[-1], wording) for i in failed]
         for i, reply in zip(failed, replies, strict=True):
             outcomes[i] = _outcome(reply, questions[i], outcomes[i])
     return outcomes
+
+
+def _is_unread(step: Step) -> bool:
+    return step.status is Status.PARSE_FAILURE and not (step.cut and not step.answer.strip())
 
 
 def _outcome(
@@ -114,6 +120,9 @@ def _read(reply: Reply, question: ChatRequest[T], attempt: int) -> tuple[Step, R
         step = failed_step(reply, path, "a text was", attempt=attempt)
         return step, Read(step.status)
     reading = question.read(reply.text)
+    if reply.cut and not reply.text.strip():
+        limit = f" at {reply.output_tokens:,} tokens" if reply.output_tokens else ""
+        reading = Read(Status.PARSE_FAILURE, reason=_STARVED.format(limit))
     if reply.cut and reading.status.usable:
         complete = reply.text.rstrip(" \r\n\t`").endswith(("}", "</answer>"))
         reading = replace(reading, status=Status.REPAIRED) if complete else Read(Status.PARSE_FAILURE, reason=_CUT)

@@ -32,7 +32,7 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.run.scheduler import run_concurrently, run_in_batches
 
 ASK = Likelihood((Message("user", ("Is there a cat?",)),), ("Yes", "No"), ("q",))
-NEVER = [math.nan, math.inf, -math.inf, 0.1, 1e-5, True, "-0.5", None, [], 10**400]
+NEVER = [math.nan, math.inf, 0.1, 1e-5, True, "-0.5", None, [], 10**400]
 
 
 def listing(*values):

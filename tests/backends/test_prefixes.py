@@ -9,7 +9,7 @@ import types
 import numpy as np
 import pytest
 
-from vieval_plugin.backends.http.responses import Refused
+from vieval_plugin.backends.http.faults import Refused
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.backends.token_probabilities import (
@@ -45,7 +45,7 @@ class Server:
         if path == "../tokenize":
             if not self.tokenizes:
                 raise Refused(Status.API_ERROR, "HTTP 404", "no such path")
-            return {"tokens": [LETTERS.index(letter) for letter in body["prompt"]]}
+            return {"count": len(body["prompt"]), "tokens": [LETTERS.index(letter) for letter in body["prompt"]]}
         self.requests += 1
         *_, last = body["messages"]
         said = last["content"] if last["role"] == "assistant" and body.get("continue_final_message") else ""

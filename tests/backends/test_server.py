@@ -17,7 +17,7 @@ from tests.one_server import KEY, all_of, asking, chat, faked, first, on, saying
 from tests.work import waits_asked_for
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http import server as transport
-from vieval_plugin.backends.http.responses import failure_of
+from vieval_plugin.backends.http.faults import fault_of
 from vieval_plugin.judges.protocol import Status, Text
 from vieval_plugin.text.errors import VievalError
 
@@ -328,8 +328,8 @@ async def test_a_server_that_fails_every_question_is_told_of_long_before_it_is_g
 
 def test_the_message_of_a_server_error_is_short_and_a_page_of_html_is_none():
     body = json.dumps({"error": {"message": f"CUDA out of memory {'x' * 999}"}}).encode()
-    assert re.fullmatch(r"HTTP 500: CUDA out of memory x{101}", failure_of(500, body, {}, "http://a/v1").reason)
-    assert failure_of(502, b"<html>Bad Gateway</html>", {}, "http://a/v1").reason == "HTTP 502"
+    assert re.fullmatch(r"HTTP 500: CUDA out of memory x{101}", fault_of(500, body, {}, "http://a/v1").reason)
+    assert fault_of(502, b"<html>Bad Gateway</html>", {}, "http://a/v1").reason == "HTTP 502"
 
 
 @pytest.mark.parametrize("retries", [1, 3])

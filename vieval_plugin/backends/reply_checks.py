@@ -47,9 +47,13 @@ def fault(reply: Reply) -> str | None:
     return None
 
 
-def log_probability(value: Any) -> float:
-    """A log-probability as it was told, 0 at most; ValueError for what is none: text, `true`, NaN, infinite, positive."""
-    if not _is_number(value) or not math.isfinite(number := float(value)) or number > _ROUNDING:
+def log_probability(value: Any, masked: bool = False) -> float:
+    """A log-probability as it was told, 0 at most; ValueError for what is none: text, `true`, NaN, infinite, positive.
+
+    Of a token that a server may have `masked` it can be -inf.
+    """
+    is_masked = masked and value == -math.inf
+    if not _is_number(value) or not (is_masked or math.isfinite(value)) or (number := float(value)) > _ROUNDING:
         raise ValueError(f"a log-probability that is none: {_numbers_or_type_names([value])}")
     return min(number, 0.0)
 
@@ -61,7 +65,7 @@ def probabilities(likeliest: Mapping[str, Any], continuations: Sequence[str]) ->
     listed value that is none spoils all, as the others bound what is not listed.
     """
     try:
-        by_token = {token: math.exp(log_probability(value)) for token, value in likeliest.items()}
+        by_token = {token: math.exp(log_probability(value, masked=True)) for token, value in likeliest.items()}
     except ValueError as error:
         return Failure(Status.API_ERROR, str(error))
     if not by_token:
@@ -75,9 +79,9 @@ def probabilities(likeliest: Mapping[str, Any], continuations: Sequence[str]) ->
 
 
 def final(reply: Reply) -> TypeGuard[Answer]:
-    """Return whether a reply is kept: an empty text is asked for again by the next run, unless its token limit cut it."""
+    """Return whether a reply is kept: an empty text is asked for again by the next run."""
     if isinstance(reply, Text):
-        return bool(reply.cut or reply.text.strip())
+        return bool(reply.text.strip())
     return isinstance(reply, (Probabilities, Measurement, ToolResult))
 
 

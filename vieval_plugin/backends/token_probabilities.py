@@ -17,7 +17,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from vieval_plugin.backends.concurrency import SharedTasks, gather_all
-from vieval_plugin.backends.http.responses import Refused, tokens_of
+from vieval_plugin.backends.http.faults import Refused
+from vieval_plugin.backends.http.responses import tokens_of
 from vieval_plugin.backends.reply_checks import log_probability, probabilities
 from vieval_plugin.judges.protocol import Failure, Probabilities
 from vieval_plugin.text.errors import VievalError
@@ -30,7 +31,11 @@ CLOSE_ENOUGH = 1e-4
 
 
 class TokenIds:
-    """The token ids of answers, asked of the server once each; empty where it has no /tokenize."""
+    """The token ids of answers, asked of the server once each.
+
+    Only an answer in the form of vLLM and SGLang counts: llama.cpp's `/tokenize` reads another field, and answers an
+    empty list.
+    """
 
     def __init__(self, model: str, post: Post) -> None:
         self._model, self._post, self.tasks = model, post, SharedTasks(keeps=True)
@@ -46,7 +51,8 @@ class TokenIds:
         except (Refused, VievalError):
             return None
         tokens = answer.get("tokens")
-        return tokens if isinstance(tokens, list) and all(type(token) is int for token in tokens) else None
+        is_list = isinstance(tokens, list) and bool(tokens) and answer.get("count") == len(tokens)
+        return tokens if is_list and all(type(token) is int for token in tokens) else None
 
 
 async def narrowed_bounds(
@@ -54,29 +60,28 @@ async def narrowed_bounds(
 ) -> Probabilities:
     """The same bounds with those closed that the server can close; `body` is the request that listed the likeliest.
 
-    A continuation of several tokens is not a first token: its probability is 0. A value above the bound it should lie
-    within shows a server that renormalises, and is not used; nor is one that is no log-probability.
+    A listed continuation keeps its probability. Of the others, one of several tokens is not a first token: its
+    probability is 0. A value above the bound it should lie within shows a server that renormalises, and is not used;
+    nor is one that is no log-probability. A tokenizer that cuts a listed token in several tells nothing.
     """
     if sum(bounds.high) - sum(bounds.low) <= CLOSE_ENOUGH:
         return bounds
-    tokens = await asyncio.gather(*(ids.ids_of(continuation) for continuation in continuations))
-    if any(token_ids is None for token_ids in tokens):
-        return bounds
+    tokens = [tuple(token_ids or ()) for token_ids in await asyncio.gather(*map(ids.ids_of, continuations))]
     pairs = list(zip(bounds.low, bounds.high, strict=True))
-    # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
-    by_token: dict[Tokens, list[int]] = {}
-    for index, token_ids in enumerate(tokens):
-        by_token.setdefault(tuple(token_ids or ()), []).append(index)
+    listed_tokens = {token for token, (low, high) in zip(tokens, pairs, strict=True) if 0 < low == high}
+    if not all(tokens) or any(len(token) > 1 for token in listed_tokens):
+        return bounds
     open_tokens: dict[int, Tokens] = {}
-    for token, indices in by_token.items():
-        exact = next((index for index in indices if 0 < pairs[index][0] == pairs[index][1]), indices[0])
-        low, high = pairs[exact]
-        for index in indices:
+    # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
+    counted_tokens = set(listed_tokens)
+    for index, token in enumerate(tokens):
+        if 0 < pairs[index][0] == pairs[index][1]:
+            continue
+        if len(token) > 1 or token in counted_tokens:
             pairs[index] = 0.0, 0.0
-        if low == high or len(token) == 1:
-            pairs[exact] = low, high
-        if low < high and len(token) == 1:
-            open_tokens[exact] = token
+        elif pairs[index][1] > 0:
+            open_tokens[index] = token
+        counted_tokens.add(token)
     requests = [
         _allowed_token_probability({**body, "allowed_token_ids": list(token)}, post) for token in open_tokens.values()
     ]
@@ -90,7 +95,7 @@ async def _allowed_token_probability(body: Mapping[str, Any], post: Post) -> tup
     """The probability of the only token that a request allows, None where the server does not tell; and tokens in."""
     try:
         answer = await post("chat/completions", {**body, "top_logprobs": 0})
-        value = log_probability(answer["choices"][0]["logprobs"]["content"][0]["logprob"])
+        value = log_probability(answer["choices"][0]["logprobs"]["content"][0]["logprob"], masked=True)
         return math.exp(value), tokens_of(answer)[0]
     except (Refused, KeyError, IndexError, TypeError, ValueError):
         return None, None

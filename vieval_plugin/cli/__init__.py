@@ -194,7 +194,7 @@ def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argp
     )
     for name, kind, unit, meaning in (
         ("--num-concurrent", int, "N", "requests in flight at once (default: 32)"),
-        ("--temperature", float, "T", "sampling temperature (default: 0)"),
+        ("--temperature", str, "T", "sampling temperature, or none to send none (default: 0)"),
         ("--max-tokens", int, "N", "longest answer in tokens (default: the judge's own)"),
         ("--timeout", float, "S", "seconds without a byte before a call is retried (default: 600)"),
         (

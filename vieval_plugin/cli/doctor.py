@@ -148,7 +148,7 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
 
 async def _listed_model(url: str) -> str:
     """The one model that a server lists; VievalError where it lists none or several, or does not answer."""
-    from vieval_plugin.backends.http.responses import Refused
+    from vieval_plugin.backends.http.faults import Refused
     from vieval_plugin.backends.http.server import Server, Usage, endpoint, server_options
     from vieval_plugin.config import Backbone
     from vieval_plugin.text.errors import VievalError

@@ -73,14 +73,21 @@ class Backbone(Section):
     )
     patience: float = Field(120.0, gt=0, description="seconds without any answer after which the run stops")
     max_pixels: int | None = Field(None, ge=1, description="larger images are made smaller before they are sent")
-    temperature: float = Field(0.0, ge=0, description="sampling temperature")
+    temperature: float | None = Field(0.0, ge=0, description="sampling temperature, or none to send none")
     max_tokens: int | None = Field(None, ge=1, description="limit of an answer's tokens, in place of the judge's own")
-    extra: Mapping[str, Any] = Field(default_factory=dict, description="further request fields, sent as they are")
+    extra: Mapping[str, Any] = Field(
+        default_factory=dict, description="further request fields, which replace all others; null removes one"
+    )
     price_input: float | None = Field(None, ge=0, description="what a million tokens of questions cost")
     price_cached_input: float | None = Field(
         None, ge=0, description="what a million of these cost that the server has in its cache (default: price_input)"
     )
     price_output: float | None = Field(None, ge=0, description="what a million tokens of answers cost")
+
+    @field_validator("temperature", mode="before")
+    @classmethod
+    def _none(cls, value: Any) -> Any:
+        return None if value == "none" else value
 
     @field_validator("base_url", mode="before")
     @classmethod

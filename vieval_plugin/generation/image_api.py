@@ -14,8 +14,8 @@ from typing import Any
 from tqdm import tqdm
 
 from vieval_plugin.backends.concurrency import gather_or_cancel
+from vieval_plugin.backends.http.faults import Refused
 from vieval_plugin.backends.http.image_encoding import File, FormBody
-from vieval_plugin.backends.http.responses import Refused
 from vieval_plugin.backends.http.server import Server, ServerOptions, Usage
 from vieval_plugin.generation.requests import ImageRequest, answer_json, file_for, transparent_where_white
 from vieval_plugin.images import examine, read_bytes

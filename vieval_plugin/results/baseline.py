@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from vieval_plugin.backends.http.request_form import NOT_SENT
 from vieval_plugin.images import images_of, is_there
 from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
 from vieval_plugin.meta_evaluation.gate import known_digest
@@ -78,6 +79,9 @@ def read_baseline(path: Path, records: Sequence[Record], partial: bool = False) 
             f"--against {path}: other prompts (digest {_digest(then)}, here {_digest(now)}): {_first_difference(then, now)}; "
             "make a baseline of these prompts"
         )
+    judged = [record.verdict for record in records if record.verdict.trace]
+    if judged:
+        _require_same_judge(path, _sent([record.verdict for record in earlier]), _sent(judged))
     names = (generator, path.stem, f"{path.stem} (baseline)")
     name = next(name for name in names if name not in ("", new_generator, new_generator or YOUR_IMAGES))
     return Baseline(path, tuple(_with_generator(record, name) for record in earlier), is_anchor)
@@ -125,6 +129,12 @@ def _judge_fields(provenance: Provenance) -> dict[str, str]:
     """All that makes a judge what it is, by name."""
     fields = {"judge": provenance.judge, "setting": provenance.setting, "aspects": " ".join(provenance.aspects)}
     return {**fields, **dict(source_of(provenance).details), "calibration": " ".join(provenance.calibration)}
+
+
+def _sent(verdicts: Iterable[Verdict]) -> dict[str, str]:
+    """The sampling fields that a judge's model refused."""
+    refused = {finding for verdict in verdicts for finding in verdict.findings if finding.startswith(NOT_SENT)}
+    return {"fields": ", ".join(sorted(refused))} if refused else {}
 
 
 def _shown(record: Record) -> dict[str, str]:

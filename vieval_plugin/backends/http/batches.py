@@ -17,11 +17,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeGuard
 from urllib.parse import quote
 
+from vieval_plugin.backends.http.faults import Again, Refused, fault_in, fault_of, parsed_json
 from vieval_plugin.backends.http.image_encoding import File, FormBody, as_json
-from vieval_plugin.backends.http.responses import Again, Refused, answer_of, failure_of, parsed_json
+from vieval_plugin.backends.http.request_form import LIMITS, OF_A_QUESTION
+from vieval_plugin.backends.http.responses import answer_of
 from vieval_plugin.backends.http.server import CHAT, Check, Server, endpoint
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.media.files import require_plain
@@ -56,9 +59,8 @@ _KEEP = (
     "DO UPDATE SET sends = sends + 1, line = excluded.line, usable = excluded.usable"
 )
 _REQUEST = re.compile(rb'\{"custom_id": "([0-9a-f]{40})"')
-_LIMITS = ("max_tokens", "max_completion_tokens")
 #: Fields of a request that a service may refuse, after which the same question is asked otherwise.
-_FORM = (*_LIMITS, "response_format", "repetition_detection")
+_FORM = (*LIMITS, *OF_A_QUESTION, "temperature", "logprobs", "top_logprobs")
 
 
 class Deferred(Exception):
@@ -114,16 +116,20 @@ class Batches:
         self._database.close()
 
     async def post(
-        self, path: str, body: dict[str, Any], check: Check = lambda answer: None, repeat: int = 0
+        self,
+        path: str,
+        body: dict[str, Any],
+        check: Check = lambda answer: None,
+        asked: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
         """The answer to a request, or to another form of the same question, as `Server.post`.
 
-        `repeat` numbers the times that the same question is to be answered anew.
+        `asked` has what tells the same messages apart: the sampling that was wanted, and which of several answers.
 
         Raises:
             Deferred: it comes with a batch.
         """
-        question, request = _names(body, repeat)
+        question, request = _names(body, asked)
         self._server.usage.calls += 1
         problem: Again | Refused = Again("batch", "the batch gave no answer")
         sends = 0
@@ -371,15 +377,16 @@ def _is_id(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and value not in ("", _REQUESTED) and is_encodable(value)
 
 
-def _names(body: Mapping[str, Any], repeat: int) -> tuple[str, str]:
+def _names(body: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[str, str]:
     """The names of the question that a request asks, and of the request, which begins with it.
 
     A request is another form of the same question where a service refused some of its fields.
     """
-    form = {name: value for name, value in body.items() if name in _FORM}
-    limit = [form[name] for name in _LIMITS if name in form]
-    asked = {name: value for name, value in body.items() if name not in form}
-    question = _digest(as_json({**asked, "limit": limit, "repeat": repeat}))
+    further = asked.get("extra", {})
+    form = {name: value for name, value in body.items() if name in _FORM or name in further}
+    limit = [form[name] for name in LIMITS if name in form]
+    messages = {name: value for name, value in body.items() if name not in form}
+    question = _digest(as_json({**messages, "limit": limit, "asked": dict(asked)}))
     return question, question + _digest(json.dumps(form).encode())[:8]
 
 
@@ -401,7 +408,9 @@ def _answer(document: Any, check: Check, url: str) -> dict[str, Any]:
     response = line.get("response")
     body, code = (response.get("body"), response.get("status_code")) if isinstance(response, dict) else (None, None)
     if isinstance(code, int) and code != 200:
-        raise failure_of(code, json.dumps(body).encode(), {}, url)
+        raise fault_of(code, json.dumps(body).encode(), {}, url)
+    if isinstance(body, dict) and (fault := fault_in(body, url)):
+        raise fault
     if not isinstance(body, dict):
         raise Again("batch", f"the batch gave no answer: {redacted(str(line.get('error'))[:_LONGEST_ERROR])[:200]}")
     if problem := check(body):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vieval_plugin.backends.http.responses import Again, parsed_json
+from vieval_plugin.backends.http.faults import Again, parsed_json
 
 #: Fields of a request that have a chat answered as a stream, with its usage at the end.
 STREAMED = {"stream": True, "stream_options": {"include_usage": True}}

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from vieval_plugin.backends.cache.leases import Leases
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.concurrency import SharedTasks
 from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
+from vieval_plugin.backends.http.faults import Refused, parsed_json
 from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
+from vieval_plugin.backends.http.request_form import LIMITS, MORE_ROOM, NOT_SENT, Negotiation, named_fields
 from vieval_plugin.backends.http.responses import (
-    Refused,
     cached_tokens_of,
     finish_reason,
     first_token,
-    parsed_json,
+    is_starved,
     reply_of,
+    takes_lengths,
     text_of,
     tokens_of,
     unusable,
@@ -36,14 +40,18 @@ _MOST_OWN = 1 << 20  # questions of a run whose answers in the store are known t
 _TOP_LOGPROBS = 20  # what OpenAI and vLLM list at most, unless told otherwise
 _PROBE = {
     "type": "object",
-    "properties": {"probe": {"const": "vieval"}},
+    "properties": {"probe": {"type": "string", "enum": ["vieval"]}},
     "required": ["probe"],
     "additionalProperties": False,
 }
 # vLLM's own (others take no notice, or refuse it): six turns of the same 2 to 64 tokens
 _REPETITION = {"min_pattern_size": 2, "max_pattern_size": 64, "min_count": 6}
 _LOGPROBS = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
-_SCHEMA_REFUSED = ("HTTP 400", "HTTP 422")
+_PROBE_TOKENS = 2048  # room to think before the few tokens of the answer
+_NOT_ENFORCED, _ENFORCED, _WITH_LENGTHS = "not enforced", "enforced", "enforced with lengths"
+# what an answer is of which the server says only that the token limit was reached
+_STARVED = {"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}
+_CONTEXT = re.compile(r"context (?:length|size|window)\D{0,40}(\d+)")
 
 Send: TypeAlias = Callable[..., Awaitable[dict[str, Any]]]  # of `Server.post`
 
@@ -52,11 +60,11 @@ Send: TypeAlias = Callable[..., Awaitable[dict[str, Any]]]  # of `Server.post`
 class Sampling:
     """Sampling options of a model."""
 
-    #: Temperature of chats.
-    temperature: float = 0.0
+    #: Temperature of chats, None for the model's own.
+    temperature: float | None = 0.0
     #: Most tokens of an answer, None for what the judge asks for.
     max_tokens: int | None = None
-    #: Further fields of a request, which go into it as they are.
+    #: Further fields of a request, which replace all others; None removes one.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def limit(self, ask: Chat | Likelihood) -> int:
@@ -91,7 +99,9 @@ class OpenAIBackend:
         self._in_flight, self._capabilities = SharedTasks(), SharedTasks(keeps=True)
         self._own_keys: set[int] = set()  # hashes of this run's questions, whose answers in the store are its own
         self._refused: set[str] = set()  # forms of chats that the server does not take
-        self._limit = "max_tokens"
+        self._where = f"{model} {' '.join(map(redacted, server.urls))}"
+        self._negotiation = Negotiation(f"form {self._where}", store, self._where)
+        self._server.on_failed_try = self._negotiation.release
         self._ids = TokenIds(model, self._server.post)
 
     async def __aenter__(self) -> OpenAIBackend:
@@ -118,7 +128,13 @@ class OpenAIBackend:
         except VievalError as error:
             return self._failed(Failure(Status.TOOL_ERROR, str(error)), "unreadable image")
         reply = await self._stored_or_asked(ask, images, repeat)
-        return noted(reply, (note for encoded in images.values() for note in encoded.notes))
+        return noted(reply, (*(note for encoded in images.values() for note in encoded.notes), *self._unsent()))
+
+    def _unsent(self) -> list[str]:
+        """Notes on sampling fields that the model refuses, without which a score may mean something else."""
+        wanted = {"temperature": self.sampling.temperature, **self.sampling.extra}
+        refused = self._negotiation.form.refused
+        return [f"{NOT_SENT}{name}" for name in refused if wanted.get(name) is not None]
 
     async def look_up(self, ask: Chat | Likelihood) -> tuple[str, Answer | None] | None:
         """The key of a question and the reply that the store holds, if any; None where an image cannot be read.
@@ -170,13 +186,14 @@ class OpenAIBackend:
 
     async def _reply(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
         """A reply without keys and with possible numbers only."""
-        kind, send = "refusal", partial(self.batches.post, repeat=repeat) if self.batches else self._server.post
+        sampling = {**asdict(self.sampling), "repeat": repeat}
+        kind, send = "refusal", partial(self.batches.post, asked=sampling) if self.batches else self._server.post
         reply: Reply
         try:
             if self._batch and self._batch.sends:
                 await self._capabilities.result(type(ask).__name__, self._try_out, ask, self._batch.has_service)
             if isinstance(ask, Chat):
-                reply = reply_of(self._count_tokens(await self._chat(ask, images, send)))
+                reply = reply_of(await self._chat_with_room(ask, images, send))
             else:
                 reply, kind = await self._likelihood(ask, images, send), "no probabilities"
         except Refused as refused:
@@ -188,16 +205,36 @@ class OpenAIBackend:
         self.usage.failures[kind] += 1
         return failure
 
-    async def _chat(self, ask: Chat, images: Mapping[Image, Encoded], send: Send) -> dict[str, Any]:
+    async def _chat_with_room(self, ask: Chat, images: Mapping[Image, Encoded], send: Send) -> dict[str, Any]:
+        """Post a chat; one that is cut before its first word gets more room, and from then on all at once."""
+        limit, room = self.sampling.limit(ask), self._negotiation.form.room
+        answer = await self._chat(ask, images, send, room * limit)
+        if room > 1 or not is_starved(answer):
+            return answer
+        input_tokens, _ = tokens_of(answer)
+        try:
+            roomy = await self._chat(ask, images, send, MORE_ROOM * limit)
+        except Refused as refused:
+            context = _CONTEXT.search(refused.reason)
+            left = int(context[1]) - (input_tokens or 0) if context else 0
+            return await self._chat(ask, images, send, left) if left > limit else answer
+        # batches answer each question once more by its name, which has its room
+        if not self.batches:
+            self._negotiation.learn(replace(self._negotiation.form, room=MORE_ROOM))
+        return roomy
+
+    async def _chat(self, ask: Chat, images: Mapping[Image, Encoded], send: Send, tokens: int) -> dict[str, Any]:
         """Post a chat in the fullest form that the server takes; a form that it refuses is not tried again."""
-        body = self._body(ask.messages, self.sampling.limit(ask), images)
         forms, refused_form = await self._forms(ask), ""
         for name, fields in forms.items():
+            body = self._body(ask.messages, tokens, images, fields)
             try:
-                answer = await self._post(body | fields, send)
+                answer = self._count_tokens(await self._post(body, send))
                 break
             except Refused as refused:
-                if not name or refused.kind not in _SCHEMA_REFUSED:
+                if refused.kind == "cut":
+                    return _STARVED
+                if not name or not fields.keys() & set(named_fields(refused, body)):
                     raise
                 refused_form = name
         if refused_form:
@@ -207,13 +244,12 @@ class OpenAIBackend:
     async def _forms(self, ask: Chat) -> dict[str, dict[str, Any]]:
         """Fields that bound an answer, the fullest form first and none last, by what a server may refuse of them.
 
-        Those of a schema with the lengths of texts, then without them; where no schema bounds the answer, vLLM's end to
-        one that goes round in circles, if asked.
+        Those of a schema; where no schema bounds the answer, vLLM's end to one that goes round in circles, if asked.
         """
         forms: dict[str, dict[str, Any]] = {}
         loose = without_lengths(ask.schema or {})
         if ask.schema is not None and (name := json.dumps(loose)) not in self._refused and await self.takes_schemas():
-            if loose != ask.schema:
+            if await self._schema_support() == _WITH_LENGTHS:
                 forms["lengths"] = {"response_format": response_format(ask.schema)}
             forms[name] = {"response_format": response_format(loose)}
         elif ask.stop_repeating:
@@ -224,7 +260,9 @@ class OpenAIBackend:
         if ask.definition == "sequence_mean":
             reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
             return Failure(Status.API_ERROR, reason)
-        body = self._body(ask.messages, self.sampling.limit(ask), images) | _LOGPROBS
+        if "logprobs" in self._negotiation.form.refused:
+            return Failure(Status.API_ERROR, f"{self.model} refuses log-probabilities, which this judge asks for")
+        body = self._body(ask.messages, self.sampling.limit(ask), images, _LOGPROBS)
         answer = self._count_tokens(await self._post(body, send))
         try:
             likeliest = first_token(answer)
@@ -248,11 +286,10 @@ class OpenAIBackend:
         with suppress(Refused, ValueError):
             if isinstance(ask, Chat):
                 if has_service:
-                    await self._chat(replace(ask, messages=greeting, max_tokens=64), {}, self._server.post)
+                    await self._chat(replace(ask, messages=greeting), {}, self._server.post, _PROBE_TOKENS)
                 return
-            if has_service and first_token(
-                await self._post(self._body(greeting, 1, {}) | _LOGPROBS, self._server.post)
-            ):
+            body = self._body(greeting, 1, {}, _LOGPROBS)
+            if has_service and first_token(await self._post(body, self._server.post)):
                 return
         if not isinstance(ask, Chat):
             raise VievalError(
@@ -270,26 +307,28 @@ class OpenAIBackend:
         self.usage.saved_by_batches += price * (1.0 - PRICE) if self.batches else 0.0
         return answer
 
-    async def _post(self, body: dict[str, Any], send: Send) -> dict[str, Any]:
-        """Post a chat; models that want the token limit by its newer name get it from then on."""
-        limit = {self._limit: body["max_tokens"]}
-        other_fields = {k: v for k, v in body.items() if k != "max_tokens"}
-        try:
-            return await send(CHAT, other_fields | limit, unusable)
-        except Refused as refused:
-            if refused.code != 400 or "max_completion_tokens" not in refused.reason or "max_tokens" not in limit:
-                raise
-            self._limit = "max_completion_tokens"
-            return await self._post(body, send)
+    async def _post(self, body: dict[str, Any], send: Send, waits: bool = True) -> dict[str, Any]:
+        """Post a chat in the form that the model takes."""
+        return await self._negotiation.post(body, lambda sent: send(CHAT, sent, unusable), waits)
 
-    def _body(self, messages: Sequence[Message], tokens: int, images: Mapping[Image, Encoded]) -> dict[str, Any]:
-        return {
+    def _body(
+        self,
+        messages: Sequence[Message],
+        tokens: int,
+        images: Mapping[Image, Encoded],
+        fields: Mapping[str, Any] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """A request; what the user sets as `extra` replaces all else, and None removes a field."""
+        extra = self.sampling.extra
+        body = {
             "model": self.model,
             "messages": [message_document(m, images.__getitem__) for m in messages],
-            "max_tokens": tokens,
+            **({} if any(limit in extra for limit in LIMITS) else {"max_tokens": tokens}),
             "temperature": self.sampling.temperature,
-            **self.sampling.extra,
+            **fields,
+            **extra,
         }
+        return {name: value for name, value in body.items() if value is not None}
 
     def _key(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> str:
         """The key of a question in the store: everything its answer depends on, images by digest."""
@@ -299,29 +338,35 @@ class OpenAIBackend:
 
     async def takes_schemas(self) -> bool:
         """Return whether the server enforces JSON schemas: probed once, then remembered in the store."""
-        return await self._capabilities.result("schemas", self._probe_schemas)
+        return await self._schema_support() != _NOT_ENFORCED
 
-    async def _probe_schemas(self) -> bool:
-        name = f"schemas {self.model} {' '.join(map(redacted, self._server.options.urls))}"
+    async def _schema_support(self) -> str:
+        support: str = await self._capabilities.result("schemas", self._probe_schemas)
+        return support
+
+    async def _probe_schemas(self) -> str:
+        name = f"schemas of {self._where}"
         if self._store and (remembered := self._store.remembered(name)):
-            return remembered == "enforced"
+            return remembered
         if self._batch and not self._batch.has_service:  # vLLM's own enforces them
-            return True
-        body = self._body([Message("user", ("Say hello.",))], 64, {}) | {"response_format": response_format(_PROBE)}
+            return _WITH_LENGTHS
+        fields = {"response_format": response_format(_PROBE)}
+        tokens = self._negotiation.form.room * max(_PROBE_TOKENS, self.sampling.max_tokens or 0)
+        body = self._body([Message("user", ("Say hello.",))], tokens, {}, fields)
         try:
-            answer = await self._post(body, self._server.post)
+            answer = await self._post(body, self._server.post, waits=False)
         except Refused as refused:
-            if refused.kind not in _SCHEMA_REFUSED:  # a fault says nothing about schemas: find out again next time
-                return False
-            enforced, is_probe_conclusive = False, True
+            # a fault says nothing about schemas: find out again next time
+            support, is_probe_conclusive = _NOT_ENFORCED, "response_format" in named_fields(refused, body)
         else:
             text = text_of(answer)
             enforced = parsed_json(text) == {"probe": "vieval"}
+            support = (_WITH_LENGTHS if takes_lengths(answer) else _ENFORCED) if enforced else _NOT_ENFORCED
             # nor does an answer that was cut
             is_probe_conclusive = enforced or (finish_reason(answer) == "stop" and bool(text.strip()))
         if self._store and is_probe_conclusive:
-            self._store.remember(name, "enforced" if enforced else "not enforced")
-        return enforced
+            self._store.remember(name, support)
+        return support
 
 
 def message_document(message: Message, url_of: Callable[[Image], Any]) -> dict[str, Any]:

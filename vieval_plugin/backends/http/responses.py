@@ -1,45 +1,21 @@
-"""Responses of an OpenAI-compatible server: an answer and what it says, another try, or a refusal."""
+"""Answers of an OpenAI-compatible server, and what they say."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from vieval_plugin.backends.http.faults import Again, parsed_json
 from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.judges.protocol import Failure, Reply, Status, Text
-from vieval_plugin.text.redaction import redacted
-from vieval_plugin.text.untrusted import address_of, retry_after
 
-_FILTERED = ("content_filter", "content_policy", "content management policy", "responsible_ai", "safety system")
-_SHORT = 120
-_TOO_LONG = ("context length", "maximum context", "too long")
-
-
-class Refused(Exception):
-    """The server refused this one request for good: retrying cannot help."""
-
-    def __init__(self, status: Status, kind: str, reason: str, code: int = 0) -> None:
-        super().__init__(reason)
-        self.status, self.kind, self.reason, self.code = status, kind, reason, code
-
-
-class Denied(Refused):
-    """A refusal that need not be about this request: of a key, a model, an address; `ending` says so of them all."""
-
-    def __init__(self, code: int, reason: str, ending: str) -> None:
-        super().__init__(Status.API_ERROR, f"HTTP {code}", f"HTTP {code}: {reason}", code)
-        self.ending = ending
-
-
-class Again(Exception):
-    """This try went wrong in a way that another may not; `wait` is what the server asked for."""
-
-    def __init__(self, kind: str, reason: str, wait: float | None = None, limited: bool = False) -> None:
-        super().__init__(reason)
-        self.kind, self.reason, self.wait, self.limited = kind, reason, wait, limited
+#: Return whether a token limit ended an answer, by what servers call its end.
+CUT = {"stop": False, "length": True, "max_tokens": True, "MAX_TOKENS": True, "model_length": True}
+_THINKING = ("reasoning_content", "reasoning", "thinking")
+_ANSWERING = ("text", "output_text")
+_MOST_TOKENS = 2**53  # a number of tokens beyond is none
 
 
 def answer_of(body: bytes | bytearray) -> dict[str, Any]:
@@ -47,72 +23,6 @@ def answer_of(body: bytes | bytearray) -> dict[str, Any]:
     if not isinstance(answer := parsed_json(body), dict):
         raise Again("malformed answer", "an answer that is not a JSON object")
     return answer
-
-
-def failure_of(code: int, body: bytes | bytearray, headers: Mapping[str, str], url: str) -> Again | Refused:
-    """The exception for a response that is not 200; `url` is the base address that was called."""
-    message, server = redacted(_error_message(body))[:300], redacted(url)
-    if 300 <= code < 400:
-        where = _redirect_target(url, headers.get("Location", ""))
-        remedy = "redirects are not followed: base_url should be the final address"
-        reason = f"a redirect to {where}, which is not followed" if where else "a redirect, which is not followed"
-        return Denied(code, reason, f"{server} answers with HTTP {code} ({reason}); {remedy}")
-    if code in (401, 403):
-        remedy = "set the environment variable that holds it"
-        return Denied(code, message or "refused", f"{server} refuses the key (HTTP {code}); {remedy}")
-    if code == 404:
-        remedy = "check the name, and that the address ends in /v1"
-        ending = f"{server} knows no such model or address (HTTP 404: {message}); {remedy}"
-        return Denied(code, message or "not found", ending)
-    if code == 402 or (code == 429 and "insufficient_quota" in message):
-        ending = f"{server}: the account of this key has no credit left (HTTP {code}: {message})"
-        return Denied(code, message or "no credit", ending)
-    wait = retry_after(headers.get("Retry-After"))
-    if code == 429:
-        return Again("rate limit", "too many requests (HTTP 429)", wait, limited=True)
-    if code >= 500 or code == 408:
-        # a proxy's page of HTML says no more than the code
-        detail = f": {message[:_SHORT]}" if message and not message.startswith("<") else ""
-        return Again("server error", f"HTTP {code}{detail}", wait)
-    lowered = message.lower()
-    if any(sign in lowered for sign in _FILTERED):
-        return Refused(Status.REFUSAL, "content filter", f"the server's content filter declined: {message}", code)
-    if code == 413 or any(sign in lowered for sign in _TOO_LONG):
-        return Refused(Status.API_ERROR, "too long", f"too long for the server: {message}", code)
-    return Refused(Status.API_ERROR, f"HTTP {code}", f"HTTP {code}: {message}", code)
-
-
-def parsed_json(body: str | bytes | bytearray) -> Any:
-    """A document of JSON, None where it is none."""
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _error_message(body: bytes | bytearray) -> str:
-    """The error's own words and code, in one line."""
-    document = parsed_json(body)
-    error = document.get("error", document) if isinstance(document, dict) else document
-    if isinstance(error, dict):
-        fields = [error.get(name) for name in ("message", "code", "type")]
-        text = " ".join(str(field)[:4000] for field in fields if field and isinstance(field, (str, int)))
-    else:
-        text = error if isinstance(error, str) else body[:4000].decode(errors="replace")
-    return " ".join(text[:12000].split())
-
-
-def _redirect_target(url: str, location: str) -> str:
-    """The target of a redirect, less what may be a secret: user, query and fragment."""
-    target = address_of(location, f"{url}/") if location else None
-    address = f"{target.scheme}://{target.server}{target.path}" if target else ""
-    return redacted(address)[:200] if address.isprintable() else ""
-
-
-#: Return whether a token limit ended an answer, by what servers call its end.
-CUT = {"stop": False, "length": True}
-_ANSWERING = ("text", "output_text")
-_MOST_TOKENS = 2**53  # a number of tokens beyond is none
 
 
 def unusable(answer: Mapping[str, Any]) -> str | None:
@@ -126,7 +36,7 @@ def unusable(answer: Mapping[str, Any]) -> str | None:
     content, refusal = message.get("content"), message.get("refusal")
     if not isinstance(content, (str, list, type(None))) or not isinstance(refusal, (str, type(None))):
         return "a message whose content is no text"
-    if content is None and not refusal and end not in ("length", "content_filter"):
+    if content is None and not refusal and not CUT.get(str(end)) and not thinking_of(answer):
         return "a message without content"
     return None
 
@@ -136,9 +46,22 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
     message = answer["choices"][0]["message"]
     if message.get("refusal") and not message.get("content"):
         return Failure(Status.REFUSAL, str(message["refusal"]).encode("utf-8", "replace").decode())
-    if finish_reason(answer) == "content_filter" and not message.get("content"):
-        return Failure(Status.REFUSAL, "the server's content filter cut the answer")
-    return Text(text_of(answer), *tokens_of(answer), CUT.get(str(finish_reason(answer))))
+    text, cut = text_of(answer), CUT.get(str(finish_reason(answer)))
+    if not text.strip() and not cut and (field := thinking_of(answer)):
+        remedy = "turn thinking off (`chat_template_kwargs` in `extra`), or correct the server's reasoning parser"
+        return Failure(Status.API_ERROR, f"the whole reply is in `{field}` and none in `content`; {remedy}")
+    return Text(text, *tokens_of(answer), cut)
+
+
+def thinking_of(answer: Mapping[str, Any]) -> str:
+    """The field of an answer that holds thinking, empty where none does."""
+    message = answer["choices"][0]["message"]
+    return next((field for field in _THINKING if message.get(field)), "")
+
+
+def is_starved(answer: Mapping[str, Any]) -> bool:
+    """Return whether the token limit cut an answer before its first word."""
+    return bool(CUT.get(str(finish_reason(answer)))) and not text_of(answer).strip()
 
 
 def text_of(answer: Mapping[str, Any]) -> str:
@@ -154,17 +77,42 @@ def text_of(answer: Mapping[str, Any]) -> str:
     return str(content).encode("utf-8", "replace").decode()
 
 
+def takes_lengths(answer: Mapping[str, Any]) -> bool:
+    """Return whether an answer has fields of vLLM, SGLang or llama.cpp, whose schemas bound the lengths of texts.
+
+    OpenAI's strict mode refuses such bounds.
+    """
+    return bool(answer.keys() & {"prompt_logprobs", "timings"}) or "matched_stop" in answer["choices"][0]
+
+
 def finish_reason(answer: Mapping[str, Any]) -> Any:
     """The reason why an answer ends where it does: `stop` for a complete one, `length` where its token limit cut it."""
     return answer["choices"][0].get("finish_reason")
 
 
 def tokens_of(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Tokens in and out, as far as the server tells."""
+    """Tokens in and out, those of thinking among the latter, as far as the server tells."""
     usage = answer.get("usage")
     counts = [usage.get(k) if isinstance(usage, dict) else None for k in ("prompt_tokens", "completion_tokens")]
-    input_tokens, output_tokens = (n if type(n) is int and 0 <= n < _MOST_TOKENS else None for n in counts)
+    input_tokens, output_tokens = (n if _is_count(n) else None for n in counts)
+    if input_tokens is not None and output_tokens is not None:
+        # xAI and Gemini leave thinking out of `completion_tokens`, and count it in the total
+        total, thinking = usage.get("total_tokens"), thinking_tokens_of(answer)
+        is_left_out = _is_count(total) and total == input_tokens + output_tokens + thinking
+        output_tokens += thinking if is_left_out or thinking > output_tokens else 0
     return input_tokens, output_tokens
+
+
+def thinking_tokens_of(answer: Mapping[str, Any]) -> int:
+    """Tokens of thinking, 0 where the server does not tell."""
+    usage = answer.get("usage")
+    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
+    count = details.get("reasoning_tokens") if isinstance(details, dict) else None
+    return count if _is_count(count) else 0
+
+
+def _is_count(number: Any) -> bool:
+    return type(number) is int and 0 <= number < _MOST_TOKENS
 
 
 def cached_tokens_of(answer: Mapping[str, Any]) -> int:
@@ -187,7 +135,7 @@ def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
         return {}
     by_token: dict[str, float] = {}
     for token, number in pairs:
-        value = log_probability(number)
+        value = log_probability(number, masked=True)
         if not isinstance(token, str):
             raise ValueError("a token that is no text")
         by_token[token] = min(float(np.logaddexp(by_token[token], value)), 0.0) if token in by_token else value

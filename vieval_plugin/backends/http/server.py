@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import sys
 import time
 from collections import Counter
@@ -16,9 +17,10 @@ from tqdm import tqdm
 
 from vieval_plugin.backends.concurrency import SharedTasks
 from vieval_plugin.backends.http.event_stream import is_stream, whole_answer
+from vieval_plugin.backends.http.faults import Again, Denied, Refused, fault_in, fault_of
 from vieval_plugin.backends.http.image_encoding import encoded
 from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts, Pace
-from vieval_plugin.backends.http.responses import Again, Denied, Refused, answer_of, failure_of
+from vieval_plugin.backends.http.responses import answer_of
 from vieval_plugin.config import Backbone
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.errors import VievalError, docs_url, install_advice
@@ -54,10 +56,44 @@ Check: TypeAlias = Callable[[dict[str, Any]], str | None]  # what makes an answe
 
 CHAT = "chat/completions"
 _MOST_BYTES = 32 << 20
+_LONGEST_HEADER = 64 << 10
+_LONGEST_CAUSE = 160  # characters of a cause that are shown
 _CONNECT = 30.0
 _SILENT_FAILURES = 3  # tries in a row that may fail before the user is told
 _PROXY_LOGIN = 407
 _NO_FILE = "a file cannot be had"
+
+
+def connection_fault(error: Exception, server: str, by: str = "") -> Again | Denied:
+    """The fault that an exception of aiohttp is; one of a certificate or a protocol is no passing one.
+
+    `by` are words for a proxy.
+    """
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        reason = f"its certificate is not valid ({_cause(error.certificate_error)})"
+        return Denied(0, reason, f"{server}: {reason}; set SSL_CERT_FILE to the file of your certificate authority")
+    if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
+        reason = f"no TLS connection ({_cause(error)})"
+        return Denied(0, reason, f"{server}: {reason}; check that the address begins with http:// or https:// rightly")
+    if isinstance(error.__cause__, aiohttp.http_exceptions.BadStatusLine):
+        reason = f"the server does not speak HTTP ({_cause(error.__cause__)})"
+        return Denied(0, reason, f"{server}: {reason}; check the address and its port")
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return Again("connection", f"no connection{by} (its name cannot be resolved)")
+    if isinstance(error, aiohttp.ClientResponseError):
+        return Again("malformed answer", "an answer whose headers cannot be read")
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return Again("connection", f"no connection{by} (the server closed it)")
+    return Again("connection", f"no connection{by} ({_cause(error)})")
+
+
+def _cause(error: BaseException) -> str:
+    """The words of an error of the system, else of the error itself, in one line."""
+    system_error = getattr(error, "os_error", error)
+    reason = getattr(system_error, "reason", None) or getattr(system_error, "strerror", None) or str(system_error)
+    return " ".join(redacted(str(reason)).split())[:_LONGEST_CAUSE] or "it broke off"
 
 
 @dataclass(frozen=True)
@@ -174,6 +210,8 @@ class Server:
         self._proxies: dict[str, Proxy | None] = {}
         self._probe = SharedTasks()
         self._last_answer = time.monotonic()
+        #: Called when a try failed that is made again.
+        self.on_failed_try: Callable[[], None] = lambda: None
         self._unanswered = 0  # tries that failed after the last answer
         self._silent_since: float | None = None  # when the first request began that failed after the last answer
 
@@ -193,7 +231,11 @@ class Server:
         longest = self.options.longest_try
         timeout = aiohttp.ClientTimeout(total=longest, sock_connect=_CONNECT, sock_read=self.options.timeout)
         self._session = aiohttp.ClientSession(
-            headers=headers, timeout=timeout, connector=connector(self.options.ca_file)
+            headers=headers,
+            timeout=timeout,
+            connector=connector(self.options.ca_file),
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
         )
         return self
 
@@ -218,6 +260,7 @@ class Server:
                     return await self._try(request, address, path, body, check)
                 except Again as again:
                     problem = again
+            self.on_failed_try()
             silent = self._failed(address, problem, started)
             self._announce_outage(address, problem)
             # what was sent before a rest began says nothing of what comes after it
@@ -341,6 +384,8 @@ class Server:
             data, headers = encoded(body)
             url = endpoint(address.url, path)
             answer = answer_of(await self._exchange("POST", url, address.url, _MOST_BYTES, data=data, headers=headers))
+            if fault := fault_in(answer, address.url):
+                raise fault
             if problem := check(answer):
                 raise Again("malformed answer", problem)
         except Denied as denied:
@@ -394,13 +439,13 @@ class Server:
         except aiohttp.ClientPayloadError:
             raise Again("cut answer", "the answer broke off") from None
         except Exception as error:  # whatever a server can make the client raise is no end of the run
-            raise Again("connection", f"no connection{_by(proxy)} ({type(error).__name__})") from None
+            raise connection_fault(error, redacted(base), _by(proxy)) from None
         if len(received) > max_bytes:
             raise Refused(Status.API_ERROR, "malformed answer", f"an answer of more than {max_bytes >> 20} MiB")
         if proxy and code == _PROXY_LOGIN:
             raise _refused_by(proxy, code)
         if code != 200:
-            raise failure_of(code, received, headers, base)
+            raise fault_of(code, received, headers, base)
         return whole_answer(received) if is_stream(received) else received
 
     def _proxy(self, base: str) -> Proxy | None:

@@ -23,7 +23,12 @@ from vieval_plugin.text.versions import VERSION
 
 ROWS_PER_SHARD = 512
 _MOST_SHARDS = 1_000_000  # a plan of more is damaged
-_READERS = ("backends/reply_checks.py", "backends/token_probabilities.py", "backends/http/responses.py")
+_READERS = (
+    "backends/reply_checks.py",
+    "backends/token_probabilities.py",
+    "backends/http/faults.py",
+    "backends/http/responses.py",
+)
 
 
 @dataclass(frozen=True)

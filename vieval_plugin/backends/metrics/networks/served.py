@@ -17,8 +17,8 @@ from pydantic import Field, model_validator
 
 from vieval_plugin.backends.cache.store import key_of
 from vieval_plugin.backends.concurrency import gather_or_cancel
+from vieval_plugin.backends.http.faults import Refused
 from vieval_plugin.backends.http.image_encoding import Encoded, encode
-from vieval_plugin.backends.http.responses import Refused
 from vieval_plugin.backends.http.server import Server, Usage, server_options
 from vieval_plugin.backends.metrics.batcher import PreparedMeasure
 from vieval_plugin.backends.metrics.encoders import load_head

@@ -1,0 +1,309 @@
+"""Faults of a server: one reading of every sign of one, wherever it stands, as another try or a refusal of some kind.
+
+A sign is an HTTP status, an `error` in a body or in a choice, or the reason why an answer ended. Types and codes are
+read before texts, as texts quote.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.untrusted import address_of, retry_after
+
+_LONGEST, _SHORT = 300, 120  # characters of a server's sentence
+_MOST_PARSED = 4000  # characters that are searched for keys
+_GENERIC = "provider returned error"  # what OpenRouter says of a provider whose own words are in `metadata`
+
+
+@dataclass(frozen=True)
+class ErrorReport:
+    """Error as a server describes it."""
+
+    #: HTTP status, or the one that the error carries; 0 where there is none.
+    code: int
+    #: Its types and codes in lower case, without separators.
+    types: tuple[str, ...]
+    #: Its sentence in one line, without HTML and keys.
+    message: str
+    #: Field of the request that it is about; empty where it names none.
+    parameter: str = ""
+
+
+class Refused(Exception):
+    """The server refused this one request for good: retrying cannot help."""
+
+    def __init__(
+        self, status: Status, kind: str, reason: str, code: int = 0, report: ErrorReport | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.status, self.kind, self.reason, self.code, self.report = status, kind, reason, code, report
+
+
+class Denied(Refused):
+    """A refusal that need not be about this request: of a key, a model, an address; `ending` says so of them all."""
+
+    def __init__(self, code: int, reason: str, ending: str) -> None:
+        kind = f"HTTP {code}" if code else "connection"
+        super().__init__(Status.API_ERROR, kind, f"HTTP {code}: {reason}" if code else reason, code)
+        self.ending = ending
+
+
+class Again(Exception):
+    """This try went wrong in a way that another may not; `wait` is what the server asked for."""
+
+    def __init__(self, kind: str, reason: str, wait: float | None = None, limited: bool = False) -> None:
+        super().__init__(reason)
+        self.kind, self.reason, self.wait, self.limited = kind, reason, wait, limited
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Signs of one kind of fault."""
+
+    #: Parts of types and codes.
+    types: tuple[str, ...]
+    #: Words of a message, as a pattern.
+    words: str
+    #: HTTP statuses with which the words count; empty for any.
+    codes: tuple[int, ...] = ()
+
+
+_CALLER = (0, 400, 401, 402, 403, 404, 409, 412, 413, 422)  # statuses that blame the request
+_FAMILIES: Mapping[str, _Family] = {
+    "content filter": _Family(
+        ("contentfilter", "contentpolicy", "responsibleai", "moderation", "sensitive", "datainspection", "safety",
+         "prohibited", "invalidprompt", "guardrail"),
+        r"content.?(filter|policy|management)|responsible.?ai|safety (system|setting|reason|filter|polic)|moderation"
+        r"|\bflagged\b|inappropriate content|prohibited.content|usage polic|sensitive content|guardrail"
+        r"|(blocked|declined) .*\b(safety|polic)",
+    ),
+    "no credit": _Family(
+        ("insufficientquota", "insufficientuserquota", "billing", "budget", "payment", "balance", "arrear", "overdue",
+         "credit"),
+        r"(budget|credits?|balance|funds|quota|spend\w*)\b.{0,60}\b(exceeded|insufficient|too low|exhausted|used up)"
+        r"|(insufficient|exceeded|crossed|over|not enough|out of|no|used all( available)?|requires? more)\W{1,3}"
+        r"(\w+\W+)?(credits?|budget|balance|funds)\b|exceeded(token)?budget|spending limit|payment required",
+        _CALLER,
+    ),
+    "key": _Family(
+        ("apikey", "authentication", "unauthenticated", "unauthorized", "nodbconnection", "invalidtoken"),
+        r"(invalid|incorrect|missing|expired|unknown|wrong|revoked|no)\b.{0,20}\bapi.?key|api.?key\b.{0,20}"
+        r"\b(invalid|not valid|incorrect|missing|expired|required|not found|revoked)|authentication error"
+        r"|invalid (authentication|bearer|token)|no connected db",
+        _CALLER,
+    ),
+    "model": _Family(
+        ("modelnotfound", "notfounderror", "modeldecommissioned", "deploymentnotfound", "invalidmodel"),
+        r"model\b.{0,80}\b(not exist|not found|decommissioned|not a valid model|no longer available)"
+        r"|(invalid|unknown|no such) model|not a valid model",
+        _CALLER,
+    ),
+    "too long": _Family(
+        ("contextlength", "contextsize", "contextwindow", "requesttoolarge", "payloadtoolarge", "stringabovemax",
+         "imagetoolarge"),
+        r"context.?(length|size|window)|maximum context|too (long|large|many tokens)|input token"
+        r"|image\b.{0,40}\bexceeds?|exceeds?\b.{0,60}\b(\d+ ?[kmg]i?b\b|bytes|pixels)",
+        _CALLER,
+    ),
+}  # fmt: skip
+_DAILY = re.compile(r"per.?day|daily", re.IGNORECASE)
+CONTEXT = re.compile(r"context.?(length|size|window)|maximum context", re.IGNORECASE)
+_REACHED = re.compile(r"limit was reached|max_\w*tokens\b.{0,40}\breached", re.IGNORECASE)
+#: What a message about a field says where the field, or a value of it, is not supported.
+UNSUPPORTED = re.compile(
+    r"support|deprecat|not (allow|permit|available|accept|enabl|recogni|compatib)|unrecogni|unknown|unexpected"
+    r"|extra (inputs|fields)|invalid|must be|should be|less than|greater than|at most|between|exceed|cannot|can't"
+    r"|allowed|too (large|high|big|small)|maximum|minimum|removed|expected",
+    re.IGNORECASE,
+)
+
+
+def fault_of(code: int, body: bytes | bytearray, headers: Mapping[str, str], url: str) -> Again | Refused:
+    """The fault of a response that is not 200; `url` is the base address that was called."""
+    if 300 <= code < 400:
+        where = _redirect_target(url, headers.get("Location", ""))
+        remedy = "redirects are not followed: base_url should be the final address"
+        reason = f"a redirect to {where}, which is not followed" if where else "a redirect, which is not followed"
+        return Denied(code, reason, f"{redacted(url)} answers with HTTP {code} ({reason}); {remedy}")
+    return _fault(_report(code, parsed_json(body), body), headers, url)
+
+
+def fault_in(answer: Mapping[str, Any], url: str) -> Again | Refused | None:
+    """The fault that the body of a response with status 200 carries, None where it carries none."""
+    choice = first_choice(answer)
+    for error in (answer.get("error"), choice.get("error")):
+        if error:
+            report = _report(_code_of(error), answer if error is answer.get("error") else {"error": error}, b"")
+            return _fault(report, {}, url)
+    for end in _ends(answer, choice):
+        if any(word in end for word in _SAFETY_ENDS):
+            return Refused(Status.REFUSAL, "content filter", f"the server's content filter stopped the answer ({end})")
+        if any(word in end for word in _BROKEN_ENDS):
+            return Again("server error", f"the server ended the answer early ({end})")
+    return None
+
+
+# of Gemini's finish and block reasons, and what others call the same
+_SAFETY_ENDS = (
+    "content_filter", "content-filter", "safety", "prohibited", "blocklist", "spii", "recitation", "sensitive",
+    "guardrail", "refusal", "moderation", "toxic", "policy", "block_reason",
+)  # fmt: skip
+_BROKEN_ENDS = (
+    "error", "abort", "cancel", "insufficient", "malformed", "other", "overload", "timeout", "fail", "unspecified",
+    "language",
+)  # fmt: skip
+
+
+def _ends(answer: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[str]:
+    """The reasons why an answer ended or was never begun, in lower case."""
+    for field in ("finish_reason", "native_finish_reason", "stop_reason"):
+        if isinstance(reason := choice.get(field), str):
+            yield reason.lower().removeprefix("finishreason.")
+    for field in ("promptFeedback", "prompt_feedback"):
+        feedback = answer.get(field)
+        if isinstance(feedback, Mapping) and (reason := feedback.get("blockReason") or feedback.get("block_reason")):
+            yield f"block_reason {reason}".lower()
+
+
+def first_choice(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The choice of an answer, empty where there is none."""
+    choices = answer.get("choices")
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+
+
+def _fault(report: ErrorReport, headers: Mapping[str, str], url: str) -> Again | Refused:
+    """The fault that an error is: of a kind that its types name, else of one that its words do, else by its status."""
+    code, message, server = report.code, report.message, redacted(url)
+    status = f"HTTP {code}" if code else "error"
+    kind = _kind(report)
+    said = f"{status}: {message}" if message else status
+    if kind == "content filter":
+        return Refused(Status.REFUSAL, kind, f"the server's content filter declined: {message or status}", code)
+    if kind == "no credit":
+        return Denied(code, message or "no credit", f"{server}: the account of this key has no credit left ({said})")
+    if kind == "key":
+        remedy = "set the environment variable that holds it"
+        return Denied(code, message or "refused", f"{server} refuses the key ({said}); {remedy}")
+    if kind == "model":
+        remedy = "check the name, and that the address ends in /v1"
+        return Denied(code, message or "not found", f"{server} knows no such model or address ({said}); {remedy}")
+    if kind == "daily limit":
+        return Denied(code, message, f"{server}: the limit of the day is reached ({said}); run again tomorrow")
+    wait = retry_after(headers.get("Retry-After"))
+    if kind == "rate limit":
+        return Again(kind, f"too many requests ({said})", wait, limited=True)
+    if kind == "server error":
+        return Again(kind, f"{status}: {message[:_SHORT]}" if message else status, wait)
+    if kind == "too long":
+        remedy = "lower max_pixels of the backbone, or serve a longer context"
+        return Refused(Status.API_ERROR, kind, f"too long for the server: {message or status}; {remedy}", code, report)
+    return Refused(Status.API_ERROR, kind or status, said, code, report)
+
+
+def _kind(report: ErrorReport) -> str:
+    """The kind of an error, empty for a refusal of none."""
+    code, message = report.code, report.message
+    is_limit = code == 429 or any(word in name for name in report.types for word in ("ratelimit", "throttl"))
+    for kind, family in _FAMILIES.items():
+        if any(word in name for name in report.types for word in family.types):
+            return kind
+    if is_limit and _DAILY.search(message):
+        return "daily limit"
+    if code in (400, 422) and names_unsupported(report) and not CONTEXT.search(message):
+        return ""
+    if code in (400, 422) and _REACHED.search(message):
+        return "cut"
+    for kind, family in _FAMILIES.items():
+        if (not family.codes or code in family.codes) and re.search(family.words, message, re.IGNORECASE):
+            return kind
+    # LiteLLM's router answers a budget of a provider that is spent with 429
+    if is_limit:
+        is_spent = re.search(r"(exceeded|crossed)\W{1,3}budget", message, re.IGNORECASE)
+        return "no credit" if is_spent else "rate limit"
+    if code in (402, 401, 403, 404, 413):
+        return {402: "no credit", 404: "model", 413: "too long"}.get(code, "key")
+    return "server error" if code >= 500 or code in (0, 408) else ""
+
+
+def names_unsupported(report: ErrorReport) -> bool:
+    """Return whether an error is about one field of the request, which or whose value is not supported."""
+    types = " ".join(report.types)
+    is_typed = any(word in types for word in ("unsupported", "unknownparameter", "extraforbidden", "invalidparameter"))
+    is_content = report.parameter.startswith(("messages", "model", "input", "prompt", "image"))
+    return bool(report.parameter and not is_content) and bool(is_typed or UNSUPPORTED.search(report.message))
+
+
+def parsed_json(body: str | bytes | bytearray) -> Any:
+    """A document of JSON, None where it is none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
+    """An error as its body describes it: an object with `error`, one in a list, FastAPI's `detail`, or a text."""
+    if isinstance(document, list) and document:
+        document = document[0]
+    whole = document if isinstance(document, dict) else {}
+    error = whole.get("error")
+    error = whole if error in (None, True, False) else error
+    if not isinstance(error, dict) or not error:
+        text = error if isinstance(error, str) and error else body[:_MOST_PARSED].decode(errors="replace")
+        return ErrorReport(code, (), _sentence(text))
+    types = [error.get(name) for name in ("type", "code", "status", "reason")]
+    inner, metadata, parameter = error.get("innererror"), error.get("metadata"), error.get("param")
+    types += [inner.get("code")] if isinstance(inner, dict) else []
+    message = error.get("message")
+    text = message if isinstance(message, str) else error["error"] if isinstance(error.get("error"), str) else ""
+    if isinstance(detail := error.get("detail"), (str, list)):
+        text, parameter = _detail_text(detail)
+    if isinstance(metadata, dict):
+        reasons = metadata.get("reasons")
+        types += ["moderation"] if reasons and "flagged" in str(metadata) else []
+        raw = metadata.get("raw")
+        text = str(raw) if raw and _GENERIC in text.lower() else text
+    names = tuple(re.sub(r"[^a-z0-9]", "", name.lower()) for name in types if isinstance(name, str))
+    shown = [name for name in types[:2] if isinstance(name, str) and not name.isdecimal() and name not in text]
+    sentence = _sentence(" ".join(filter(None, [text[:_MOST_PARSED], *shown])))
+    named = parameter if isinstance(parameter, str) and parameter not in ("None", "null") else ""
+    return ErrorReport(code, names, sentence, named)
+
+
+def _detail_text(detail: str | list[Any]) -> tuple[str, str]:
+    """The sentence and the field of FastAPI's list of errors, less the input that it quotes."""
+    if isinstance(detail, str):
+        return detail, ""
+    entries = [entry for entry in detail if isinstance(entry, dict)]
+    places = [[str(part) for part in entry.get("loc") or () if part != "body"] for entry in entries]
+    texts = [f"{'.'.join(place)}: {entry.get('msg')}" for place, entry in zip(places, entries, strict=True)]
+    return "; ".join(texts), next((place[0] for place in places if place), "")
+
+
+def _code_of(error: Any) -> int:
+    """The HTTP status that an error carries, 0 for none."""
+    values = [error.get(name) for name in ("code", "status", "status_code")] if isinstance(error, dict) else []
+    numbers = [int(value) for value in values if str(value).isdecimal() and len(str(value)) == 3]
+    return next((number for number in numbers if 400 <= number < 600), 0)
+
+
+def _sentence(text: str) -> str:
+    """A text in one line, less keys and HTML; of a page its title."""
+    if re.match(r"\s*<(!doctype|html|\?xml|head|body)", text, re.IGNORECASE):
+        title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
+        text = unescape(title[1]) if title else ""
+    return redacted(" ".join(re.sub(r"</?[a-zA-Z][^>]{0,200}>", " ", text).split()))[:_LONGEST]
+
+
+def _redirect_target(url: str, location: str) -> str:
+    """The target of a redirect, less what may be a secret: user, query and fragment."""
+    target = address_of(location, f"{url}/") if location else None
+    address = f"{target.scheme}://{target.server}{target.path}" if target else ""
+    return redacted(address)[:200] if address.isprintable() else ""

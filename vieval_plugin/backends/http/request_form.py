@@ -1,0 +1,192 @@
+"""Form in which a model of a server takes requests: the fields that it refuses, and the bounds that it sets.
+
+What a model refuses as unsupported is not sent again. One question finds it out while the others wait, and the store
+remembers it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeAlias
+
+from tqdm import tqdm
+
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.faults import CONTEXT, UNSUPPORTED, ErrorReport, Refused, names_unsupported
+from vieval_plugin.text.wording import enumeration
+
+Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+#: Names of the limit of an answer's tokens.
+LIMITS = ("max_tokens", "max_completion_tokens")
+#: Fields whose refusal is about one question, which is asked otherwise.
+OF_A_QUESTION = ("response_format", "repetition_detection")
+#: Times the room of an answer that a model is given which thinks until its token limit cuts it.
+MORE_ROOM = 4
+#: Beginning of a verdict's finding on a sampling field that the model refuses.
+NOT_SENT = "not sent: "
+
+_REQUIRED = ("model", "messages", "stream")
+_BOUNDED = (*LIMITS, "top_logprobs")
+_FEWER = 5  # log-probabilities that most services list
+_SYNONYMS = {
+    "response_format": r"response.?format|json.?schema|structured.?output|output_config|\bschema\b|grammar|guided",
+    "max_tokens": r"max_(completion_|output_)?tokens",
+    "max_completion_tokens": r"max_(completion_|output_)?tokens",
+    "logprobs": r"(?<!top_)\blogprobs|log.?probabilities",
+}
+
+
+@dataclass(frozen=True)
+class RequestForm:
+    """What a model takes of a request."""
+
+    #: Fields that it refuses.
+    refused: tuple[str, ...] = ()
+    #: Highest value of a field.
+    highest: Mapping[str, int] = field(default_factory=dict)
+    #: Lowest value of a field.
+    lowest: Mapping[str, int] = field(default_factory=dict)
+    #: Its name of the limit of an answer's tokens.
+    limit: str = "max_tokens"
+    #: Times the room that judges give an answer.
+    room: int = 1
+
+    def applied(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """A request in this form."""
+        fields = {self.limit if name in LIMITS else name: value for name, value in body.items()}
+        for name in self.refused:
+            fields.pop(name, None)
+        for name in fields.keys() & {*self.highest, *self.lowest}:
+            capped = min(fields[name], self.highest.get(name, fields[name]))
+            fields[name] = max(capped, self.lowest.get(name, capped))
+        return fields
+
+    def after(self, refused: Refused, sent: Mapping[str, Any]) -> RequestForm:
+        """The form that a refusal of a request teaches; the same where it names no field as unsupported."""
+        form, report = self, refused.report
+        for name in named_fields(refused, sent):
+            other_limit = next((limit for limit in LIMITS if name in LIMITS and limit != name), "")
+            if report and other_limit and other_limit in report.message:
+                form = replace(form, limit=other_limit)
+            elif report and name in _BOUNDED and (bound := _bound(report.message, sent[name])):
+                bounds = form.highest if bound < sent[name] else form.lowest
+                bounds = {**bounds, name: bound}
+                form = replace(form, highest=bounds) if bound < sent[name] else replace(form, lowest=bounds)
+            elif report and name == "logprobs" and (bound := _bound(report.message, sent.get("top_logprobs", 0))):
+                form = replace(form, highest={**form.highest, "top_logprobs": bound})
+            elif name == "top_logprobs" and sent[name] > _FEWER:
+                form = replace(form, highest={**form.highest, name: _FEWER})
+            elif name not in OF_A_QUESTION:
+                form = replace(form, refused=tuple(dict.fromkeys((*form.refused, name))))
+        return form
+
+    def differences(self, earlier: RequestForm) -> str:
+        """What this form has beyond an earlier one, in words."""
+        parts = [f"{name} is not sent" for name in self.refused if name not in earlier.refused]
+        parts += [f"{name} is at most {n}" for name, n in self.highest.items() if earlier.highest.get(name) != n]
+        parts += [f"{name} is at least {n}" for name, n in self.lowest.items() if earlier.lowest.get(name) != n]
+        parts += [f"{self.limit} is sent for {earlier.limit}"] if self.limit != earlier.limit else []
+        return enumeration(parts) if parts else ""
+
+
+def named_fields(refused: Refused, sent: Mapping[str, Any]) -> list[str]:
+    """The fields of a request that its refusal names as unsupported; none for a limit that was reached."""
+    report = refused.report
+    if report is None or report.code not in (400, 422) or refused.kind == "cut" or CONTEXT.search(report.message):
+        return []
+    if parameter := re.split(r"[.\[]", report.parameter)[0]:
+        names = [name for name in sent if name == parameter or (name in LIMITS and parameter.startswith("max_"))]
+        return names if names_unsupported(report) else []
+    if not UNSUPPORTED.search(report.message):
+        return []
+    return [name for name in sent if name not in _REQUIRED and _is_named(name, report)]
+
+
+def _is_named(name: str, report: ErrorReport) -> bool:
+    pattern = _SYNONYMS.get(name, rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+    return bool(re.search(pattern, report.message, re.IGNORECASE))
+
+
+def _bound(message: str, sent: Any) -> int:
+    """The bound of a value that a message names: the highest number below the value sent, else the lowest above; or 0."""
+    numbers = [int(number.replace(",", "")) for number in re.findall(r"(?<![\w.])\d[\d,]{0,8}(?![\w.]*\w)", message)]
+    below = [number for number in numbers if 0 < number < sent]
+    above = [number for number in numbers if sent < number < 400]
+    return max(below) if below else min(above, default=0)
+
+
+class Negotiation:
+    """The form of requests to one model, learnt from its refusals, and remembered under a name."""
+
+    def __init__(self, name: str, store: Store | None, where: str) -> None:
+        self._name, self._store, self._where = name, store, where
+        self._going_first: asyncio.Event | None = None
+        self._tried: set[str] = set()
+        self.form = RequestForm()
+        if store and (document := store.remembered(name)):
+            remembered = json.loads(document)
+            self._tried = set(remembered.pop("tried"))
+            self.form = RequestForm(**{**remembered, "refused": tuple(remembered["refused"])})
+
+    async def post(self, body: Mapping[str, Any], send: Send, waits: bool = True) -> dict[str, Any]:
+        """Send a request in the form that the model takes; of requests with fields that none had, one goes first.
+
+        `waits` is false for a question that is to go at once.
+        """
+        while waits and not body.keys() <= self._tried:
+            if self._going_first is not None:
+                await self._going_first.wait()
+                continue
+            self._going_first = asyncio.Event()
+            try:
+                return await self._send(body, send)
+            finally:
+                self._tried |= body.keys()
+                self.release()
+        return await self._send(body, send)
+
+    def release(self) -> None:
+        """Let another question go first: the one that did was answered, or is tried again, which may take long."""
+        if self._going_first is not None:
+            self._going_first.set()
+            self._going_first = None
+
+    def learn(self, form: RequestForm) -> None:
+        """Keep to a form from now on, and say what it leaves out."""
+        if differences := form.differences(self.form):
+            tqdm.write(f"vieval: {self._where}: {differences}, as the model takes no other", file=sys.stderr)
+        self.form = form
+        self._remember()
+
+    async def _send(self, body: Mapping[str, Any], send: Send) -> dict[str, Any]:
+        is_new = not body.keys() <= self._tried
+        while True:
+            form = self.form
+            sent = form.applied(body)
+            try:
+                answer = await send(sent)
+                break
+            except Refused as refused:
+                learnt = self.form.after(refused, sent)
+                if learnt != self.form:
+                    self.learn(learnt)
+                # another question may have taught the same meanwhile
+                if self.form == form or self.form.applied(body) == sent or self._is_in_vain(sent):
+                    raise
+        if is_new:
+            self._tried |= body.keys()
+            self._remember()
+        return answer
+
+    def _is_in_vain(self, sent: Mapping[str, Any]) -> bool:
+        return "logprobs" in sent and "logprobs" in self.form.refused
+
+    def _remember(self) -> None:
+        if self._store:
+            self._store.remember(self._name, json.dumps({"tried": sorted(self._tried), **asdict(self.form)}))
