@@ -141,6 +141,16 @@ def list_schema(item: Mapping[str, Any], min_items: int = 0, max_items: int = 8)
     return {"type": "array", "items": item, "minItems": min_items, "maxItems": max_items}
 
 
+def is_only_thinking(text: str) -> bool:
+    """Return whether a text ends before an answer begins: it is empty, or thinking without an end.
+
+    >>> is_only_thinking("<think>First,"), is_only_thinking("<think>First,</think> 7")
+    (True, False)
+    """
+    words = text.strip()
+    return not words or (words.startswith("<think>") and "</think>" not in words)
+
+
 def parse_scores(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> Read[tuple[float, ...]]:
     """Read the scores of a reply that was asked to be like `{"score": [7, 8], "reasoning": "..."}`.
 

@@ -58,6 +58,9 @@ _FROM_BEST = {status: severity for severity, status in enumerate(Status)}
 FAILED_CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
 
 
+#: Beginning of a finding on a sampling field that the model refuses, without which a score may mean something else.
+NOT_SENT = "not sent: "
+
 #: Name of the text of a sample that has what an image should have in letters, a line each.
 WANTED_TEXT = "wanted_text"
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.echoes import ECHO, repeats_request
-from vieval_plugin.judges.parsing import Read, parse_scores
+from vieval_plugin.judges.parsing import Read, is_only_thinking, parse_scores
 from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status, Step, Text, failed_step
 from vieval_plugin.prompts.pack import REMINDER, Pack
 
@@ -86,7 +86,7 @@ def ask_all(
 
 
 def _is_unread(step: Step) -> bool:
-    return step.status is Status.PARSE_FAILURE and not (step.cut and not step.answer.strip())
+    return step.status is Status.PARSE_FAILURE and not (step.cut and is_only_thinking(step.answer))
 
 
 def _outcome(
@@ -120,7 +120,7 @@ def _read(reply: Reply, question: ChatRequest[T], attempt: int) -> tuple[Step, R
         step = failed_step(reply, path, "a text was", attempt=attempt)
         return step, Read(step.status)
     reading = question.read(reply.text)
-    if reply.cut and not reply.text.strip():
+    if reply.cut and is_only_thinking(reply.text):
         limit = f" at {reply.output_tokens:,} tokens" if reply.output_tokens else ""
         reading = Read(Status.PARSE_FAILURE, reason=_STARVED.format(limit))
     if reply.cut and reading.status.usable:

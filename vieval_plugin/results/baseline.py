@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vieval_plugin.backends.http.request_form import NOT_SENT
 from vieval_plugin.images import images_of, is_there
-from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
+from vieval_plugin.judges.protocol import NOT_SENT, Sample, SampleId, Verdict
 from vieval_plugin.meta_evaluation.gate import known_digest
 from vieval_plugin.records import YOUR_IMAGES, Provenance, Record
 from vieval_plugin.results.lookup import open_results

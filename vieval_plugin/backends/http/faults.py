@@ -113,12 +113,14 @@ _FAMILIES: Mapping[str, _Family] = {
         _CALLER,
     ),
 }  # fmt: skip
+# what OpenAI says of log-probabilities of models that think
+_FIELD_DENIED = re.compile(r"not allowed to (request|use|set) \w*logprobs", re.IGNORECASE)
 _DAILY = re.compile(r"per.?day|daily", re.IGNORECASE)
 CONTEXT = re.compile(r"context.?(length|size|window)|maximum context", re.IGNORECASE)
 _REACHED = re.compile(r"limit was reached|max_\w*tokens\b.{0,40}\breached", re.IGNORECASE)
 #: What a message about a field says where the field, or a value of it, is not supported.
 UNSUPPORTED = re.compile(
-    r"support|deprecat|not (allow|permit|available|accept|enabl|recogni|compatib)|unrecogni|unknown|unexpected"
+    r"support|deprecat|\bonly\b|not (allow|permit|available|accept|enabl|recogni|compatib)|unrecogni|unknown|unexpected"
     r"|extra (inputs|fields)|invalid|must be|should be|less than|greater than|at most|between|exceed|cannot|can't"
     r"|allowed|too (large|high|big|small)|maximum|minimum|removed|expected",
     re.IGNORECASE,
@@ -218,6 +220,8 @@ def _kind(report: ErrorReport) -> str:
         return "daily limit"
     if code in (400, 422) and names_unsupported(report) and not CONTEXT.search(message):
         return ""
+    if code == 403 and _FIELD_DENIED.search(message):
+        return ""
     if code in (400, 422) and _REACHED.search(message):
         return "cut"
     for kind, family in _FAMILIES.items():
@@ -253,6 +257,13 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     if isinstance(document, list) and document:
         document = document[0]
     whole = document if isinstance(document, dict) else {}
+    inner_message = (whole.get("error") if isinstance(whole.get("error"), dict) else whole).get("message")
+    if isinstance(inner_message, str) and isinstance(nested := parsed_json(inner_message), dict):
+        return _report(code, nested, body)
+    if isinstance(inner_message, dict):
+        return _report(code, inner_message, body)
+    if isinstance(inner_message, list):
+        whole = {"detail": inner_message}
     error = whole.get("error")
     error = whole if error in (None, True, False) else error
     if not isinstance(error, dict) or not error:
@@ -271,8 +282,9 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
         raw = metadata.get("raw")
         text = str(raw) if raw and _GENERIC in text.lower() else text
     names = tuple(re.sub(r"[^a-z0-9]", "", name.lower()) for name in types if isinstance(name, str))
-    shown = [name for name in types[:2] if isinstance(name, str) and not name.isdecimal() and name not in text]
-    sentence = _sentence(" ".join(filter(None, [text[:_MOST_PARSED], *shown])))
+    error_code = error.get("code")
+    is_word = isinstance(error_code, str) and not error_code.isdecimal() and error_code not in text
+    sentence = _sentence(f"{text[:_MOST_PARSED]} ({error_code})".strip() if is_word else text[:_MOST_PARSED])
     named = parameter if isinstance(parameter, str) and parameter not in ("None", "null") else ""
     return ErrorReport(code, names, sentence, named)
 

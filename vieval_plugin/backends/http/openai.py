@@ -17,7 +17,7 @@ from vieval_plugin.backends.concurrency import SharedTasks
 from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
 from vieval_plugin.backends.http.faults import Refused, parsed_json
 from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
-from vieval_plugin.backends.http.request_form import LIMITS, MORE_ROOM, NOT_SENT, Negotiation, named_fields
+from vieval_plugin.backends.http.request_form import LIMITS, MORE_ROOM, Negotiation, named_fields
 from vieval_plugin.backends.http.responses import (
     cached_tokens_of,
     finish_reason,
@@ -32,7 +32,7 @@ from vieval_plugin.backends.http.responses import (
 from vieval_plugin.backends.http.server import CHAT, Server, ServerOptions, Usage
 from vieval_plugin.backends.reply_checks import Answer, checked, final, probabilities
 from vieval_plugin.backends.token_probabilities import TokenIds, narrowed_bounds, prefix_probabilities
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Reply, Status
+from vieval_plugin.judges.protocol import NOT_SENT, Chat, Failure, Image, Likelihood, Message, Reply, Status
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 
@@ -206,22 +206,27 @@ class OpenAIBackend:
         return failure
 
     async def _chat_with_room(self, ask: Chat, images: Mapping[Image, Encoded], send: Send) -> dict[str, Any]:
-        """Post a chat; one that is cut before its first word gets more room, and from then on all at once."""
-        limit, room = self.sampling.limit(ask), self._negotiation.form.room
-        answer = await self._chat(ask, images, send, room * limit)
-        if room > 1 or not is_starved(answer):
-            return answer
-        input_tokens, _ = tokens_of(answer)
-        try:
-            roomy = await self._chat(ask, images, send, MORE_ROOM * limit)
-        except Refused as refused:
-            context = _CONTEXT.search(refused.reason)
-            left = int(context[1]) - (input_tokens or 0) if context else 0
-            return await self._chat(ask, images, send, left) if left > limit else answer
-        # batches answer each question once more by its name, which has its room
-        if not self.batches:
-            self._negotiation.learn(replace(self._negotiation.form, room=MORE_ROOM))
-        return roomy
+        """Post a chat; one that is cut before its first word gets a second try with more room."""
+        limit = self.sampling.limit(ask)
+        if ask.schema is not None:
+            await self.takes_schemas()
+        # the name of a question that a batch answers has its room in it, and must stay
+        room = 1 if self.batches else self._negotiation.form.room
+        answer = _STARVED
+        for tokens in (limit, MORE_ROOM * limit)[room > 1 :]:
+            try:
+                answer = await self._chat(ask, images, send, tokens)
+            except Refused as refused:
+                context = _CONTEXT.search(refused.reason)
+                if tokens == limit or not context:
+                    raise
+                left = int(context[1]) - (tokens_of(answer)[0] or 0)
+                return await self._chat(
+                    ask, images, send, max(limit, min(left, tokens) if answer is not _STARVED else 0)
+                )
+            if not is_starved(answer):
+                break
+        return answer
 
     async def _chat(self, ask: Chat, images: Mapping[Image, Encoded], send: Send, tokens: int) -> dict[str, Any]:
         """Post a chat in the fullest form that the server takes; a form that it refuses is not tried again."""
@@ -260,8 +265,6 @@ class OpenAIBackend:
         if ask.definition == "sequence_mean":
             reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
             return Failure(Status.API_ERROR, reason)
-        if "logprobs" in self._negotiation.form.refused:
-            return Failure(Status.API_ERROR, f"{self.model} refuses log-probabilities, which this judge asks for")
         body = self._body(ask.messages, self.sampling.limit(ask), images, _LOGPROBS)
         answer = self._count_tokens(await self._post(body, send))
         try:
@@ -311,6 +314,15 @@ class OpenAIBackend:
         """Post a chat in the form that the model takes."""
         return await self._negotiation.post(body, lambda sent: send(CHAT, sent, unusable), waits)
 
+    async def _post_or_cut(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Post a probe at once; what an answer is where its token limit cut it."""
+        try:
+            return await self._post(body, self._server.post, waits=False)
+        except Refused as refused:
+            if refused.kind != "cut":
+                raise
+            return _STARVED
+
     def _body(
         self,
         messages: Sequence[Message],
@@ -351,10 +363,13 @@ class OpenAIBackend:
         if self._batch and not self._batch.has_service:  # vLLM's own enforces them
             return _WITH_LENGTHS
         fields = {"response_format": response_format(_PROBE)}
-        tokens = self._negotiation.form.room * max(_PROBE_TOKENS, self.sampling.max_tokens or 0)
+        tokens = max(_PROBE_TOKENS, self.sampling.max_tokens or 0)
         body = self._body([Message("user", ("Say hello.",))], tokens, {}, fields)
         try:
-            answer = await self._post(body, self._server.post, waits=False)
+            answer = await self._post_or_cut(body)
+            if is_starved(answer):
+                body = self._body([Message("user", ("Say hello.",))], MORE_ROOM * tokens, {}, fields)
+                answer = await self._post_or_cut(body)
         except Refused as refused:
             # a fault says nothing about schemas: find out again next time
             support, is_probe_conclusive = _NOT_ENFORCED, "response_format" in named_fields(refused, body)

@@ -18,6 +18,8 @@ from tqdm import tqdm
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.faults import CONTEXT, UNSUPPORTED, ErrorReport, Refused, names_unsupported
+from vieval_plugin.backends.http.responses import is_starved, thinking_of
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.wording import enumeration
 
 Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -28,8 +30,6 @@ LIMITS = ("max_tokens", "max_completion_tokens")
 OF_A_QUESTION = ("response_format", "repetition_detection")
 #: Times the room of an answer that a model is given which thinks until its token limit cuts it.
 MORE_ROOM = 4
-#: Beginning of a verdict's finding on a sampling field that the model refuses.
-NOT_SENT = "not sent: "
 
 _REQUIRED = ("model", "messages", "stream")
 _BOUNDED = (*LIMITS, "top_logprobs")
@@ -92,13 +92,14 @@ class RequestForm:
         parts += [f"{name} is at most {n}" for name, n in self.highest.items() if earlier.highest.get(name) != n]
         parts += [f"{name} is at least {n}" for name, n in self.lowest.items() if earlier.lowest.get(name) != n]
         parts += [f"{self.limit} is sent for {earlier.limit}"] if self.limit != earlier.limit else []
+        parts += [f"answers get {self.room} times the room"] if self.room != earlier.room else []
         return enumeration(parts) if parts else ""
 
 
 def named_fields(refused: Refused, sent: Mapping[str, Any]) -> list[str]:
     """The fields of a request that its refusal names as unsupported; none for a limit that was reached."""
     report = refused.report
-    if report is None or report.code not in (400, 422) or refused.kind == "cut" or CONTEXT.search(report.message):
+    if report is None or report.code not in (400, 403, 422) or refused.kind == "cut" or CONTEXT.search(report.message):
         return []
     if parameter := re.split(r"[.\[]", report.parameter)[0]:
         names = [name for name in sent if name == parameter or (name in LIMITS and parameter.startswith("max_"))]
@@ -160,7 +161,7 @@ class Negotiation:
     def learn(self, form: RequestForm) -> None:
         """Keep to a form from now on, and say what it leaves out."""
         if differences := form.differences(self.form):
-            tqdm.write(f"vieval: {self._where}: {differences}, as the model takes no other", file=sys.stderr)
+            tqdm.write(f"vieval: {self._where}: {differences}, as the model needs it", file=sys.stderr)
         self.form = form
         self._remember()
 
@@ -168,24 +169,34 @@ class Negotiation:
         is_new = not body.keys() <= self._tried
         while True:
             form = self.form
+            if "logprobs" in body and "logprobs" in form.refused:
+                raise Refused(Status.API_ERROR, "no probabilities", f"{self._where} gives no log-probabilities")
             sent = form.applied(body)
             try:
                 answer = await send(sent)
                 break
             except Refused as refused:
+                if refused.kind == "cut":
+                    self._give_room(body)
+                    raise
                 learnt = self.form.after(refused, sent)
                 if learnt != self.form:
                     self.learn(learnt)
                 # another question may have taught the same meanwhile
-                if self.form == form or self.form.applied(body) == sent or self._is_in_vain(sent):
+                is_in_vain = "logprobs" in sent and "logprobs" in self.form.refused
+                if is_in_vain or self.form == form or self.form.applied(body) == sent:
                     raise
+        if is_starved(answer) or thinking_of(answer):
+            self._give_room(body)
         if is_new:
             self._tried |= body.keys()
             self._remember()
         return answer
 
-    def _is_in_vain(self, sent: Mapping[str, Any]) -> bool:
-        return "logprobs" in sent and "logprobs" in self.form.refused
+    def _give_room(self, body: Mapping[str, Any]) -> None:
+        """Give a model that thinks more room from now on."""
+        if self.form.room == 1 and "logprobs" not in body:
+            self.learn(replace(self.form, room=MORE_ROOM))
 
     def _remember(self) -> None:
         if self._store:

@@ -9,10 +9,12 @@ import numpy as np
 
 from vieval_plugin.backends.http.faults import Again, parsed_json
 from vieval_plugin.backends.reply_checks import log_probability
+from vieval_plugin.judges.parsing import is_only_thinking
 from vieval_plugin.judges.protocol import Failure, Reply, Status, Text
 
 #: Return whether a token limit ended an answer, by what servers call its end.
 CUT = {"stop": False, "length": True, "max_tokens": True, "MAX_TOKENS": True, "model_length": True}
+CUT |= {"model_context_window_exceeded": True, "FinishReason.MAX_TOKENS": True, "end_turn": False}
 _THINKING = ("reasoning_content", "reasoning", "thinking")
 _ANSWERING = ("text", "output_text")
 _MOST_TOKENS = 2**53  # a number of tokens beyond is none
@@ -61,7 +63,7 @@ def thinking_of(answer: Mapping[str, Any]) -> str:
 
 def is_starved(answer: Mapping[str, Any]) -> bool:
     """Return whether the token limit cut an answer before its first word."""
-    return bool(CUT.get(str(finish_reason(answer)))) and not text_of(answer).strip()
+    return bool(CUT.get(str(finish_reason(answer)))) and is_only_thinking(text_of(answer))
 
 
 def text_of(answer: Mapping[str, Any]) -> str:
