@@ -182,6 +182,8 @@ def instance(schema: Mapping[str, Any], digest: bytes, root: Mapping[str, Any] |
     root = schema if root is None else root
     if found := _UNSUPPORTED & schema.keys():
         raise Rejected(f"Invalid response_format: the schema keyword {min(found)!r} is not supported.")
+    if not schema.keys() & {"type", "$ref", "anyOf", "oneOf"}:
+        raise Rejected("Invalid schema for response_format 'answer': schema must have a 'type' key.")
     if "$ref" in schema:
         steps = schema["$ref"].removeprefix("#/").split("/")
         return instance(functools.reduce(operator.getitem, steps, root), digest, root, key)

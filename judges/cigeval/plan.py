@@ -168,7 +168,7 @@ def schema(count: int, tools: Sequence[Tool], entities: bool) -> dict[str, Any]:
     properties: dict[str, Any] = {
         "task_id": {"type": "integer", "minimum": 1, "maximum": count},
         "used": {"type": "boolean"},
-        "tool": {"enum": ["none", *(tool.name for tool in tools)]},
+        "tool": {"type": "string", "enum": ["none", *(tool.name for tool in tools)]},
         **({"entities": {"type": "array", "items": text, "maxItems": 4}} if entities else {}),
         "reasoning": text,
     }

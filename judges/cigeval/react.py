@@ -141,7 +141,7 @@ def schema(tools: Sequence[Tool]) -> dict[str, Any]:
     text = {"type": "string", "maxLength": 600}
     properties = {
         "thought": text,
-        "tool": {"enum": ["none", *(tool.name for tool in tools)]},
+        "tool": {"type": "string", "enum": ["none", *(tool.name for tool in tools)]},
         "phrases": {"type": "array", "items": text, "maxItems": 4},
         "score": {
             "type": "array",

@@ -82,7 +82,7 @@ def _answered(asker: StageAsker, key: str, questions: Questions, notes: Notes, d
     """Every question answered in words, each by a call of its own."""
     requests = []
     for question in questions:
-        schema = object_schema({"answer": {"enum": question.choices}})
+        schema = object_schema({"answer": {"type": "string", "enum": question.choices}})
         variables = {"question": question.text, "choices": question.choices}
         chat = asker.chat(key, "answers", ("answers", question.id), schema, variables, _LONGEST_ANSWER)
         requests.append(ChatRequest(chat, partial(_read, schema=schema, expected=question.expected)))

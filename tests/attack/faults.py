@@ -105,8 +105,8 @@ class Replies:
         if isinstance(value, float):
             return self.listed(("Yes", math.log(value)), ("No", math.log1p(-value)))
         if not value:  # no question of a sample
-            const = self.schema.get("properties", {}).get("probe", {}).get("const")
-            return self.chat(json.dumps({"probe": const}) if const else "hello")
+            words = self.schema.get("properties", {}).get("probe", {}).get("enum")
+            return self.chat(json.dumps({"probe": words[0]}) if words else "hello")
         return self.chat(scored(value, reasoning))
 
     def good(self, reasoning: str = "as it is") -> dict[str, Any]:

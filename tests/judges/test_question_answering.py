@@ -87,7 +87,7 @@ def test_the_share_of_choices_that_are_as_expected():
     played = judged("tifa", CHOICES, ["cat", "black", "yes", "On the mat"])
     assert played.verdict.scores == {"SC": 0.75}
     assert played.verdict.rationale == "3 of 4 as expected; not: What colour is the animal? (answered otherwise)"
-    assert played.asked("answers/1").schema["properties"]["answer"] == {"enum": ("dog", "cat", "bird")}
+    assert played.asked("answers/1").schema["properties"]["answer"]["enum"] == ("dog", "cat", "bird")
 
 
 def test_the_mean_probability_of_yes_and_its_interval():

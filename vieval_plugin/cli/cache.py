@@ -27,9 +27,11 @@ def add(commands: Commands) -> None:
         ("delete those of one model", "vieval cache clear --model gpt-4o"),
     )
     parser.add_argument(
-        "action", choices=["info", "export", "clear"], help="count replies, print them as JSON lines, or delete them"
+        "action",
+        choices=["info", "export", "clear", "forget"],
+        help="count replies, print them as JSON lines, delete them, or forget what servers take",
     )
-    parser.add_argument("--model", help="clear only the replies of this model (default: those of all)")
+    parser.add_argument("--model", help="clear or forget only what is of this model (default: of all)")
     parser.add_argument("--yes", action="store_true", help="clear without asking for confirmation")
     parser.set_defaults(run=_run)
 
@@ -39,6 +41,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.backends.cache.store import Store
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import plural
 
     path = config.current().store_path()
     if path is None or not path.is_file():
@@ -50,7 +53,12 @@ def _run(options: argparse.Namespace) -> int:
         finally:
             store.close()
         return 0
-    if options.action == "info":
+    if options.action == "forget":
+        facts = store.forget(options.model)
+        say(
+            f"forgot {plural(facts, 'fact')} about servers; the next run finds them out again, and all replies are kept"
+        )
+    elif options.action == "info":
         say(f"{path}  {path.stat().st_size / 2**20:.1f} MiB")
         for model, count, first, last in store.info():
             span = " to ".join(time.strftime("%Y-%m-%d %H:%M", time.localtime(t)) for t in (first, last))

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from tqdm import tqdm
 
 from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.cache.store_file import NoLocks
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.network_metrics import Scorers
@@ -38,10 +39,13 @@ def opened_store(options: Config, asks_a_model: bool = True) -> Iterator[Store |
     """Open the options' store of replies while a run lasts; None where they have none.
 
     One that cannot be used ends a run that asks a model, as replies would be paid for again; measurements are made again.
+    A file system without locks ends no run.
     """
     path, store = options.store_path(), None
     try:
         store = Store(path, options.store.max_age) if path else None
+    except NoLocks as error:
+        tqdm.write(f"vieval: continuing without a store of replies: {error}", file=sys.stderr)
     except VievalError as error:
         if asks_a_model:
             raise

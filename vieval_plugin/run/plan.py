@@ -205,7 +205,7 @@ def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
     fresh_costs = [cost for cost in trial.costs if not cost.cached]
     further = sum(not cost.cached for cost in trial.costs[1:])
     if not fresh_costs or (trial.samples > 1 and not further):
-        return "not known, as answers of the pilot were in the store; --fresh (or store: {max_age: 0}) asks them anew"
+        return "not known, as answers of the pilot were in the store; the option store: {max_age: 0}, or --fresh, asks them anew"
     slowest = trial.wall / further * (trial.samples - 1) if further else 0.0
     if backbone is None:
         return f"about {_short(slowest)}"

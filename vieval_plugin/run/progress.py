@@ -84,8 +84,8 @@ class Progress:
             lines.append(f"about {' and '.join(failed)}: {docs_url(f'reference/results.md#{anchor}')}")
         if u.cached and not (u.calls or u.measured or u.retries or u.failures):
             lines.append(
-                f"no model was asked: all {u.cached} answers were kept from earlier runs; --fresh, or the option "
-                "store: {max_age: 0}, asks anew"
+                f"no model was asked: all {u.cached} answers were kept from earlier runs; the option "
+                "store: {max_age: 0}, or --fresh of vieval's commands, asks anew"
             )
         if u.retries:
             lines.append(f"tried again: {_listing(u.retries)}")

@@ -44,6 +44,7 @@ _UPSERT = (
 # twice, because who waits for its turn to write has looked at the clock before
 _VOID = "until NOT BETWEEN :now AND :now + 2 * :lease"
 
+_FORGET = "DELETE FROM about WHERE name NOT IN ('schema', 'run')"
 _Result = TypeVar("_Result")
 _KINDS: Mapping[str, Callable[..., Answer]] = {
     kind.__name__: kind for kind in (Text, Probabilities, Measurement, ToolResult)
@@ -205,6 +206,11 @@ class Store:
         self._write("VACUUM")
         return deleted
 
+    def forget(self, model: str | None = None) -> int:
+        """Delete what was found out about servers of a model, or of all, and no reply; how many facts there were."""
+        named = "(:model IS NULL OR instr(name, ' ' || :model || ' ') > 0)"
+        return self._write(f"{_FORGET} AND {named}", {"model": model})
+
     def keep_newest(self, number: int) -> None:
         """Delete the oldest replies above so many, a few at a time, so that nobody else is held up."""
         rows = self._rows("SELECT stored FROM replies ORDER BY stored DESC LIMIT 1 OFFSET ?", (number,))
@@ -234,7 +240,7 @@ class Store:
 
     def _forget(self) -> None:
         """Delete what was found out about servers: it may be out of date too, and costs one call."""
-        self._write("DELETE FROM about WHERE name NOT IN ('schema', 'run')")
+        self._write(_FORGET)
 
     def _read(self, key: str, model: str, text: str, check: str) -> Answer | None:
         """A row's reply; one that is not what was stored is said once, and gone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import json
@@ -9,6 +10,7 @@ import os
 import secrets
 import sqlite3
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
@@ -35,6 +37,11 @@ _TABLES = (
 )
 
 _Result = TypeVar("_Result")
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+
+
+class NoLocks(VievalError):
+    """The folder of a store is on a file system without locks, which SQLite needs."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -48,7 +55,23 @@ def connect(path: Path) -> sqlite3.Connection:
         path = real(path)  # SQLite puts its files beside what a link leads to
         return in_turn(path, lambda: _opened(path))
     except (sqlite3.Error, OSError) as error:
+        _require_locks(path)
         raise _unusable(path, str(error)) from None
+
+
+def _require_locks(path: Path) -> None:
+    """NoLocks where a file beside the store cannot be locked; another file, as closing the store's own would unlock it."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    with suppress(FileNotFoundError), tempfile.TemporaryFile(dir=path.parent) as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                reason = f"{path}: the file system has no locks ({error.strerror})"
+                raise NoLocks(f"{reason}; set store.path to a local folder") from None
 
 
 def in_turn(path: Path, act: Callable[[], _Result]) -> _Result:
@@ -60,6 +83,7 @@ def in_turn(path: Path, act: Callable[[], _Result]) -> _Result:
         except sqlite3.OperationalError as error:
             if not is_locked(error):
                 raise
+            _require_locks(path)
         waited = time.monotonic() - started
         if waited > PATIENCE:
             raise VievalError(f"{locked(path)} and stays so; end that process, or set store.path elsewhere")
