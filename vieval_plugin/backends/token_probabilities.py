@@ -62,14 +62,15 @@ async def narrowed_bounds(
 
     A listed continuation keeps its probability. Of the others, one of several tokens is not a first token: its
     probability is 0. A value above the bound it should lie within shows a server that renormalises, and is not used;
-    nor is one that is no log-probability. A tokenizer that cuts a listed token in several tells nothing.
+    nor is one that is no log-probability. A tokenizer that contradicts the list tells nothing.
     """
     if sum(bounds.high) - sum(bounds.low) <= CLOSE_ENOUGH:
         return bounds
     tokens = [tuple(token_ids or ()) for token_ids in await asyncio.gather(*map(ids.ids_of, continuations))]
     pairs = list(zip(bounds.low, bounds.high, strict=True))
-    listed_tokens = {token for token, (low, high) in zip(tokens, pairs, strict=True) if 0 < low == high}
-    if not all(tokens) or any(len(token) > 1 for token in listed_tokens):
+    listed_tokens = [token for token, (low, high) in zip(tokens, pairs, strict=True) if 0 < low == high]
+    is_contradicted = len(set(listed_tokens)) < len(listed_tokens) or any(len(token) > 1 for token in listed_tokens)
+    if not all(tokens) or is_contradicted:
         return bounds
     open_tokens: dict[int, Tokens] = {}
     # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
