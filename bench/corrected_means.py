@@ -1,7 +1,7 @@
-"""Means corrected by a few ratings, on ImagenHub's ratings with GPT-4v's recorded scores: coverage and width of intervals.
+"""Means corrected by a few ratings, on ImagenHub's ratings with GPT-4o's recorded scores: coverage and width of intervals.
 
 For each image model, images are drawn with replacement, as many as it has, and so many of them count as rated. The truth
-is people's mean over all of its images. Averages are over image models.
+is people's mean over all of its images. Beside ImagenHub stands a law of ratings far from the ends of the scale.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from common import conditions, table
 from tqdm import tqdm
 
+from bench.common import conditions, table
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.results import replay
 from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.correlation import Floats
-from vieval_plugin.stats.prediction_powered import prediction_powered_mean
+from vieval_plugin.stats.prediction_powered import bounded_interval, prediction_powered_mean
 
 ASPECTS = ("SC", "PQ", "O")
-WAYS = ("labels alone", "judge alone", "corrected")
+EDITS = ("tie", "mie", "sdie")
 
 
 def scores(data: Path, logs: str) -> dict[tuple[str, str, str], tuple[Floats, Floats]]:
@@ -40,44 +40,53 @@ def scores(data: Path, logs: str) -> dict[tuple[str, str, str], tuple[Floats, Fl
     return {key: (np.array(rows)[:, 0], np.array(rows)[:, 1]) for key, rows in held.items()}
 
 
-def intervals(
-    people: Floats, judge: Floats, labels: int, rng: np.random.Generator
-) -> dict[str, tuple[float, float, float]]:
-    """Estimate and interval of each way, from one draw of images of which so many are rated."""
+def easy_law(rng: np.random.Generator, images: int = 200) -> tuple[Floats, Floats]:
+    """People's ratings and a judge's scores that are nowhere near an end of the scale."""
+    people = np.clip(rng.normal(0.5, 0.15, images), 0, 1)
+    return people, np.clip(people + rng.normal(0, 0.1, images), 0, 1)
+
+
+def intervals(people: Floats, judge: Floats, labels: int, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """Intervals by way, from one draw of images of which so many are rated."""
     drawn = rng.integers(0, len(people), len(people))
     rated = np.isin(np.arange(len(drawn)), rng.choice(len(drawn), labels, replace=False))
-    given = np.where(rated, people[drawn], np.nan)
+    ratings = np.where(rated, people[drawn], np.nan)
+    alone = prediction_powered_mean(ratings, judge[drawn], weight=0.0)
+    corrected = prediction_powered_mean(ratings, judge[drawn])
     return {
-        "labels alone": prediction_powered_mean(given[rated], np.zeros(labels))[:3],
-        "judge alone": prediction_powered_mean(judge[drawn], np.zeros(len(drawn)))[:3],
-        "corrected": prediction_powered_mean(given, judge[drawn])[:3],
+        "labels alone, normal": (alone.mean.low, alone.mean.high),
+        "corrected, normal": (corrected.mean.low, corrected.mean.high),
+        "labels alone, as shown": bounded_interval(alone, labels),
+        "corrected, as shown": bounded_interval(corrected, labels),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="a folder with imagenhub/human_ratings and viescore_logs")
-    parser.add_argument("--logs", default="results_gpt4v_0shot")
-    parser.add_argument("--labels", type=int, nargs="+", default=[20, 40, 80])
-    parser.add_argument("--runs", type=int, default=500, help="draws of each image model (default 500)")
+    parser.add_argument("--logs", default="results_gpt4o_0shot")
+    parser.add_argument("--labels", type=int, nargs="+", default=[10, 20, 50])
+    parser.add_argument("--runs", type=int, default=200, help="draws of each image model (default 200)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    print(f"{conditions()}; {options.runs} runs, seed {options.seed}")
-    held = scores(options.data, options.logs)
+    print(f"{conditions()}; {options.runs} runs of each image model, seed {options.seed}")
+    easy = easy_law(np.random.default_rng([options.seed, 1]))
+    populations = {("easy law", f"{number}", "O"): easy for number in range(15)} | scores(options.data, options.logs)
+    rows: dict[tuple[str, str, int], list[tuple[float, float]]] = defaultdict(list)
     for labels in options.labels:
-        found: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
-        for place, (key, (people, judge)) in enumerate(tqdm(held.items(), unit="image model", disable=None)):
+        for place, (key, (people, judge)) in enumerate(tqdm(populations.items(), unit="image model", disable=None)):
+            law = "edits" if key[0] in EDITS else "easy law" if key[0] == "easy law" else "other tasks"
             rng = np.random.default_rng([options.seed, labels, place])
-            for _ in range(options.runs):
-                for way, (mean, low, high) in intervals(people, judge, labels, rng).items():
-                    truth = people.mean()
-                    found[key[2], way].append((low <= truth <= high, high - low, (mean - truth) ** 2))
-        print(f"{labels} labels an image model: coverage of 95% intervals, mean width, root of the mean squared error")
-        rows = []
-        for way in WAYS:
-            cells = [np.mean(found[aspect, way], axis=0) for aspect in ASPECTS]
-            rows.append([way, *(f"{100 * c:.1f}% {w:.3f} {np.sqrt(e):.3f}" for c, w, e in cells)])
-        table(["interval", *ASPECTS], rows)
+            for _ in range(options.runs if key[2] == "O" else 0):
+                for way, (low, high) in intervals(people, judge, labels, rng).items():
+                    rows[law, way, labels].append((low <= people.mean() <= high, high - low))
+    cells = {key: np.mean(values, axis=0) for key, values in rows.items()}
+    texts = {key: f"{covered:.1%} ({width:.2f})" for key, (covered, width) in cells.items()}
+    names = dict.fromkeys((law, way) for law, way, _ in texts)
+    print("O: share of 95% intervals that hold people's mean (mean width), by labels of an image model")
+    table(
+        ["data", "interval", *map(str, options.labels)], [[*n, *(texts[*n, k] for k in options.labels)] for n in names]
+    )
 
 
 if __name__ == "__main__":

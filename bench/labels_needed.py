@@ -20,13 +20,11 @@ from tqdm import tqdm
 from bench.common import conditions, table
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_EACH_TO_ORDER, LEAST_TO_ORDER
 from vieval_plugin.results import replay
 from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.calibration import Labels, held_out, improvement, isotonic_fit, tied_share
 from vieval_plugin.stats.correlation import Floats
-from vieval_plugin.stats.prediction_powered import prediction_powered_mean
-from vieval_plugin.stats.shrinkage import shrunken_means
+from vieval_plugin.stats.shrinkage import OrderLabels, order_values
 
 JUDGES = {
     "GPT-4o zero-shot": ("results_gpt4o_0shot", "0shot"),
@@ -36,7 +34,7 @@ JUDGES = {
     "LLaVA zero-shot": ("results_llava_0shot", "0shot"),
 }
 FEWEST_IMAGES = 100  # of a task that a judge scored: LLaVA scored 16 of one
-WAYS = ("judge alone", "labels alone", "corrected", "as ranked")
+WAYS = ("judge alone", "labels alone", "as ranked")
 
 
 class RecordedTask(NamedTuple):
@@ -205,22 +203,12 @@ def right_pairs(task: RecordedTask, number: int, rng: np.random.Generator, on_pr
     rated = np.isin(np.arange(len(task.scores)), drawn(task, number, rng, on_prompts))
     of_each = [task.generators == maker for maker in np.unique(task.generators)]
     people, judged = (np.array([values[own].mean() for own in of_each]) for values in (task.ratings, task.scores))
-    ratings = np.where(rated, task.ratings, np.nan)
-    enough = len(of_each) < 3 or (
-        rated.sum() >= LEAST_TO_ORDER and min(rated[own].sum() for own in of_each) >= LEAST_EACH_TO_ORDER
-    )
-    means, corrected = (
-        [
-            prediction_powered_mean(ratings[own], task.scores[own], task.prompts[own].tolist(), weight=weight)
-            for own in of_each
-        ]
-        for weight in (0.0, None)
-    )
-    alone, before = (np.array([mean.mean.value for mean in several]) for several in (means, corrected))
-    ordered = before if len(of_each) < 3 else shrunken_means(judged, corrected) if enough else judged
+    labels = OrderLabels(*(column[rated] for column in (task.scores, task.ratings, task.generators, task.prompts)))
+    alone = np.array([task.ratings[rated & own].mean() if (rated & own).any() else np.nan for own in of_each])
+    ordered = order_values(judged, labels)
     pairs = np.array(list(combinations(range(len(of_each)), 2))).T
     truth = np.sign(people[pairs[0]] - people[pairs[1]])
-    signs = (np.sign(way[pairs[0]] - way[pairs[1]]) for way in (judged, alone, before, ordered))
+    signs = (np.sign(way[pairs[0]] - way[pairs[1]]) for way in (judged, alone, ordered))
     return np.array([((sign == truth) + 0.5 * (sign == 0)).sum() for sign in signs])
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.stored_results import csv_rows
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation.label_plan import LabelPlan, plan_text
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import write_verdicts
 
@@ -81,39 +82,39 @@ def test_ratings_of_another_aspect_are_said_not_to_be_used(given, capsys):
 
 def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsys):
     shown = rank(capsys, *given(12, ("mine", "third")))
-    assert shown[0] == "Too few images are rated to say which of third, mine and theirs is best."
-    needed = "; 50 of each generator are needed, or all images. So far: Corrected mean score of "
-    few, separator, so_far = shown[1].partition(needed)
+    assert shown[0] == "Too few images are rated to say which of mine, theirs and third is best."
+    few, _, so_far = shown[1].partition(". So far: Corrected mean score of ")
     assert few.startswith("People rated 12 prompts of ")
-    assert separator
+    assert re.search(r"; 50 of each generator are needed, or all images, and about \d+ to show", few)
     assert sorted(re.findall(r" of (\w+)", few)) == ["mine", "third"]
     interval = r"\(95% interval 0\.\d\d to 0\.\d\d"
     assert re.match(rf"mine 0\.\d\d, 0\.4\d more than third {interval}\), on 12 rated prompts", so_far)
-    assert re.fullmatch(rf"By the ratings alone, mine is ahead by 0\.\d\d {interval}\)\.", shown[2])
+    assert re.fullmatch(rf"By the ratings alone, mine has 0\.\d\d more {interval}\) than third\.", shown[2])
     assert "is better than" not in "\n".join(shown)
-    assert [line.split()[:2] for line in shown if re.match(r" *\d-2 ", line)][:2] == [["1-2", "third"], ["1-2", "mine"]]
+    assert [line.split()[:2] for line in shown if re.match(r" *\d-2 ", line)][:2] == [["1-2", "mine"], ["1-2", "third"]]
     assert "Not ranked: theirs (people rated none of its images)." in shown
 
 
-@pytest.mark.parametrize(("of_third", "ranked"), [(0, 2), (1, 2), (4, 3)])
-def test_few_labels_of_one_generator_leave_all_in_the_judge_s_order(given, capsys, of_third, ranked):
-    """The one with few is the judge's best, though not people's: it is where the judge has it, with a rank or without."""
+@pytest.mark.parametrize(("of_third", "ranked", "first"), [(0, 2, "third"), (1, 2, "third"), (4, 3, "mine")])
+def test_a_generator_with_fewer_than_two_labels_is_placed_by_the_judge(given, capsys, of_third, ranked, first):
+    """It is the judge's best, though not people's: one label has no error that could be known."""
     verdicts, flag, path = given(25)
     lines = path.read_text().splitlines()
     third = [line for line in lines if ",third," in line]
     path.write_text("\n".join(line for line in lines if line not in third[of_third:]))
     shown = rank(capsys, verdicts, flag, path)
-    assert shown[0] == "Too few images are rated to say which of third, mine and theirs is best."
-    assert "Fewer than 30 labels, or 5 of a generator, do not change the order: it is the judge's own." in shown
+    assert shown[0].startswith("Too few images are rated to say which of ")
     table = "\n".join(shown).partition("corrected by people's ratings")[2].partition("\n\n")[2].partition("\n\n")[0]
-    assert re.findall(r"^ *(?:1-\d +)?(third|mine|theirs) ", table, re.MULTILINE) == ["third", "mine", "theirs"]
+    ordered = re.findall(r"^ *(?:1-\d +)?(third|mine|theirs) ", table, re.MULTILINE)
+    assert ordered[0] == first
+    assert ordered.index("mine") < ordered.index("theirs")
     assert any(line.startswith("Not ranked: third (") for line in shown) == (ranked == 2)
     assert any(line.endswith(f"Holm over {ranked} pairs") for line in shown) == (ranked == 3)
 
 
-def test_an_order_that_is_not_that_of_the_printed_means_says_why(given, capsys):
+def test_table_title_and_signs_follow_the_order_and_not_the_corrected_means(given, capsys):
     """Ratings that differ by chance turn two close means over, and not the order."""
-    sentence = "The order is not that of the corrected means: so few labels differ by chance too"
+    sentence = "The order goes by the labels and the judge, so it is not that of the corrected means"
     assert sentence not in "\n".join(rank(capsys, *given(60)))
     verdicts, flag, path = given(12)
     header, *lines = path.read_text().splitlines()
@@ -128,6 +129,7 @@ def test_an_order_that_is_not_that_of_the_printed_means_says_why(given, capsys):
     assert [name for name, _ in ordered] == ["third", "mine", "theirs"]
     assert float(ordered[2][1]) > float(ordered[1][1])
     assert any(line.startswith(sentence) for line in shown)
+    assert re.search(r"^mine - theirs +12 +-?0\.", "\n".join(shown), re.MULTILINE)
 
 
 def test_better_holds_also_with_the_failures_of_the_praised_generator_as_0(given, tmp_path, capsys):
@@ -152,9 +154,9 @@ def test_the_difference_of_the_ratings_has_the_sign_of_the_answer(given, tmp_pat
     shown = rank(capsys, path, *human)
     assert shown[0] == "mine and theirs cannot be told apart."
     corrected = re.search(r"of mine 0\.\d\d, (0\.\d+) (more|less) than theirs", shown[1])
-    ahead, alone = re.match(r"By the ratings alone, (\w+) is ahead by (0\.\d+) ", shown[2]).groups()
+    alone, sign = re.match(r"By the ratings alone, mine has (0\.\d+) (more|less) ", shown[2]).groups()
     assert float(corrected[1]) == pytest.approx(float(alone), abs=0.1)
-    assert ahead == {"more": "mine", "less": "theirs"}[corrected[2]]
+    assert sign == corrected[2]
     assert not any("turned the judge's order over" in line for line in shown)
 
 
@@ -173,7 +175,7 @@ def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_
     assert [(row["better"], row["worse"], row["n"], row["significant"]) for row in rows] == [
         (*names, "60", "yes") for names in (("mine", "theirs"), ("mine", "third"), ("theirs", "third"))
     ]
-    [header] = [n for n, line in enumerate(shown) if line.startswith("better - worse")]
+    [header] = [n for n, line in enumerate(shown) if line.startswith("first - second")]
     assert [line.split("  ")[0] for line in shown[header + 1 : header + 4]] == [
         *("mine - theirs", "mine - third", "theirs - third")
     ]
@@ -215,7 +217,7 @@ def test_the_fewer_rated_prompts_of_two_count(given, capsys):
     shown = rank(capsys, verdicts, flag, path)
     assert shown[0] == "mine comes first, but cannot be told apart from theirs and third."
     assert shown[1].endswith("; theirs is better than third.")
-    assert "People rated 7 prompts of mine; 50 of each generator are needed, or all images." in shown
+    assert any(line.startswith("People rated 7 prompts of mine; 50 of each generator are needed,") for line in shown)
     row = next(line.split() for line in shown if line.startswith("mine - theirs"))
     assert row[3] == "7"
 
@@ -241,21 +243,93 @@ def test_votes_on_pairs_are_said_not_to_be_of_single_images(given, vieval, tmp_p
     assert "is a vote on a pair, and these verdicts are on single images: rate those on a page" in said
 
 
-def test_ratings_of_the_images_that_the_judge_likes_are_said_not_to_be_random(given, capsys):
+def test_labels_that_are_not_random_decide_nothing(given, capsys):
     verdicts, flag, path = given(120)
-    assert "Labels not at random" not in "\n".join(rank(capsys, *given(60)))
+    title = "The labels are not a random part of the images, so they cannot say which of "
+    assert title not in "\n".join(rank(capsys, *given(60)))
     given(120)
     header, *rows = path.read_text().splitlines()
     by_prompt = sorted((float(row.split(",")[-1]), row.split(",")[2]) for row in rows if ",mine," in row)
     liked = {prompt for _, prompt in by_prompt[60:]}
     path.write_text("\n".join([header, *(row for row in rows if row.split(",")[2] in liked)]))
-    [line] = [line for line in rank(capsys, verdicts, flag, path) if line.startswith("Labels not at random: ")]
-    assert re.search(r"\(\+0\.\d+ of mine", line)
+    shown = rank(capsys, verdicts, flag, path)
+    assert shown[0].startswith(title)
+    assert re.search(r"differs from that of the others \(\+0\.\d+ of mine", shown[1])
+    assert all(line.split()[0] == "1-3" for line in shown if re.match(r" *[\d-]+ +(mine|theirs|third) ", line))
+    shown = rank(capsys, verdicts, flag, path, "--margin", "0.3", code=4)
+    assert "The labels are not a random part of the images." in "\n".join(shown)
+
+
+@pytest.fixture
+def planned(given, tmp_path, capsys):
+    """A plan of 240 prompts of two generators, and a function that ranks by the labels of its first images."""
+    rng = np.random.default_rng(5)
+    prompts = rng.normal(0.5, 0.1, 240)
+    people = {
+        (name, n): prompts[n] + shift + rng.normal(0, 0.1) for name, shift in (("a", 0.1), ("b", 0)) for n in range(240)
+    }
+    samples = [Sample(SampleId("own", "tig", name, f"p{n}"), {}) for name, n in people]
+    scores = [np.clip(value + rng.normal(0, 0.1), 0, 1) for value in people.values()]
+    verdicts = [Verdict(dict.fromkeys(("SC", "PQ", "O"), float(score)), Status.OK) for score in scores]
+    write_verdicts(tmp_path / "planned.jsonl", samples, verdicts, SOURCE)
+    images = sorted((sample.id for sample in samples), key=lambda i: (int(i.uid[1:]) * 7919 % 240, i.image_model))
+    (tmp_path / "label.plan.json").write_text(plan_text(LabelPlan(0, tuple(images))))
+
+    def ranked(count, *flags, further=()):
+        rated = [*images[:count], *further]
+        lines = ["benchmark,part,uid,generator,draw,rater,aspect,value"]
+        lines += [
+            f"own,tig,{i.uid},{i.image_model},,ann,O,{np.clip(people[i.image_model, int(i.uid[1:])], 0, 1):.3f}"
+            for i in rated
+        ]
+        (tmp_path / "planned.csv").write_text("\n".join(lines) + "\n")
+        files = tmp_path / "planned.csv", tmp_path / "label.plan.json"
+        return rank(capsys, tmp_path / "planned.jsonl", "--human", *files, *flags)
+
+    return ranked
+
+
+#: Rated images of 480, the start of the title, the level in words, and a sentence that is shown.
+LOOKS = [
+    (
+        100,
+        "The labels cannot decide yet",
+        "99.995%",
+        "People rated 50 of 240 planned prompts, and the first look is at 60",
+    ),
+    (120, "a's images are better than b's", "99.995%", "Look 1 of 4: 60 of 240 planned prompts count"),
+    (241, "a's images are better than b's", "99.58%", "Look 2 of 4: 120 of 240 planned prompts count"),
+    (250, "a's images are better than b's", "99.58%", "5 further rated prompts count at the next look."),
+    (480, "a's images are better than b's", "95.7%", "Look 4 of 4: 240 of 240 planned prompts count"),
+]
+
+
+@pytest.mark.parametrize(("count", "title", "share", "sentence"), LOOKS)
+def test_a_plan_decides_at_finished_quarters_alone_and_at_their_levels(planned, count, title, share, sentence):
+    shown = planned(count)
+    assert shown[0].startswith(title)
+    assert f"({share} interval " in "\n".join(shown)
+    assert sentence in "\n".join(shown)
+
+
+def test_an_annotator_with_one_value_for_all_is_named_and_left_out(given, capsys, vieval):
+    verdicts, flag, path = given(60)
+    alone = rank(capsys, verdicts, flag, path)
+    header, *rows = path.read_text().splitlines()
+    bored = [row.replace(",ann,", ",bea,").rpartition(",")[0] + ",0.5" for row in rows]
+    path.write_text("\n".join([header, *rows, *bored]) + "\n")
+    shown = rank(capsys, verdicts, flag, path)
+    note = "note: bea gave one value (0.5) to all 180 ratings, which decide nothing and are left out"
+    assert [line for line in shown if line != note] == alone
+    assert note in shown
+    path.write_text("\n".join([header, *bored]) + "\n")
+    assert "ratings must differ: bea gave one value (0.5)" in vieval("rank", verdicts, flag, path, code=1).err
 
 
 def test_corrected_means_and_their_intervals_stay_within_the_scale(given, capsys, tmp_path):
     verdicts, flag, path = given(60, ("mine", "third"))
-    path.write_text(re.sub(r",O,0\.\d+|,O,1\.0+", ",O,1.000", path.read_text()))
+    ratings = re.sub(r",O,0\.\d+|,O,1\.0+", ",O,1.000", path.read_text())
+    path.write_text(ratings.replace(",O,1.000", ",O,0.990", 1))
     rank(capsys, verdicts, flag, path, "--tables", tmp_path / "tables")
     rows = [
         row

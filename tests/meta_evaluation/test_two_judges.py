@@ -15,7 +15,7 @@ from vieval_plugin.meta_evaluation.vote_answers import answers_of, pairs_of
 from vieval_plugin.report.answer import agreement_notes
 from vieval_plugin.results.published.judges import published_judges, run_of
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.votes import NONE, two_judges
+from vieval_plugin.stats.votes import FIRST, NONE, SECOND, two_judges
 
 pandas = pytest.importorskip("pandas")
 
@@ -42,16 +42,17 @@ def test_gpt_4o_is_right_more_often_where_llava_agrees(shared_data, part):
     first, second = (answers(shared_data, name, part) for name in ("gpt4o", "llava"))
     votes = [np.where(codes == NONE, np.nan, codes) for codes in (first.codes["decisive"], second.codes["decisive"])]
     right = first.points("decisive")
-    halves = two_judges(*votes, right, first.pairs.groups)
+    halves = two_judges(*votes, first.pairs.human, first.pairs.groups)
     known, alike = ~np.isnan(right), votes[0] == votes[1]
     assert halves.alike.value == pytest.approx(alike.mean())
     assert halves.alike.n == len(right)
-    assert halves.right_where_alike.n + halves.right_elsewhere.n == known.sum()
-    pooled = sum(share.value * share.n for share in halves[1:]) / known.sum()
+    assert halves.right_where_alike.n + halves.first_elsewhere.n == known.sum()
+    assert halves.rated_equal == len(right) - known.sum()
+    pooled = sum(share.value * share.n for share in halves[1:3]) / known.sum()
     assert pooled == pytest.approx(right[known].mean())
-    assert halves.right_where_alike.low > halves.right_elsewhere.high
+    assert halves.right_where_alike.low > halves.first_elsewhere.high
     of_runs = agreement_of_two(runs_of(shared_data, NAME, ("gpt4o", "llava"), part), StatisticsOptions())
-    assert [(share.value, share.n) for share in of_runs] == [(share.value, share.n) for share in halves]
+    assert [(share.value, share.n) for share in of_runs[:4]] == [(share.value, share.n) for share in halves[:4]]
 
 
 def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_data):
@@ -74,11 +75,13 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
     assert halves.alike.value == pytest.approx(alike.mean())
     assert (halves.alike.n, halves.right_where_alike.n) == (len(first), (alike & rated).sum())
     assert halves.right_where_alike.value == pytest.approx(right[alike & rated].mean())
-    assert halves.right_elsewhere.value == pytest.approx(right[~alike & rated].mean())
+    assert halves.first_elsewhere.value == pytest.approx(right[~alike & rated].mean())
+    assert halves.second_elsewhere.value == pytest.approx((second == people)[~alike & rated].mean())
     [sentence] = agreement_notes(runs, StatisticsOptions())
     assert re.fullmatch(
-        r"(.+) and .+ agree on 55% \(95% interval 52 to 59%\) of 4,679 pairs of images; by the ratings \1 is right "
-        r"in 84% \(95% interval 81 to 88%\) of these, and in 69% \(95% interval 63 to 74%\) of the others\.",
+        r"(.+) and (.+) agree on 2,5\d\d of 4,679 pairs of images\. Of the 7\d\d of these on which people prefer one, both are "
+        r"right in 84% \(95% interval \d\d to 8\d%\)\. Of the [\d,]+ others on which people prefer one, \1 is right in 69% "
+        r"\(95% interval 6\d to 7\d%\), and \2 in \d\d% \(.+\)\. The [\d,]+ pairs that people rate equal are in neither\.",
         sentence,
     )
     assert agreement_notes(runs[:1], StatisticsOptions()) == []
@@ -91,6 +94,6 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
 
 
 def test_no_answer_is_like_no_other():
-    halves = two_judges([np.nan, np.nan, 0.0], [np.nan, 1.0, 0.0], [0.0, 0.0, 1.0], ["a", "b", "c"])
+    halves = two_judges([np.nan, np.nan, FIRST], [np.nan, SECOND, FIRST], [FIRST] * 3, ["a", "b", "c"])
     assert halves.alike.value == pytest.approx(1 / 3)
-    assert (halves.right_where_alike.value, halves.right_elsewhere.value) == (1.0, 0.0)
+    assert (halves.right_where_alike.value, halves.first_elsewhere.value) == (1.0, 0.0)

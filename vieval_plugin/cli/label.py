@@ -13,9 +13,7 @@ from vieval_plugin.cli import add_columns, add_command, add_human, add_partial, 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.judges.contests import Judged
-
-
-_MARGIN = 0.05  # of the gate that labels are counted for
+    from vieval_plugin.meta_evaluation.ratings import HumanRatings
 
 
 def add(commands: Commands) -> None:
@@ -24,7 +22,7 @@ def add(commands: Commands) -> None:
         "label",
         "make a page on which annotators rate your images",
         "They rate images, or vote on pairs, without seeing which generator made them. The page saves a CSV file, which "
-        "vieval rank --human reads.",
+        "vieval rank --human reads with the plan that stands beside the page.",
         ("100 images of a table", "vieval label images.csv --out label.html"),
         ("50 images that were scored", "vieval label verdicts.jsonl --n 50 --out label.html"),
     )
@@ -38,7 +36,14 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--n", type=number_between(1), default=100, help="number of images or pairs (default: %(default)s)"
     )
-    add_human(parser, ": of these N, what is rated already is left out")
+    add_human(
+        parser, ": what is rated already is left out; with the plan of an earlier page its other images are asked for"
+    )
+    parser.add_argument(
+        "--until-decided",
+        action="store_true",
+        help="ask for the labels up to the next look of the plan alone, and stop once they decide, without saying who leads",
+    )
     parser.add_argument("--kind", help="the task type of samples that name none, such as tig")
     parser.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
     add_columns(parser)
@@ -53,11 +58,10 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.judges.contests import Contest, candidates_of
     from vieval_plugin.labelling.choice import strata
     from vieval_plugin.labelling.page import LARGE, label_page
-    from vieval_plugin.labelling.sources import choose_readable, read_to_label
+    from vieval_plugin.labelling.sources import choose_readable, read_planned, read_to_label
     from vieval_plugin.media.files import require_writable, write_whole
+    from vieval_plugin.meta_evaluation.label_plan import LabelPlan, look_at, plan_text
     from vieval_plugin.readers.columns import parse_columns
-    from vieval_plugin.results.own_verdicts import is_own
-    from vieval_plugin.results.shard_verdicts import is_shards
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
@@ -65,24 +69,42 @@ def _run(options: argparse.Namespace) -> int:
     samples = read_to_label(options.samples, options.kind, options.partial, columns, options.prompts)
     prompts = [options.prompts] if options.prompts else []
     outputs = [output for sample in samples for output in candidates_of(sample.judged)]
-    require_writable(options.out, reads=[*map(Path, options.samples), *options.human, *prompts, *files_of(outputs)])
-    rated = read_ratings(options.human).where if options.human else {}
-    seed = config.current().statistics.seed
-    selection, reasons = choose_readable(samples, options.n, seed)
-    to_ask = [sample for sample in selection if sample.judged.id not in rated]
+    plan_path = options.out.with_suffix(".plan.json")
+    for path in (options.out, plan_path):
+        require_writable(path, reads=[*map(Path, options.samples), *options.human, *prompts, *files_of(outputs)])
+    ratings = read_ratings(options.human) if options.human else None
+    plan = ratings.plan if ratings else None
+    if options.until_decided and ratings and plan and _are_decisive(options, ratings):
+        say("The labels decide, so no further label is needed.", f"next: `{_rank_command(options, ())}`")
+        return 0
+    reasons: dict[int, str] = {}
+    if plan:
+        selection = read_planned(samples, plan.images)
+    else:
+        selection, reasons = choose_readable(samples, options.n, config.current().statistics.seed)
+    are_contests = isinstance(selection[0].judged, Contest)
+    if plan is None:
+        plan = LabelPlan(config.current().statistics.seed, tuple(sample.judged.id for sample in selection))
+        if not are_contests:
+            write_whole(plan_path, [plan_text(plan)])
+            say(f"wrote {plan_path}: the order of {len(plan.prompts)} prompts, which `vieval rank --human` takes too")
+    rated = ratings.where if ratings else {}
+    wanted = frozenset(look_at(plan, rated).next_images if options.until_decided else plan.images)
+    to_ask = [sample for sample in selection if sample.judged.id in wanted and sample.judged.id not in rated]
     if not to_ask:
         raise VievalError(
-            f"all {len(selection)} that --n {options.n} chooses are rated already; raise --n, or name more images"
+            f"--n {options.n} must choose an image without a rating, and all {len(selection)} are rated; raise --n without "
+            "the plan, or name more images"
         )
     labelled = [sample for number, sample in enumerate(samples) if number not in reasons]
-    page = label_page(to_ask, seed)
+    page = label_page(to_ask, plan.seed)
     write_whole(options.out, page)
     counts = strata([sample.judged for sample in selection]).values()
     total = len(strata([sample.judged for sample in labelled]))
     say(
         f"wrote {options.out} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(labelled)} to label",
         f"drawn from {len(counts)} of {total} groups (kind and generator), {min(counts)} to {max(counts)} from each, "
-        f"seed {seed}",
+        f"seed {plan.seed}",
     )
     if reasons:
         first = min(reasons)
@@ -90,43 +112,72 @@ def _run(options: argparse.Namespace) -> int:
             f"{len(reasons)} of {len(samples)} left out for an image that is missing or cannot be read; the first: "
             f"{samples[first].where}: {reasons[first]}"
         )
-    if isinstance(selection[0].judged, Contest):
+    if are_contests:
         say(
             "votes on pairs do not correct a judge's means (vieval rank --human): for that, label its verdicts on single images"
         )
     say(*filter(None, [_enough([s.judged for s in selection], [s.judged for s in labelled])]))
     if len(page) > LARGE:
         say(f"the page has {len(page) >> 20} MB and opens slowly; a smaller --n makes a smaller one")
-    if not isinstance(selection[0].judged, Contest):
-        path = Path(options.samples[0])
-        verdicts = path if is_own(path) or is_shards(path) else "VERDICTS"
-        answers = " ".join([*map(str, options.human), "labels-*.csv"])
-        say(f"next: answer the page, download the file of answers, and `vieval rank {verdicts} --human {answers}`")
+    if not are_contests:
+        say(f"next: answer the page, download the file of answers, and `{_rank_command(options)}`")
     return 0
 
 
-def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
-    """Line on how many prompts of each generator are labelled, where that is few; empty of contests and one generator.
+def _rank_command(options: argparse.Namespace, further: Sequence[str] = ("labels-*.csv",)) -> str:
+    """The command that ranks by the labels and `further` ones, with their plan."""
+    from vieval_plugin.results.own_verdicts import is_own
+    from vieval_plugin.results.shard_verdicts import is_shards
 
-    The number that it names is the least by which each generator has enough labels, or all of its images.
-    """
+    path = Path(options.samples[0])
+    verdicts = path if is_own(path) or is_shards(path) else "VERDICTS"
+    plans = [] if any(file.suffix == ".json" for file in options.human) else [options.out.with_suffix(".plan.json")]
+    files = dict.fromkeys(map(str, [*plans, *options.human, *further]))
+    return f"vieval rank {verdicts} --human {' '.join(files)}"
+
+
+def _are_decisive(options: argparse.Namespace, ratings: HumanRatings) -> bool:
+    """Return whether the labels of a plan show by any judge's verdicts which generator is best."""
+    from vieval_plugin import config
+    from vieval_plugin.report.sections import sections_of
+    from vieval_plugin.results.own_verdicts import is_own
+    from vieval_plugin.results.runs import load_results
+    from vieval_plugin.results.shard_verdicts import is_shards
+    from vieval_plugin.text.errors import VievalError
+
+    path = Path(options.samples[0])
+    if not (is_own(path) or is_shards(path)):
+        raise VievalError(f"--until-decided requires verdicts, got {path}; pass what vieval score wrote")
+    results = load_results([path], partial=options.partial)
+    report = sections_of(results, "generators", config.current().statistics.options(), ratings)
+    rankings = [ranking for section in report.sections for ranking in section.corrections.values()]
+    return any(ranking.decided for ranking in rankings)
+
+
+def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
+    """Line on how many prompts of each generator are labelled, where that is few; empty of contests and one generator."""
     from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
     from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED
-    from vieval_plugin.stats.non_inferiority import fewest_items
+    from vieval_plugin.stats.sample_sizes import ADVISED_MARGIN, TYPICAL_SPREAD, prompts_for_margin, smallest_difference
     from vieval_plugin.text.wording import plural
 
     prompts = defaultdict(set)
     for sample in (sample for sample in selection if isinstance(sample, Sample)):
         prompts[sample.id.image_model].add((sample.id.part, sample.id.uid))
     fewest = min(map(len, prompts.values()), default=0)
-    if len(prompts) < 2 or fewest >= LEAST_RATED:
+    needed = prompts_for_margin(TYPICAL_SPREAD)
+    if len(prompts) < 2 or fewest >= needed:
         return ""
     images = Counter(sample.id.image_model for sample in available if isinstance(sample, Sample))
-    needed = sum(min(LEAST_RATED, number) for number in images.values())
+    enough = sum(min(int(needed), number) for number in images.values())
     largest = max(map(len, prompts.values()))
     counts = plural(fewest, "prompt") if largest == fewest else f"{fewest} to {plural(largest, 'prompt')}"
+    advice = f" (--n {enough})" if len(selection) < enough else ""
+    least = f"a test needs {LEAST_FOR_A_TEST} and a decision {LEAST_RATED}"
+    if fewest >= LEAST_RATED:
+        least = f"differences from {smallest_difference(TYPICAL_SPREAD, fewest):.2f} on are found four times in five"
     return (
-        f"{counts} of each generator; a test needs {LEAST_FOR_A_TEST}, a decision {LEAST_RATED}, a gate of "
-        f"{_MARGIN} {fewest_items(_MARGIN):.0f} of each, or all where there are fewer{f' (--n {needed})' if len(selection) < needed else ''}"
+        f"{counts} of each generator: {least}; to show that one is not worse by {ADVISED_MARGIN:g} takes about {needed:.0f} "
+        f"of each{advice}"
     )

@@ -1,4 +1,4 @@
-"""Stratified random choice of the samples or contests to label, and their order: the same for the same seed."""
+"""Stratified random choice of the samples or contests to label, prompt by prompt: the same for the same seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from vieval_plugin.text.errors import VievalError
 
 
 def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
-    """The numbers of those to be labelled, in a random order.
+    """The numbers of those to be labelled, in a random order of prompts; images of one prompt follow each other.
+
+    So the first prompts of the order, how many they may be, are a random part of all of each image model and kind.
 
     Each image model, or pair of them in contests, gets as many labels as the others, where it has as many outputs. Within
     one, kinds are drawn in proportion to their numbers, so that the mean over its labels is an unbiased estimate of the
@@ -43,7 +45,13 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
         ).items():
             candidates = sorted(kinds[kind], key=lambda n: _chance(seed, "drawn", judged[n].id.uid, judged[n].id.draw))
             chosen_numbers += candidates[:number_of_kind]
-    return sorted(chosen_numbers, key=lambda n: _chance(seed, "shown", str(judged[n].id)))
+
+    def place(number: int) -> tuple[str, str]:
+        identity = judged[number].id
+        prompt = (identity.benchmark, identity.part, identity.uid)
+        return _chance(seed, "prompt", *prompt), _chance(seed, "shown", str(identity))
+
+    return sorted(chosen_numbers, key=place)
 
 
 def strata(judged: Sequence[Judged]) -> Counter[tuple[str, tuple[str, ...]]]:

@@ -10,7 +10,7 @@ from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.images import decode, examine, files_of, images_of, name_of
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
-from vieval_plugin.judges.protocol import Image, Sample
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.labelling.choice import choose
 from vieval_plugin.readers.absent_images import absent_image
@@ -119,6 +119,17 @@ def choose_readable(samples: Sequence[ToLabel], count: int, seed: int) -> tuple[
                 readable[number] = _with_images(samples[number])
             except VievalError as error:
                 reasons[number] = str(error)
+
+
+def read_planned(samples: Sequence[ToLabel], planned: Sequence[SampleId]) -> list[ToLabel]:
+    """The samples of a plan in its order, with their images read; VievalError where one is missing."""
+    by_id = {sample.judged.id: sample for sample in samples}
+    if missing := [identity for identity in planned if identity not in by_id]:
+        raise VievalError(
+            f"the samples must have all {len(planned)} images of the plan, and {len(missing)} are missing, the first "
+            f"{missing[0]}; pass what the plan was made of"
+        )
+    return [_with_images(by_id[identity]) for identity in planned]
 
 
 def _missing_image(labelled: ToLabel) -> str:

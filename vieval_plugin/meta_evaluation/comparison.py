@@ -106,6 +106,10 @@ class ComparedStatistic:
     with_failures: Callable[[int, int], CommonSamplesStatistic] | None = None
     #: Labels in the order of the systems, where it is another than that of their numbers.
     order: tuple[str, ...] = ()
+    #: Adjusted p up to which two systems are significantly different.
+    level: float = LEVEL
+    #: Reason why no pair is decided, whatever its p; empty where pairs are.
+    undecided_reason: str = ""
     #: Tests that were made, so that all who compare these systems make each once.
     tests: dict[Hashable, SystemPair | None] = field(default_factory=dict, repr=False)
     #: Own values, and p against the constant baseline, each once in the same way.
@@ -132,11 +136,13 @@ class SystemPair:
     doubtful: bool = False
     #: False where it is too little to decide: it has no adjusted p.
     decides: bool = True
+    #: Adjusted p up to which they are significantly different.
+    level: float = LEVEL
 
     @property
     def significant(self) -> bool:
-        """True where the adjusted p is at most `LEVEL`, also with the better one's failures as the lowest value."""
-        return self.adjusted <= LEVEL and not self.doubtful
+        """True where the adjusted p is at most `level`, also with the better one's failures as the lowest value."""
+        return self.adjusted <= self.level and not self.doubtful
 
     @property
     def turned(self) -> SystemPair:
@@ -177,6 +183,13 @@ class Comparison:
     def pair_of(self, label: str, other_label: str) -> SystemPair | None:
         """Return the pair of two systems, the better one first; None where they have no common samples."""
         return self._pairs_by_labels.get(frozenset((label, other_label)))
+
+    def in_order(self, pair: SystemPair) -> SystemPair:
+        """Return a pair as the order has it; of a significant pair, or without an order of its own, the better one first."""
+        order = self.compared.order
+        if not order or pair.significant:
+            return pair.better_first()
+        return pair if order.index(pair.first) < order.index(pair.second) else pair.turned
 
     @property
     def ranked(self) -> tuple[System, ...]:
@@ -294,8 +307,16 @@ def _tested(
     if key not in compared.tests:
         common = compared.pair(*indices)
         result = common.tested(draws, seed, intervals)
-        pair = result and SystemPair(first, second, common.n, result, math.nan, common.notes, decides=common.decides)
-        compared.tests[key] = pair
+        compared.tests[key] = result and SystemPair(
+            first,
+            second,
+            common.n,
+            result,
+            adjusted=math.nan,
+            notes=common.notes,
+            decides=common.decides,
+            level=compared.level,
+        )
     return compared.tests[key]
 
 
@@ -466,7 +487,7 @@ def _adjusted(pairs: Sequence[SystemPair], compared: ComparedStatistic, seed: Se
     adjusted = holm([pair.result.p if pair.decides else math.nan for pair in pairs]).tolist()
     penalised = holm([_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]).tolist()
     return [
-        replace(pair, adjusted=adjusted_p, doubtful=adjusted_p <= LEVEL < penalised_p)
+        replace(pair, adjusted=adjusted_p, doubtful=adjusted_p <= pair.level < penalised_p)
         for pair, adjusted_p, penalised_p in zip(pairs, adjusted, penalised, strict=True)
     ]
 

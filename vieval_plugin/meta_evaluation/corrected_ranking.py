@@ -21,27 +21,28 @@ from vieval_plugin.meta_evaluation.comparison import (
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, Number, RankedStatistic
 from vieval_plugin.meta_evaluation.generator_means import GeneratorImages, by_prompt, generators_of, mean_over_prompts
+from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import mean_of_known
+from vieval_plugin.stats.bootstrap import factorize
 from vieval_plugin.stats.comparison import PairedComparison
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.prediction_powered import (
     PredictionPoweredMean,
+    bounded_interval,
     common_weight,
     prediction_powered_difference,
     prediction_powered_mean,
 )
 from vieval_plugin.stats.ranking import holm
-from vieval_plugin.stats.shrinkage import shrunken_means
+from vieval_plugin.stats.shrinkage import OrderLabels, order_values
 
 CORRECTED = "mean over prompts, corrected by people's ratings"
 #: Prompts of a generator that people should have rated: of fewer, intervals are too short, as docs/explanation/numbers.md shows.
 LEAST_RATED = 50
-#: Labels of all generators, and of each, that change the judge's order of three generators or more.
-LEAST_TO_ORDER, LEAST_EACH_TO_ORDER = 30, 5
 
 
 @dataclass(frozen=True)
@@ -74,15 +75,18 @@ class GeneratorEstimates:
 class CorrectedRanking:
     """Generators ranked by what people would say; `estimates` say what each is made of.
 
-    Two are in the order of their corrected means, three or more in that of `shrunken_means`, and while labels of any are
-    few all are in that of the judge's own (`in_judge_order`). `by_ratings` are the differences of the ranking's pairs by
-    people's ratings alone. A pair of which too few prompts are rated to decide has no adjusted p.
+    They are in the order of `order_values`. `by_ratings` are the differences of the ranking's pairs by people's ratings
+    alone. A pair of which too few prompts are rated to decide has no adjusted p, and none has before the first look at a
+    plan's labels or where labels are `selected`.
     """
 
     ranking: Leaderboard
     estimates: tuple[GeneratorEstimates, ...]
     by_ratings: Mapping[tuple[str, str], Estimate]
-    in_judge_order: bool = False
+    #: Generators whose rated images the judge scores otherwise than the others: no random part, by Holm's test.
+    selected: tuple[GeneratorEstimates, ...] = ()
+    #: State of the plan that the labels are of; None without one.
+    look: Look | None = None
 
     def by_ratings_alone(self, pair: SystemPair) -> Estimate:
         """The difference of a pair by people's ratings alone, the first less the second."""
@@ -107,17 +111,18 @@ class CorrectedRanking:
 
     @property
     def decides_nothing(self) -> bool:
-        """True where of each pair too few prompts are rated."""
-        return bool(self.short_of_ratings) and all(math.isnan(pair.adjusted) for pair in self.ranking.comparison.pairs)
+        """True where no pair is decided by these labels, whatever its difference."""
+        is_short = bool(self.short_of_ratings or self.selected) or not (self.look is None or self.look.decides)
+        return is_short and all(math.isnan(pair.adjusted) for pair in self.ranking.comparison.pairs)
 
     @property
-    def selected(self) -> tuple[GeneratorEstimates, ...]:
-        """Generators whose rated images the judge scores otherwise than the others: no random part, by Holm's test."""
-        adjusted = holm([e.selection_p for e in self.estimates])
-        return tuple(e for e, p in zip(self.estimates, adjusted, strict=True) if p <= LEVEL)
+    def decided(self) -> bool:
+        """True where one generator is significantly better than each other."""
+        first, *others = self.order or ("",)
+        return bool(others) and all(self.ranking.comparison.beats(first, other) for other in others)
 
 
-def rank_corrected(run: Run, options: StatisticsOptions) -> list[CorrectedRanking]:
+def rank_corrected(run: Run, options: StatisticsOptions, look: Look | None = None) -> list[CorrectedRanking]:
     """Rankings of a run's generators by what people would say, one for each aspect that people rated.
 
     An image's rating is the mean over its raters. Only images that the judge scored count. Kinds are strata: of each
@@ -129,16 +134,17 @@ def rank_corrected(run: Run, options: StatisticsOptions) -> list[CorrectedRankin
     Args:
         run: one judge's, with people's ratings in its records.
         options: what a failed verdict is, how many draws, the seed.
+        look: state of the plan that the ratings are of, and no others; None where it is not known how they were chosen.
 
     Returns:
-        Means in [0, 1], with intervals of 95%; p adjusted by Holm over the pairs of one ranking.
+        Means in [0, 1], with intervals of 95%; differences with those of the look's level; p adjusted by Holm over the pairs of one ranking.
     """
     judged = generators_of(run, options)
     aspects = dict.fromkeys(
         aspect for generator in judged for aspect in generator.aspects if _on_our_scale(judged, aspect)
     )
     return [
-        _ranked(run, aspect, judged, estimates, options)
+        _ranked(run, aspect, judged, estimates, options, look)
         for aspect in aspects
         for estimates in [[_estimated(run, generator, aspect, options) for generator in judged]]
         if any(estimate.rated for estimate in estimates)
@@ -155,15 +161,14 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
     selection, selection_p = prediction_powered_difference(by_ratings, unweighted)
     if rated_prompts < LEAST_FOR_A_TEST:
         selection_p = 1.0
-        by_ratings, corrected = (
-            powered._replace(mean=replace(powered.mean, low=math.nan, high=math.nan))
-            for powered in (by_ratings, corrected)
-        )
+    by_ratings, corrected = (
+        powered._replace(mean=_with_bounded_interval(powered, rated_prompts)) for powered in (by_ratings, corrected)
+    )
     return GeneratorEstimates(
         generator.image_model,
         bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect))),
-        by_ratings._replace(mean=by_ratings.mean.clipped(0, 1)),
-        corrected._replace(mean=corrected.mean.clipped(0, 1)),
+        by_ratings,
+        corrected,
         int(rated.sum()),
         rated_prompts,
         len(images),
@@ -171,6 +176,14 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
         selection,
         selection_p,
     )
+
+
+def _with_bounded_interval(powered: PredictionPoweredMean, rated_prompts: int) -> Estimate:
+    """A mean in [0, 1] with its interval, which few prompts do not have."""
+    ends = (math.nan, math.nan)
+    if rated_prompts >= LEAST_FOR_A_TEST:
+        ends = bounded_interval(powered, rated_prompts)
+    return replace(powered.mean.clipped(0, 1), low=ends[0], high=ends[1])
 
 
 def _powered(images: Sequence[Observation], aspect: str, weight: float | None) -> PredictionPoweredMean:
@@ -187,8 +200,9 @@ def _ranked(
     judged: Sequence[GeneratorImages],
     estimates: Sequence[GeneratorEstimates],
     options: StatisticsOptions,
+    look: Look | None,
 ) -> CorrectedRanking:
-    ordered, in_judge_order = _ordered(estimates)
+    ordered = _ordered(judged, estimates, aspect)
     numbers = [
         Number(
             generator.image_model,
@@ -201,11 +215,18 @@ def _ranked(
     ]
     scored = [[image for image in generator.all if aspect in image.scores] for generator in judged]
     failed = [_failures(generator, aspect) for generator in judged]
-    decides = [estimate.decides for estimate in estimates]
+    level = look.level if look else LEVEL
+    selected = () if look else _selected(ordered)
+    undecided_reason = ""
+    if selected:
+        undecided_reason = "the labels are not a random part of the images"
+    elif look and not look.decides:
+        undecided_reason = f"people rated {look.rated} planned prompts, and the first look is at {look.plan.looks[0]}"
+    decides = [not undecided_reason and estimate.decides for estimate in estimates]
 
     @cache
     def paired(first: int, second: int) -> tuple[PairedComparison, int, Estimate]:
-        return _paired(scored[first], scored[second], aspect)
+        return _paired(scored[first], scored[second], aspect, level)
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         result, n, _ = paired(first, second)
@@ -215,7 +236,7 @@ def _ranked(
         """The pair with the first one's failures as 0."""
         if not failed[first]:
             return CommonSamplesStatistic(0)
-        result, n, _ = _paired([*scored[first], *failed[first]], scored[second], aspect)
+        result, n, _ = _paired([*scored[first], *failed[first]], scored[second], aspect, level)
         return CommonSamplesStatistic(n, result=result)
 
     systems = tuple(
@@ -226,6 +247,8 @@ def _ranked(
         *(ALL, aspect, CORRECTED, systems, pair, "rated prompts", "generators"),
         with_failures=with_failures,
         order=order,
+        level=level,
+        undecided_reason=undecided_reason,
     )
     title = f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings"
     place = (ALL, aspect, CORRECTED, aspect, title, "", (0.0, 1.0), lambda _: compared, (), False)
@@ -235,22 +258,40 @@ def _ranked(
     by_ratings = {
         (p.first, p.second): paired(position[p.first], position[p.second])[2] for p in ranking.comparison.all_pairs
     }
-    return CorrectedRanking(ranking, ordered, by_ratings, in_judge_order)
+    return CorrectedRanking(ranking, ordered, by_ratings, selected, look)
 
 
-def _ordered(estimates: Sequence[GeneratorEstimates]) -> tuple[tuple[GeneratorEstimates, ...], bool]:
-    """Generators in order; True where labels are too few to change the judge's, be it those of one generator alone."""
-    scored = [e for e in estimates if e.raw.defined]
-    labels, fewest = sum(e.rated for e in scored), min(e.rated_prompts for e in scored)
-    in_judge_order = len(scored) > 2 and (labels < LEAST_TO_ORDER or fewest < LEAST_EACH_TO_ORDER)
-    if in_judge_order:
-        means = {e.generator: e.raw.value for e in scored}
-    elif len(scored) > 2:
-        shrunken = shrunken_means([e.raw.value for e in scored], [e.corrected for e in scored])
-        means = {e.generator: float(mean) for e, mean in zip(scored, shrunken, strict=True)}
-    else:
-        means = {e.generator: e.corrected.mean.value for e in scored if e.corrected.mean.defined}
-    return tuple(sorted(estimates, key=lambda e: -means.get(e.generator, -math.inf))), in_judge_order
+def _selected(estimates: Sequence[GeneratorEstimates]) -> tuple[GeneratorEstimates, ...]:
+    adjusted = holm([estimate.selection_p for estimate in estimates])
+    return tuple(estimate for estimate, p in zip(estimates, adjusted, strict=True) if p <= LEVEL)
+
+
+def _ordered(
+    judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates], aspect: str
+) -> tuple[GeneratorEstimates, ...]:
+    """Generators in their order, those without a score last."""
+    scored = [
+        (generator, estimate) for generator, estimate in zip(judged, estimates, strict=True) if estimate.raw.defined
+    ]
+    labelled = [
+        (number, image)
+        for number, (generator, _) in enumerate(scored)
+        for image in generator.all
+        if aspect in image.scores and not math.isnan(_rating(image, aspect))
+    ]
+    labels = OrderLabels(
+        np.array([image.scores[aspect] for _, image in labelled]),
+        np.array([_rating(image, aspect) for _, image in labelled]),
+        np.array([number for number, _ in labelled], dtype=np.int64),
+        factorize([image.group for _, image in labelled])[1],
+    )
+    values = order_values([estimate.raw.value for _, estimate in scored], labels)
+    value_of = {estimate.generator: value for (_, estimate), value in zip(scored, values.tolist(), strict=True)}
+
+    def place(estimate: GeneratorEstimates) -> tuple[float, float]:
+        return -value_of.get(estimate.generator, -math.inf), -estimate.raw.value
+
+    return tuple(sorted(estimates, key=place))
 
 
 def _undefined(estimate: GeneratorEstimates) -> str:
@@ -259,12 +300,12 @@ def _undefined(estimate: GeneratorEstimates) -> str:
 
 
 def _paired(
-    first: Sequence[Observation], second: Sequence[Observation], aspect: str
+    first: Sequence[Observation], second: Sequence[Observation], aspect: str, level: float
 ) -> tuple[PairedComparison, int, Estimate]:
     """Two generators on the prompts that both have a score of; n is how many of these people rated, of each at least.
 
     The judge has one weight for both; last the difference by people's ratings alone. Without a test and an interval where
-    rated prompts are fewer than the least of all tests of this project.
+    rated prompts are fewer than the least of all tests of this project. Intervals are those of tests at `level`.
     """
     common = {image.group for image in first} & {image.group for image in second}
     sides = [[image for image in side if image.group in common] for side in (first, second)]
@@ -273,8 +314,8 @@ def _paired(
     defined = first_alone.mean.defined and second_alone.mean.defined
     weight = common_weight(*of_weight) if defined else 0.0
     first_mean, second_mean = (mean(weight) for mean in of_weight)
-    difference, p = prediction_powered_difference(first_mean, second_mean, fitted=weight > 0)
-    by_ratings, _ = prediction_powered_difference(first_alone, second_alone)
+    difference, p = prediction_powered_difference(first_mean, second_mean, 1 - level, fitted=weight > 0)
+    by_ratings, _ = prediction_powered_difference(first_alone, second_alone, 1 - level)
     n = min(_rated_prompts(side, aspect) for side in sides)
     if n < LEAST_FOR_A_TEST:
         difference, by_ratings, p = Estimate(difference.value), Estimate(by_ratings.value), math.nan

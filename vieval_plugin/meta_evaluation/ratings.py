@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, SCHEMES, TIE, Votes
 from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.meta_evaluation.label_plan import LabelPlan, Look, look_at
 from vieval_plugin.meta_evaluation.tables import Table, number
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_known
@@ -18,24 +20,77 @@ from vieval_plugin.text.errors import VievalError
 
 #: The aspect of a vote on a contest.
 VOTE = "vote"
+#: Ratings of one annotator from which on one value for all is no answer about the images.
+LEAST_OF_ANNOTATOR = 10
 
 
 @dataclass(frozen=True)
 class HumanRatings:
     """Ratings of samples by aspect and rater, in [0, 1], and votes on contests by rater.
 
-    `where` says of each of them in which line of which file it comes first.
+    `where` says of each of them in which line of which file it comes first. `plan` is that of `vieval label`, if it was
+    given.
     """
 
     scores: Mapping[SampleId, Mapping[str, Mapping[str, float]]]
     votes: Mapping[SampleId, Mapping[str, str]]
     where: Mapping[SampleId, str]
+    plan: LabelPlan | None = None
+
+    @property
+    def look(self) -> Look | None:
+        """State of the plan's labels; None without a plan."""
+        return look_at(self.plan, self.where) if self.plan else None
 
     @property
     def annotators(self) -> tuple[str, ...]:
         """The annotators that rated or voted, by name."""
         rating = {rater for aspects in self.scores.values() for by_rater in aspects.values() for rater in by_rater}
         return tuple(sorted(rating | {rater for by_rater in self.votes.values() for rater in by_rater}))
+
+
+def at_look(ratings: HumanRatings) -> HumanRatings:
+    """The ratings that count at the look of their plan; all without a plan."""
+    if ratings.look is None:
+        return ratings
+    images = frozenset(ratings.look.images)
+    scores = {identity: aspects for identity, aspects in ratings.scores.items() if identity in images}
+    where = {identity: line for identity, line in ratings.where.items() if identity in images | ratings.votes.keys()}
+    return replace(ratings, scores=scores, where=where)
+
+
+def without_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[str]]:
+    """Ratings without those of annotators who gave one value to all of `LEAST_OF_ANNOTATOR` images or more, and lines.
+
+    Raises:
+        VievalError: nothing is left.
+    """
+    values: dict[str, list[float]] = {}
+    for by_annotator in chain.from_iterable(aspects.values() for aspects in ratings.scores.values()):
+        for annotator, value in by_annotator.items():
+            values.setdefault(annotator, []).append(value)
+    constant = {name: own for name, own in values.items() if len({*own}) == 1 and len(own) >= LEAST_OF_ANNOTATOR}
+    notes = [
+        f"{name} gave one value ({own[0]:g}) to all {len(own)} ratings, which decide nothing and are left out"
+        for name, own in constant.items()
+    ]
+    scores = {identity: _without(aspects, constant) for identity, aspects in ratings.scores.items()}
+    scores = {identity: aspects for identity, aspects in scores.items() if aspects}
+    where = {
+        identity: line for identity, line in ratings.where.items() if identity in scores.keys() | ratings.votes.keys()
+    }
+    if not where:
+        raise VievalError(f"ratings must differ: {'; '.join(notes)}; pass ratings of someone else")
+    return replace(ratings, scores=scores, where=where), notes
+
+
+def _without(aspects: Mapping[str, Mapping[str, float]], annotators: Collection[str]) -> dict[str, Mapping[str, float]]:
+    """Ratings of an image less those of some annotators, and less aspects that have no other."""
+    remaining = {
+        aspect: {name: value for name, value in by_annotator.items() if name not in annotators}
+        for aspect, by_annotator in aspects.items()
+    }
+    return {aspect: by_annotator for aspect, by_annotator in remaining.items() if by_annotator}
 
 
 def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[SampleId]]:

@@ -23,7 +23,7 @@ _PairAnswers: TypeAlias = dict[tuple[str, ...], tuple[int, int, str]]
 
 
 def agreement_of_two(runs: Sequence[Run], options: StatisticsOptions) -> TwoJudges | None:
-    """Agreement of two judges of one benchmark, and how often the first is right where they agree and elsewhere.
+    """Agreement of two judges of one benchmark, and how often each is right where they agree and elsewhere.
 
     Pairs are those of contests, and of outputs of two image models for one prompt, by an aspect that both judges score.
 
@@ -42,10 +42,10 @@ def agreement_of_two(runs: Sequence[Run], options: StatisticsOptions) -> TwoJudg
     if not common:
         return None
     judged = [first[key] for key in common]
-    right = [float(code == vote) if vote in (FIRST, SECOND) else math.nan for code, vote, _ in judged]
+    votes = [vote for _, vote, _ in judged]
     codes = np.array([[answers[key][0] for key in common] for answers in (first, second)], dtype=float)
     codes[codes == NONE] = np.nan
-    return two_judges(codes[0], codes[1], right, [group for *_, group in judged], options.seed)
+    return two_judges(codes[0], codes[1], votes, [group for *_, group in judged], options.seed)
 
 
 def _pair_answers(run: Run, aspects: Sequence[str], options: StatisticsOptions) -> _PairAnswers:

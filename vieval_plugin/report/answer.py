@@ -12,17 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import numpy as np
+import scipy
+
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, Comparison, SystemPair
-from vieval_plugin.meta_evaluation.corrected_ranking import (
-    CORRECTED,
-    LEAST_EACH_TO_ORDER,
-    LEAST_RATED,
-    LEAST_TO_ORDER,
-    CorrectedRanking,
-)
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED, CorrectedRanking
 from vieval_plugin.meta_evaluation.costs import statuses_text
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.generators import MEAN
+from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
@@ -33,12 +31,15 @@ from vieval_plugin.report.words import (
     in_sentence,
     number_word,
     reason_words,
+    share_of_level,
     short_decimal,
     statistic_words,
     task_type,
 )
+from vieval_plugin.stats.comparison import unit_sums
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.sample_sizes import ADVISED_MARGIN, prompts_for_margin, smallest_difference
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import enumeration, plural, possessive
 
@@ -50,8 +51,8 @@ _NOTABLE = 0.05
 _LONGEST_NAME = 48
 
 _RATE_SOME = (
-    "Nobody has rated these images, and a judge can disagree with people. Rate {number} of them: `vieval label {verdicts} "
-    f"--out label.html`; see {docs_url('guides/comparing.md#correct-means-by-ratings')}"
+    "Nobody has rated these images, and a judge can disagree with people. Rate {prompts}: `vieval label {verdicts} --n "
+    f"{{images}} --out label.html`; see {docs_url('guides/labels.md')}"
 )
 _SHOW = "`vieval show {verdicts} ID` prints what the judge was asked about a sample, and what it answered."
 
@@ -67,6 +68,8 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "only one": "Only {first} has enough scores on {benchmark}.",
         "not compared": "The {entrants} cannot be compared on {benchmark}.",
         "few ratings": "Too few images are rated to say which of {names} is {comparative}.",
+        "before a look": "The labels cannot decide yet which of {names} is {comparative}.",
+        "selected": "The labels are not a random part of the images, so they cannot say which of {names} is {comparative}.",
         "best, judge": "{scope}{first} agrees best with {against}.",
         "best, rated": "{scope}{first_possessive} images are best of the {count}.",
         "best, mean": "{scope}{judge} rates {first_possessive} images best of the {count}.",
@@ -146,10 +149,51 @@ def answer(
     case, evidence = _case(board, words, corrected)
     limits = (*(_of_ratings(corrected) if corrected else ()), *_bias(bias), *_limits(board, case))
     unrated = board.is_of_generators and board.statistic == MEAN and board.benchmark == OWN
-    images = sum(sum(number.statuses.values()) for number in board.numbers)
-    next_step = _SHOW if case == "no number" else _RATE_SOME if unrated else ""
-    next_step = next_step.format(number=min(LEAST_RATED, images), verdicts=verdicts)
-    return Answer(TITLES[case].format(**words), evidence, limits, next_step)
+    next_step = _SHOW.format(verdicts=verdicts) if case == "no number" else ""
+    if unrated and not next_step:
+        next_step = _rating_advice(board, verdicts)
+    if case.startswith("equal") and board.statistic == MEAN:
+        limits = (_smallest_difference(board), *limits)
+    return Answer(TITLES[case].format(**words), evidence, tuple(filter(None, limits)), next_step)
+
+
+def _spread(board: Leaderboard) -> float:
+    """The largest standard deviation of a prompt's difference between the first generator and another; 0 without any."""
+    compared = board.comparison.compared
+    index_of = {system.label: index for index, system in enumerate(compared.systems)}
+    first, *others = [index_of[number.system] for number in board.defined]
+    spreads = [0.0]
+    for other in others:
+        statistic = compared.pair(first, other).statistic
+        sums = unit_sums(statistic) if statistic else None
+        if sums is not None and len(sums[0]) > 1:
+            spreads.append(float(np.std(sums[0] / sums[1], ddof=1)))
+    return max(spreads)
+
+
+def _rating_advice(board: Leaderboard, verdicts: str) -> str:
+    """The next step where nobody rated: how many prompts, by the spread of the judge's differences."""
+    available = max(number.total for number in board.numbers)
+    spread = _spread(board) if len(board.defined) > 1 else 0.0
+    if not spread:
+        wanted = min(LEAST_RATED, available)
+        return _RATE_SOME.format(prompts=f"{wanted} prompts", images=wanted * len(board.numbers), verdicts=verdicts)
+    needed = prompts_for_margin(spread)
+    wanted = int(min(needed, available))
+    prompts = (
+        f"{wanted} prompts of each generator (about {needed:,.0f} show in four of five cases that an equal one is not worse "
+        f"by {ADVISED_MARGIN:g})"
+    )
+    return _RATE_SOME.format(prompts=prompts, images=wanted * len(board.numbers), verdicts=verdicts)
+
+
+def _smallest_difference(board: Leaderboard) -> str:
+    """The difference that so many prompts would have shown; empty where it is not known."""
+    spread, prompts = _spread(board), min((pair.n for pair in board.comparison.pairs), default=0)
+    if not spread or prompts < LEAST_FOR_A_TEST:
+        return ""
+    least = smallest_difference(spread, prompts)
+    return f"On {_items(board, prompts)}, differences from {short_decimal(least)} on are found four times in five."
 
 
 def judge_words(board: Leaderboard) -> str:
@@ -161,9 +205,7 @@ def judge_words(board: Leaderboard) -> str:
 def _words(board: Leaderboard, corrected: CorrectedRanking | None = None) -> dict[str, str]:
     """The words that titles are filled with."""
     ranked, defined = board.ranked, board.defined
-    if (
-        corrected is not None and corrected.in_judge_order
-    ):  # where also a generator without a corrected mean has its place
+    if corrected is not None and corrected.decides_nothing:  # also one without labels is in question
         defined = list(board.numbers)
     shown = [n.system for n in (ranked or defined or board.numbers)]
     names = [n.system for n in defined]
@@ -202,7 +244,10 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
         why = comparison.reason and f"{comparison.reason[:1].upper()}{comparison.reason[1:]}."
         return "not compared", f"{_range(board, defined)} {why}"
     if corrected is not None and corrected.decides_nothing:
-        return "few ratings", _so_far(board, corrected)
+        case = "selected" if corrected.selected else "few ratings"
+        if corrected.look and not corrected.look.decides:
+            case = "before a look"
+        return case, _so_far(board, corrected)
     if not ranked:
         return _on_common(board, words)
     first, *lower = [number.system for number in ranked]
@@ -217,6 +262,8 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
         if len(ranked) == 2 and pair:
             if pair.doubtful:
                 pair = pair.better_first()
+            elif corrected is not None:
+                pair = board.comparison.in_order(pair)
             elif board.is_of_generators:  # in the order of the input
                 labels = [system.label for system in comparison.compared.systems]
                 pair = pair.turned if labels.index(pair.second) < labels.index(pair.first) else pair
@@ -309,11 +356,22 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
         return f"Win rate of {pair.first} against {pair.second} {text} on {items}, ties counting half."
     more, size = ("less", difference.negated) if difference.value < 0 else ("more", difference)
     value, *ends = decimals_of(size)
-    interval = f"95% interval {ends[0]} to {ends[1]}" if ends else p
+    interval = f"{share_of_level(pair.level)} interval {ends[0]} to {ends[1]}" if ends else p
     is_corrected = pair.first == first.system and board.statistic == CORRECTED
-    of_first = short_decimal(first.estimate.value if is_corrected else pair.result.first)
+    own_value = short_decimal(first.estimate.value if is_corrected else pair.result.first)
     distance = f"{value} {more} than {pair.second} ({interval})"
-    return f"{_measured(board)} of {pair.first} {of_first}, {distance}, on {items}."
+    return f"{_measured(board)} of {pair.first} {own_value}, {distance}, on {items}."
+
+
+def _more_or_less(difference: Estimate, level: float) -> str:
+    """Size of a difference with its interval and its direction.
+
+    >>> _more_or_less(Estimate(-0.25, -0.5, 0.125), 0.05)
+    '0.25 less (95% interval -0.12 to 0.50)'
+    """
+    word, size = ("less", difference.negated) if difference.value < 0 else ("more", difference)
+    value, *interval = in_sentence(size, level).partition(" (")
+    return f"{value} {word}{''.join(interval)}"
 
 
 def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
@@ -333,7 +391,7 @@ def _smallest_p(comparison: Comparison) -> str:
 
 
 def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
-    """Sentence on how often two judges agree and, by people's ratings, how far to trust the first where they do.
+    """Sentences on how often two judges agree and, by people's ratings, how often each is right then and elsewhere.
 
     Args:
         runs: one a judge, of one benchmark; of other numbers than two there is no sentence.
@@ -343,11 +401,20 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
     if agreement is None:
         return []
     first, second = (run.label for run in runs)
-    text = f"{first} and {second} agree on {_percent(agreement.alike)} of {agreement.alike.n:,} pairs of images"
-    if agreement.right_where_alike.defined and agreement.right_elsewhere.defined:
-        where_alike, elsewhere = _percent(agreement.right_where_alike), _percent(agreement.right_elsewhere)
-        text += f"; by the ratings {first} is right in {where_alike} of these, and in {elsewhere} of the others"
-    return [f"{text}."]
+    alike = agreement.alike
+    sentences = [f"{first} and {second} agree on {round(alike.value * alike.n):,} of {alike.n:,} pairs of images."]
+    if (where_alike := agreement.right_where_alike).defined:
+        sentences.append(
+            f"Of the {where_alike.n:,} of these on which people prefer one, both are right in {_percent(where_alike)}."
+        )
+    if (elsewhere := agreement.first_elsewhere).defined:
+        sentences.append(
+            f"Of the {elsewhere.n:,} others on which people prefer one, {first} is right in {_percent(elsewhere)}, and "
+            f"{second} in {_percent(agreement.second_elsewhere)}."
+        )
+    if agreement.rated_equal:
+        sentences.append(f"The {agreement.rated_equal:,} pairs that people rate equal are in neither.")
+    return [" ".join(sentences)]
 
 
 def _percent(share: Estimate) -> str:
@@ -478,9 +545,46 @@ def _bias(bias: PositionBias | None) -> list[str]:
 
 def _so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
     """Ratings that are there and needed, and the result so far."""
-    [pair, *further] = (pair.better_first() for pair in board.comparison.pairs)
+    [pair, *further] = map(board.comparison.in_order, board.comparison.pairs)
     so_far = _range(board, board.defined) if further else _difference(board, pair, board.number_of(pair.first))
-    return f"{_few_ratings(corrected)}. So far: {so_far}"
+    reason = _few_ratings(corrected) if corrected.short_of_ratings else ""
+    if corrected.selected:
+        reason = _selected_labels(corrected)
+    if corrected.look and not corrected.look.decides:
+        reason = _before_a_look(corrected.look)
+    return f"{reason}. So far: {so_far}"
+
+
+def _before_a_look(look: Look) -> str:
+    total, first = len(look.plan.prompts), look.plan.looks[0]
+    when = f"the first look is at {first}" if first < total else "they decide when all are"
+    return f"People rated {look.rated} of {total} planned prompts, and {when}"
+
+
+def _look_sentences(look: Look) -> list[str]:
+    """Which labels of a plan count, and which do not."""
+    total, looks = len(look.plan.prompts), look.plan.looks
+    text = []
+    if look.decides and len(looks) > 1:
+        text.append(
+            f"Look {look.finished} of {len(looks)}: {look.prompts} of {total} planned prompts count, and an adjusted p of "
+            f"at most {look.level:g} decides."
+        )
+    elif look.decides:
+        text.append(f"All {total} planned prompts are rated.")
+    if look.decides and look.rated > look.prompts:
+        text.append(f"{plural(look.rated - look.prompts, 'further rated prompt')} count at the next look.")
+    if look.outside:
+        text.append(f"{plural(look.outside, 'rated image')} outside the plan are left out.")
+    return text
+
+
+def _selected_labels(corrected: CorrectedRanking) -> str:
+    scores = [f"{e.selection.value:+.3f} of {e.generator}" for e in corrected.selected[:_MOST_NAMED]]
+    return (
+        f"The judge's mean of the rated images differs from that of the others ({enumeration(scores)}); rate images that "
+        "vieval label draws, and pass its plan to --human"
+    )
 
 
 def _few_ratings(corrected: CorrectedRanking) -> str:
@@ -489,41 +593,44 @@ def _few_ratings(corrected: CorrectedRanking) -> str:
     counts += [f"{e.rated_prompts} of {e.generator}" for e in further]
     if len(counts) > _MOST_NAMED:
         counts[_MOST_NAMED - 1 :] = [f"fewer than {LEAST_RATED} of {number_word(len(counts) - _MOST_NAMED + 1)} others"]
-    return f"People rated {enumeration(counts)}; {LEAST_RATED} of each generator are needed, or all images"
+    return f"People rated {enumeration(counts)}; {LEAST_RATED} of each generator are needed, or all images{_needed(corrected)}"
+
+
+def _needed(corrected: CorrectedRanking) -> str:
+    """Number of rated prompts that a gate takes, by the largest spread of the ratings' differences; empty where not known."""
+    spreads = [0.0]
+    for pair in corrected.ranking.comparison.pairs:
+        alone = corrected.by_ratings_alone(pair)
+        if alone.has_interval:
+            reach = float(scipy.stats.t.ppf(1 - pair.level / 2, pair.n - 1))
+            spreads.append((alone.high - alone.low) / 2 / reach * math.sqrt(pair.n))
+    if not max(spreads):
+        return ""
+    needed = prompts_for_margin(max(spreads))
+    return f", and about {needed:,.0f} to show that one is not worse by {ADVISED_MARGIN:g}"
 
 
 def _of_ratings(corrected: CorrectedRanking) -> list[str]:
     """Sentences beside corrected means: the ratings' own difference, the order turned over, what is wrong with ratings."""
     text, pairs = [], corrected.ranking.comparison.pairs
     if len(pairs) == 1:
-        ahead = pairs[0].turned if corrected.by_ratings_alone(pairs[0]).value < 0 else pairs[0]
-        text.append(
-            f"By the ratings alone, {ahead.first} is ahead by {in_sentence(corrected.by_ratings_alone(ahead))}."
-        )
+        pair = corrected.ranking.comparison.in_order(pairs[0])
+        alone = corrected.by_ratings_alone(pair)
+        text.append(f"By the ratings alone, {pair.first} has {_more_or_less(alone, pair.level)} than {pair.second}.")
     order, judged = corrected.order, corrected.judge_order
     if order != judged and any(pair.significant for pair in pairs):
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
         means = ", ".join(f"{generator} {raw[generator].value:.3f}" for generator in judged)
         text.append(f"The ratings turned the judge's order over: by the judge alone it is {means}.")
-    if corrected.in_judge_order:
+    values = [number.estimate.value for number in corrected.ranking.ranked]
+    if values != sorted(values, reverse=True):
         text.append(
-            f"Fewer than {LEAST_TO_ORDER} labels, or {LEAST_EACH_TO_ORDER} of a generator, do not change the order: it is the "
-            "judge's own."
-        )
-    elif (values := [number.estimate.value for number in corrected.ranking.ranked]) != sorted(values, reverse=True):
-        text.append(
-            "The order is not that of the corrected means: so few labels differ by chance too, and for the order each "
-            "correction is shrunk to the gap that all generators share."
+            "The order goes by the labels and the judge, so it is not that of the corrected means: few labels differ by "
+            "chance too."
         )
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
         text.append(f"{_few_ratings(corrected)}.")
-    if selected := corrected.selected:
-        scores = enumeration([f"{e.selection.value:+.3f} of {e.generator}" for e in selected[:_MOST_NAMED]])
-        text.append(
-            f"Labels not at random: the judge's mean of the rated images differs from that of the others ({scores}), so the "
-            "corrected means may be wrong; rate images drawn by chance, as vieval label draws them."
-        )
-    return text
+    return [*text, *(_look_sentences(corrected.look) if corrected.look else [])]
 
 
 def together(boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()) -> str:

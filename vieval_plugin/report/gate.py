@@ -195,6 +195,8 @@ def _nothing_decides(ranking: Leaderboard, evidence: GateEvidence, bias: Positio
     if evidence.scored.n < LEAST_FOR_A_TEST and more_failures_p(*evidence.more_failures) > LEVEL:
         return f"at least {LEAST_FOR_A_TEST} {unit} are needed"
     pair = ranking.comparison.pair_of(*compared)
+    if reason := ranking.comparison.compared.undecided_reason:
+        return reason
     if ranking.statistic == CORRECTED and pair and math.isnan(pair.adjusted):
         return f"{LEAST_RATED} {unit} of each are needed, or all images"
     return ""

@@ -17,8 +17,9 @@ from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_c
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking, rank_corrected
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, layouts
 from vieval_plugin.meta_evaluation.generators import MEAN
+from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
-from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table, at_look, without_constant_annotators
 from vieval_plugin.meta_evaluation.reference_ranking import ranking_against
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias
@@ -204,12 +205,17 @@ def sections_of(
         VievalError: for results whose benchmark is not known, ratings of none of them, and where generators are asked for
             and there are none.
     """
+    look, constant = None, list[str]()
+    if ratings:
+        ratings, constant = without_constant_annotators(ratings)
+        look, ratings = ratings.look, at_look(ratings)
     runs, notes = rated_runs(results, ratings)
+    notes += constant
     by_benchmark = benchmarks_with_runs(runs, required=which != "generators")
     to_label = results.paths and all(is_own(path) or is_shards(path) for path in results.paths)
     verdicts = shlex.join(map(str, results.paths)) if to_label else "VERDICTS"
     sections = tuple(
-        replace(_section(*of_benchmark, which, options, bool(ratings), order), verdicts=verdicts)
+        replace(_section(*of_benchmark, which, options, bool(ratings), order, look), verdicts=verdicts)
         for of_benchmark in by_benchmark
     )
     report = Report(which, sections)
@@ -250,6 +256,7 @@ def _section(
     options: StatisticsOptions,
     by_ratings: bool,
     order: Sequence[str],
+    look: Look | None,
 ) -> Section:
     parts = tuple(benchmark.parts)
     if which == "generators" and benchmark.name != OWN:
@@ -277,7 +284,7 @@ def _section(
         replace(ranking, board=_without_pairs(ranking.board)) if str(ranking.board.judge) in names else ranking
         for ranking in rank_contests(runs, options)
     )
-    corrected = tuple(ranking for run in runs for ranking in rank_corrected(run, options))
+    corrected = tuple(ranking for run in runs for ranking in rank_corrected(run, options, look))
     ranked = {member.ranking.judge for member in corrected if by_ratings}
     boards = [
         replace(board, title=f"{board.title}, not corrected")

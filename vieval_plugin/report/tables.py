@@ -12,7 +12,6 @@ from pathlib import Path
 from vieval_plugin.images import name_of
 from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.meta_evaluation.candidates import Candidate
-from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
 from vieval_plugin.meta_evaluation.costs import Cost, cost_of
@@ -21,7 +20,7 @@ from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.meta_evaluation.tables import number as number_text
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
 from vieval_plugin.records import YOUR_IMAGES, Run
-from vieval_plugin.report.words import reason_words
+from vieval_plugin.report.words import reason_words, share_of_level
 from vieval_plugin.results.shard_sample import BINS, FolderTotals
 from vieval_plugin.results.training_records import own_training_records, trained_on, was_trained_on
 from vieval_plugin.stats.estimate import Estimate
@@ -174,14 +173,16 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     """The pairs of a leaderboard, the better one first; `name` is the stem of its CSV."""
     comparison = board.comparison
     rows = []
-    for pair in map(SystemPair.better_first, comparison.all_pairs):
+    for pair in map(comparison.in_order, comparison.all_pairs):
         difference = pair.result.difference
         alone = difference.defined and math.isnan(difference.low)
         text = f"{difference.value:.3f} [no interval]" if alone else with_interval(difference, 3)
         p_values = p_text(pair.result.p), p_text(pair.adjusted)
         rows.append((f"{pair.first} - {pair.second}", str(pair.n), text, *p_values))
-    names = "better - worse" if any(pair.significant for pair in comparison.all_pairs) else "first - second"
-    measured = "win rate minus one half [95%]" if board.statistic == WIN_RATE else "difference [95%]"
+    is_better_first = not comparison.compared.order and any(pair.significant for pair in comparison.all_pairs)
+    names = "better - worse" if is_better_first else "first - second"
+    measured = "win rate minus one half" if board.statistic == WIN_RATE else "difference"
+    measured = f"{measured} [{share_of_level(comparison.compared.level)}]"
     value = f", {board.value}" if board.value else ""
     title = f"{board.title}: differences on what both have{value}; {comparison.family}"
     return Table(name, title, (names, board.unit, measured, "p", "p (Holm)"), tuple(rows))
@@ -206,9 +207,10 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
     if len(pairs) < fewest_pairs:
         return [means]
     table = pairs_table(board)
-    alone = (corrected.by_ratings_alone(pair.better_first()) for pair in pairs)
+    alone = (corrected.by_ratings_alone(board.comparison.in_order(pair)) for pair in pairs)
     pair_rows = tuple((*row, with_interval(e, 3)) for row, e in zip(table.rows, alone, strict=True))
-    return [means, Table(table.name, table.title, (*table.header, "people's labels alone [95%]"), pair_rows)]
+    alone_column = f"people's labels alone [{share_of_level(board.comparison.compared.level)}]"
+    return [means, Table(table.name, table.title, (*table.header, alone_column), pair_rows)]
 
 
 def contest_table(ranking: ContestRanking) -> Table:

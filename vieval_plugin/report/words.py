@@ -69,7 +69,16 @@ def reason_words(reason: str) -> str:
 _MOST_NAMED = 2
 
 
-def in_sentence(estimate: Estimate) -> str:
+def share_of_level(level: float) -> str:
+    """The share of intervals of a test at a level that hold the truth.
+
+    >>> share_of_level(0.05), share_of_level(0.0042), share_of_level(0.00005)
+    ('95%', '99.58%', '99.995%')
+    """
+    return f"{100 * (1 - level):.5g}%"
+
+
+def in_sentence(estimate: Estimate, level: float = LEVEL) -> str:
     """A number with its interval as a sentence has it: two decimals, or more where two would make 0 or equals of others.
 
     An interval without width is left out, as resamples of one value say nothing of chance.
@@ -78,7 +87,7 @@ def in_sentence(estimate: Estimate) -> str:
     ('0.38 (95% interval 0.35 to 0.41)', '-0.004 (95% interval -0.020 to 0.012)', '1.00')
     """
     value, *interval = decimals_of(estimate)
-    return f"{value} (95% interval {' to '.join(interval)})" if interval else value
+    return f"{value} ({share_of_level(level)} interval {' to '.join(interval)})" if interval else value
 
 
 def short_number(estimate: Estimate) -> str:
@@ -131,7 +140,14 @@ def number_word(number: int) -> str:
     return words[number] if number < len(words) else f"{number:,}"
 
 
-def protocol(options: StatisticsOptions, unit: str, entrants: str, tested: bool = True, corrected: bool = False) -> str:
+def protocol(
+    options: StatisticsOptions,
+    unit: str,
+    entrants: str,
+    tested: bool = True,
+    corrected: bool = False,
+    level: float = LEVEL,
+) -> str:
     """Protocol of all numbers, in a paragraph.
 
     Args:
@@ -140,6 +156,7 @@ def protocol(options: StatisticsOptions, unit: str, entrants: str, tested: bool 
         entrants: the systems, judges or generators.
         tested: whether any two of them were compared.
         corrected: whether they are compared by means that ratings correct, and so by Student's t.
+        level: adjusted p up to which two differ.
     """
     missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
     of_judges = " A judge's missing answer to a contest is wrong." if entrants == "judges" else ""
@@ -155,6 +172,6 @@ def protocol(options: StatisticsOptions, unit: str, entrants: str, tested: bool 
         tests, intervals = "Student's t", ", by prediction-powered inference"
     return (
         f"{of_numbers} Each two {entrants} are compared on the {unit} that both have, by {tests}. p (Holm) is adjusted for all "
-        f"pairs of ranked {entrants} in one table, and a rank such as 1-2 is the range that an adjusted p of at most {LEVEL} "
+        f"pairs of ranked {entrants} in one table, and a rank such as 1-2 is the range that an adjusted p of at most {level:g} "
         f"leaves. Intervals are 95%{intervals}. Seed {options.seed}."
     )

@@ -135,7 +135,10 @@ def _protocols(report: Report, options: StatisticsOptions) -> list[str]:
     """How numbers came about, once for each kind of system; of tests where any were made."""
     boards = [board for _, board in (*report.generators, *report.judges)]
     tested = [board for board in boards if board.comparison.all_pairs]
-    of_boards = ((b.unit, b.entrants, bool(tested), b.statistic == CORRECTED) for b in tested or boards)
+    of_boards = (
+        (b.unit, b.entrants, bool(tested), b.statistic == CORRECTED, b.comparison.compared.level)
+        for b in tested or boards
+    )
     return [protocol(options, *of_board) for of_board in dict.fromkeys(of_boards)]
 
 

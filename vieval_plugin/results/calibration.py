@@ -2,36 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
+from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.runs import Results
 from vieval_plugin.run.calibration import Calibration, TypicalErrors
-from vieval_plugin.stats.calibration import LEAST_LABELS, Improvement, Labels, fits, held_out, improvement, tied_share
+from vieval_plugin.stats.calibration import (
+    LEAST_LABELS,
+    LEAST_PROMPTS,
+    Improvement,
+    Labels,
+    fits,
+    held_out,
+    improvement,
+    refused_kinds,
+    tied_share,
+)
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.prediction_powered import prediction_powered_difference, prediction_powered_mean
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import enumeration, plural
 
 
-def calibrate(run: Run, options: StatisticsOptions) -> tuple[Calibration, Improvement, tuple[float, float]]:
-    """Fit a judge's scores to people's mean ratings, by task type where each has 30 labels, and validate the fit.
+@dataclass(frozen=True)
+class CalibrationResult:
+    """A calibration and what its labels show."""
 
-    O is calibrated where people rated it, else the first aspect that they rated and the judge scores.
+    #: The calibration.
+    calibration: Calibration
+    #: Gain on held-out labels of all task types together.
+    better: Improvement
+    #: Shares of pairs on one prompt that are tied, by raw and by calibrated scores.
+    ties: tuple[float, float]
+    #: Labels of each task type that takes the common function.
+    common: Mapping[str, int]
+    #: The judge's mean of labelled images less that of the others where a test says that they differ; None elsewhere.
+    selection: Estimate | None
+
+
+def calibrate(run: Run, options: StatisticsOptions, anyway: bool = False, random: bool = False) -> CalibrationResult:
+    """Fit a judge's scores to people's mean ratings, by task type where it has 30 labels, and validate the fit.
+
+    It is decided for all task types together and, if that passes, for each with a function of its own. O is calibrated
+    where people rated it, else the first aspect that they rated and the judge scores.
 
     Args:
         run: one judge's, with people's ratings in its records.
         options: resamples and seed; verdicts without a score are left out.
-
-    Returns:
-        The calibration, its gain on held-out labels, and the shares of pairs on one prompt that are tied, by raw and by
-        calibrated scores.
+        anyway: keep the function of each task type, also where labels do not show that it helps.
+        random: the labels are known to be a random part of the images.
 
     Raises:
         VievalError: labels are too few to say anything.
@@ -46,35 +74,58 @@ def calibrate(run: Run, options: StatisticsOptions) -> tuple[Calibration, Improv
     labels = _labels(images, aspect)
     _require_enough(labels, run.aspects, {name for image in images for name in image.ratings})
     on_prompts, on_generators = held_out(labels, options.seed), held_out(labels, options.seed, by_generator=True)
-    knots = {kind: (tuple(x.tolist()), tuple(y.tolist())) for kind, (x, y) in fits(labels).items()}
     better = improvement(labels, on_prompts, options.draws, options.seed)
+    selection = None if random else _selection(images, aspect)
+    accepted = better.accepted and selection is None
+    refused = refused_kinds(labels, on_prompts, options.draws, options.seed) if accepted and not anyway else {}
+    accepted = accepted and len(refused) < len({*labels.kinds})
+    refused = refused if accepted else {}
+    knots = {
+        kind: (tuple(scores.tolist()), tuple(ratings.tolist()))
+        for kind, (scores, ratings) in fits(labels).items()
+        if kind not in refused
+    }
+    is_kept = np.isin(labels.kinds, list(knots))
+    kept, on_prompts, on_generators = labels.where(is_kept), on_prompts[:, is_kept], on_generators[:, is_kept]
     source = next(chain(*chain(*run.records.values()))).provenance
     calibration = Calibration(
         *(source.judge, source.setting, source.backbone, source.pack_hash, aspect, knots, len(labels.kinds)),
-        _errors(labels, on_prompts),
-        None if np.isnan(on_generators).any() else _errors(labels, on_generators),
-        better.accepted,
+        _errors(kept, on_prompts),
+        None if np.isnan(on_generators).any() else _errors(kept, on_generators),
+        accepted,
+        tuple(refused),
     )
     scored = [image for image in images if aspect in image.scores and image.kind in knots]
     added = [calibration.added(image.scores, image.kind) for image in scored]
     groups = [image.group for image in scored]
     raw, calibrated = (tied_share([scores[name] for scores in added], groups) for name in (aspect, calibration.name))
-    return calibration, better, (raw, calibrated)
+    small = Counter(kind for kind in labels.kinds if kind not in labels.large_kinds)
+    return CalibrationResult(calibration, better, (raw, calibrated), small, selection)
+
+
+def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
+    """The judge's mean of labelled images less that of the others, if these surely differ, so labels are no random part."""
+    scored = [image for image in images if aspect in image.scores]
+    scores = np.array([image.scores[aspect] for image in scored])
+    ratings = np.array([float(np.nanmean(image.ratings.get(aspect, ()) or [np.nan])) for image in scored])
+    prompts, kinds = [image.group for image in scored], [image.kind for image in scored]
+    labelled, judged = (
+        prediction_powered_mean(ratings, scores, prompts, strata=kinds, weight=weight) for weight in (0.0, 1.0)
+    )
+    difference, p = prediction_powered_difference(labelled, judged)
+    return difference if p <= LEVEL else None
 
 
 def _require_enough(labels: Labels, aspects: Sequence[str], rated: Collection[str]) -> None:
-    """VievalError where labels, those of each stratum, are too few to fit and to hold some out."""
+    """VievalError where labels are too few to fit and to hold some out."""
     if rated and not {*rated} & {*aspects}:
         missing = enumeration(aspects, "or")
         raise VievalError(f"people rated {enumeration(sorted(rated))}, and the judge scores {missing}; label {missing}")
-    for stratum in dict.fromkeys(labels.strata) or [""]:
-        prompts = [prompt for prompt, name in zip(labels.prompts, labels.strata, strict=True) if name == stratum]
-        if len(prompts) < LEAST_LABELS or len({*prompts}) < LEAST_FOR_A_TEST:
-            number = f"{plural(len(prompts), 'label')} on {plural(len({*prompts}), 'prompt')} of images with a score"
-            raise VievalError(
-                f"{number}{stratum and f' and task type {stratum}'}, and a calibration needs {LEAST_LABELS} on "
-                f"{LEAST_FOR_A_TEST} prompts; label more"
-            )
+    if not labels.are_enough:
+        number = f"{plural(len(labels.prompts), 'label')} on {plural(len({*labels.prompts}), 'prompt')}"
+        raise VievalError(
+            f"{number} of images with a score, and a calibration needs {LEAST_LABELS} on {LEAST_PROMPTS} prompts; label more"
+        )
 
 
 def _labels(images: Sequence[Observation], aspect: str) -> Labels:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import exists
+from vieval_plugin.text.wording import plural
 
 #: The column with the uid under which a row was judged.
 UID = "verdict_uid"
@@ -79,12 +81,16 @@ def filter_shards(
     _passing(opened, opened.plan.schema.arrow().empty_table(), where, calibration)
     unfinished = unfinished_file(out)
     verdicts = passed = files = 0
+    uncalibrated = Counter[str]()
     try:
         for file in opened.plan.files:
             tables = [table for _, table in verdict_tables(opened, _columns(opened, where), [file])]
             if not tables:
                 continue
-            passing = _passing(opened, arrow().concat_tables(tables), where, calibration)
+            read = arrow().concat_tables(tables)
+            passing = _passing(opened, read, where, calibration)
+            if calibration:
+                uncalibrated.update(kind for kind in read["kind"].to_pylist() if kind in calibration.refused)
             verdicts, passed = verdicts + sum(table.num_rows for table in tables), passed + passing.num_rows
             if passing.num_rows:
                 _write(
@@ -104,7 +110,13 @@ def filter_shards(
     replaced = calibration.replaced(source) if calibration else ""
     if calibration:
         source = replace(source, calibration=calibration.described)
-    return FilteredRows(verdicts, passed, files, tuple(filter(None, (source.calibration_note, replaced, opened.note))))
+    lines = [
+        f"{plural(count, 'row')} of task type {kind} have no {calibration.name if calibration else ''}, because ratings of "
+        "that type do not show that calibration helps"
+        for kind, count in uncalibrated.items()
+    ]
+    notes = filter(None, (source.calibration_note, replaced, *lines, opened.note))
+    return FilteredRows(verdicts, passed, files, tuple(notes))
 
 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:

@@ -56,6 +56,8 @@ class Calibration:
     on_generators: TypicalErrors | None
     #: It is surely better than raw scores and than a constant.
     accepted: bool
+    #: Task types with labels that do not show so of their own function, and without a calibrated score.
+    refused: tuple[str, ...] = ()
     #: Hash of the file.
     hash: str = field(default="", compare=False)
 
@@ -74,8 +76,13 @@ class Calibration:
         )
         return (
             f"calibrated{anyway} with {self.labels} ratings: typical error {prompts}, and on images of a generator without "
-            f"labels {generators or 'not known'}"
+            f"labels {generators or 'not known'}{self.exception}"
         )
+
+    @property
+    def exception(self) -> str:
+        """Words on task types without a calibrated score; empty where there are none."""
+        return f"; not calibrated: task type {enumeration(self.refused)}" if self.refused else ""
 
     @property
     def described(self) -> tuple[str, str, str]:
@@ -109,7 +116,7 @@ class Calibration:
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
         """VievalError for task types without labels."""
-        if unknown := sorted(set(kinds) - self.knots.keys()):
+        if unknown := sorted(set(kinds) - self.knots.keys() - {*self.refused}):
             reason = f"the calibration is for task type {enumeration([*self.knots], 'or')}, and there are samples of {unknown[0] or 'none'}"
             raise VievalError(f"{reason}; label some of these too, and calibrate again")
 

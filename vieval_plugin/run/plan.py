@@ -27,7 +27,7 @@ from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.stats.estimate import Estimate, total
+from vieval_plugin.stats.estimate import total
 from vieval_plugin.text.errors import VievalError
 
 PILOT = 8
@@ -152,14 +152,17 @@ def _with_store(options: Config) -> Iterator[Config]:
 
 
 def plan(trial: Pilot, backbone: Backbone | None, by_batches: bool = False) -> list[str]:
-    """The pilot's estimate of a run over all samples, in lines, each number with its 95% interval.
+    """The pilot's estimate of a run over all samples, in lines.
+
+    Eight samples show no tail, such as one answer in a hundred that is ten times as long, so no number has an interval:
+    it is a least one, with the most that limits allow where these are known.
 
     `backbone` is the model behind a server that is asked; None where a model of this process is, or none. `by_batches`:
     questions are to be asked by batches.
     """
     statuses = ", ".join(f"{status} {count}" for status, count in trial.statuses.most_common())
     by = f" by {backbone.model}" if backbone else ""
-    calls = f"about {_calls(trial).value:,.0f} calls" if any(trial.questions) else "no calls"
+    calls = f"about {_calls(trial):,.0f} calls" if any(trial.questions) else "no calls"
     lines = [
         f"plan: {trial.judge}{by}, {trial.samples} samples: {calls}",
         f"a pilot of {len(trial.costs)} (seed {trial.seed}): {statuses}",
@@ -167,12 +170,13 @@ def plan(trial: Pilot, backbone: Backbone | None, by_batches: bool = False) -> l
     if any(not status.usable for status in trial.statuses):
         lines.append(f"the first failure: {trial.reason[:300]}")
     if any(trial.questions):
-        tokens_in, tokens_out = (
-            [getattr(cost, f"{way}_tokens") for cost in trial.costs] for way in ("input", "output")
-        )
-        lines.append(f"calls: {_rounded_total(_calls(trial))}")
-        lines.append(f"tokens in: {_rounded_total(_total_of_known(tokens_in, trial.samples))}")
-        lines.append(f"tokens out: {_rounded_total(_total_of_known(tokens_out, trial.samples))}")
+        tokens_in = _total_of_known([cost.input_tokens for cost in trial.costs], trial.samples)
+        tokens_out = _total_of_known([cost.output_tokens for cost in trial.costs], trial.samples)
+        most_calls = trial.questions[0] + max(trial.questions[1:], default=0) * (trial.samples - 1)
+        by_calls = "if each sample takes as many as the most of the pilot"
+        lines.append(f"calls: {_between(_calls(trial), most_calls, by_calls)}")
+        lines.append(f"tokens in: {_between(tokens_in)}")
+        lines.append(f"tokens out: {_between(tokens_out, _most_output(trial), 'by max_tokens of each call')}")
     else:
         lines.append("calls: 0, tokens: 0, price: 0")
     lines.append(f"seconds: {_seconds(trial, backbone)}")
@@ -185,19 +189,23 @@ def plan(trial: Pilot, backbone: Backbone | None, by_batches: bool = False) -> l
     return lines
 
 
-def _calls(trial: Pilot) -> Estimate:
+def _calls(trial: Pilot) -> float:
     """The calls for all samples; those of the first, which also find out what the server can, are added as they are."""
     first, *further = trial.questions
-    if not further:
-        return total([first], 1)
-    others = total(further, trial.samples - 1)
-    return Estimate(first + others.value, first + others.low, first + others.high)
+    return first + (total(further, trial.samples - 1).value if further else 0.0)
 
 
-def _total_of_known(values: Sequence[float], population: int) -> Estimate:
+def _total_of_known(values: Sequence[float], population: int) -> float:
     """The total over a population from those values that are known, which are not 0; NaN where none is."""
     known_values = [value for value in values if value]
-    return total(known_values, population) if known_values else Estimate(math.nan)
+    return total(known_values, population).value if known_values else math.nan
+
+
+def _most_output(trial: Pilot) -> float:
+    """Most tokens of all answers, by the limits of the pilot's sample that may have most; NaN where they are not known."""
+    if len(trial.costs) == trial.samples:  # nothing is left to be asked
+        return math.nan
+    return max(cost.output_limit for cost in trial.costs) * trial.samples or math.nan
 
 
 def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
@@ -223,20 +231,32 @@ def _price(trial: Pilot, backbone: Backbone, by_batches: bool) -> str:
         return "not known; give --price-input and --price-output (price_input and price_output of a backbone), per million tokens"
     known_costs = [cost for cost in trial.costs if cost.input_tokens and cost.output_tokens]
     sample_prices = [backbone.price_of(c.input_tokens, c.cached_tokens, c.output_tokens) for c in known_costs]
-    priced = total(sample_prices, trial.samples) if sample_prices else Estimate(math.nan)
-    if not priced.defined:
+    priced = total(sample_prices, trial.samples).value if sample_prices else math.nan
+    if math.isnan(priced):
         return "not known, as the tokens are not"
     at = f"at {backbone.price_input:g} in and {backbone.price_output:g} out per million tokens"
-    value, low, high = (PRICE * number if by_batches else number for number in (priced.value, priced.low, priced.high))
-    by = f" by batches, half of {priced.value:.4g} by calls" if by_batches else ""
-    return f"{value:.4g} ({low:.4g} to {high:.4g}){by}, {at}"
+    output = _total_of_known([cost.output_tokens for cost in known_costs], trial.samples)
+    most = priced + (_most_output(trial) - output) * backbone.price_output / 1e6
+    paid, most_paid = (PRICE * number if by_batches else number for number in (priced, most))
+    by = f" by batches, half of {priced:.4g} by calls" if by_batches else ""
+    return f"{_between(paid, most_paid, 'by max_tokens of each call', '.4g')}{by}, {at}"
 
 
-def _rounded_total(estimate: Estimate) -> str:
-    if not estimate.defined:
+def _between(least: float, most: float = math.nan, reason: str = "", form: str = ",.0f") -> str:
+    """A cost in words: the pilot's for all samples, and the most that it can be where that is more.
+
+    >>> _between(800, 800), _between(800, 900, "at most")
+    ('800', 'at least about 800, up to 900 at most')
+    >>> _between(800), _between(math.nan)
+    ('about 800', 'not known, as the server does not say')
+    """
+    if math.isnan(least):
         return "not known, as the server does not say"
-    interval = "" if math.isnan(estimate.low) else f" ({estimate.low:,.0f} to {estimate.high:,.0f})"
-    return f"{estimate.value:,.0f}{interval}"
+    text = format(least, form)
+    if math.isnan(most):
+        return f"about {text}"
+    highest = format(most, form)
+    return f"at least about {text}, up to {highest} {reason}" if most > least and highest != text else text
 
 
 def _short(seconds: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from vieval_plugin.stats.bootstrap import Seed, cluster_counts, expanded_interval, factorize, group_sums
+from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
-#: Labels of a task type for a calibration of its own, and labels of all for one at all.
-LEAST_LABELS = 30
+#: Labels of a task type for a calibration of its own, and labels of all for one at all; and the prompts of these.
+LEAST_LABELS, LEAST_PROMPTS = 30, 6
 #: Parts of the prompts that are held out in turn.
 FOLDS = 20
 #: The largest number of labels that is advised: more nobody gives for a calibration.
@@ -36,10 +37,23 @@ class Labels(NamedTuple):
     generators: Sequence[str]
 
     @property
-    def strata(self) -> Sequence[str]:
-        """The stratum of each label that is fitted by itself: its task type where each has 30 labels, else one for all."""
-        enough = all(self.kinds.count(kind) >= LEAST_LABELS for kind in set(self.kinds))
-        return self.kinds if enough else [""] * len(self.kinds)
+    def large_kinds(self) -> list[str]:
+        """Task types with labels enough for a function of their own; the others take the common one, of all labels."""
+        return [kind for kind in dict.fromkeys(self.kinds) if self.of_kinds([kind]).are_enough]
+
+    @property
+    def are_enough(self) -> bool:
+        """True where they are enough to fit a function, and to hold some out."""
+        return len(self.kinds) >= LEAST_LABELS and len({*self.prompts}) >= LEAST_PROMPTS
+
+    def of_kinds(self, kinds: Collection[str]) -> Labels:
+        """Return the labels of some task types."""
+        return self.where(np.isin(self.kinds, list(kinds)))
+
+    def where(self, mask: Bools) -> Labels:
+        """Return the labels that a mask has, shape (labels,)."""
+        names = ([name for name, is_kept in zip(column, mask, strict=True) if is_kept] for column in self[2:])
+        return Labels(self.scores[mask], self.ratings[mask], *names)
 
 
 class Improvement(NamedTuple):
@@ -95,16 +109,17 @@ def isotonic_fit(scores: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats]
 
 
 def fits(labels: Labels) -> dict[str, tuple[Floats, Floats]]:
-    """The knots of each task type, fitted on all labels of its stratum."""
-    strata, names = np.array(labels.strata), dict(zip(labels.kinds, labels.strata, strict=True))
-    of_strata = {
-        name: isotonic_fit(labels.scores[strata == name], labels.ratings[strata == name]) for name in {*strata}
-    }
-    return {kind: of_strata[name] for kind, name in names.items()}
+    """The knots of each task type, fitted on its labels or, where these are few, on all."""
+    large, common = labels.large_kinds, isotonic_fit(labels.scores, labels.ratings)
+    knots = dict.fromkeys(labels.kinds, common)
+    for kind in large:
+        of_kind = labels.of_kinds([kind])
+        knots[kind] = isotonic_fit(of_kind.scores, of_kind.ratings)
+    return knots
 
 
 def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> Floats:
-    """Predict each label from labels of its stratum with other prompts, a twentieth of the prompts at a time.
+    """Predict each label from labels with other prompts, of its task type or of all, a twentieth of the prompts at a time.
 
     Args:
         labels: all of them.
@@ -117,12 +132,15 @@ def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> F
     """
     names, prompt = factorize(labels.prompts)
     fold = (np.random.default_rng(seed).permutation(len(names)) % FOLDS)[prompt]
-    columns = factorize(labels.strata)[1], fold, factorize(labels.generators)[1] * by_generator
+    kinds, large = np.array(labels.kinds), labels.large_kinds
+    stratum = factorize([kind if kind in large else "" for kind in labels.kinds])[1]
+    columns = stratum, fold, factorize(labels.generators)[1] * by_generator
     predicted = np.full((3, len(fold)), np.nan)
     for values in {*zip(*(column.tolist() for column in columns), strict=True)}:
         in_stratum, in_fold, is_own = (column == value for column, value in zip(columns, values, strict=True))
-        train = in_stratum & ~(in_fold & (seed is not None)) & ~(is_own & by_generator)
         test = in_stratum & in_fold & is_own
+        same_function = in_stratum | (kinds[test][0] not in large)
+        train = same_function & ~(in_fold & (seed is not None)) & ~(is_own & by_generator)
         if train.any():
             ratings = labels.ratings[train]
             predicted[0, test] = np.interp(labels.scores[test], *isotonic_fit(labels.scores[train], ratings))
@@ -157,6 +175,21 @@ def improvement(labels: Labels, predicted: Floats, resamples: int, seed: Seed) -
 
     apparent = float((fitted - raw).mean()), float((fitted - mean).mean())
     return Improvement(gain(calibrated - raw), gain(calibrated - constant), apparent)
+
+
+def refused_kinds(labels: Labels, predicted: Floats, resamples: int, seed: Seed) -> dict[str, Improvement]:
+    """Task types with a function of their own that is not shown to be better, each by its own held-out labels.
+
+    Args:
+        labels, predicted, resamples, seed: as for `improvement`.
+    """
+    refused = {}
+    for kind in labels.large_kinds:
+        is_own = np.array(labels.kinds) == kind
+        better = improvement(labels.where(is_own), predicted[:, is_own], resamples, seed)
+        if not better.accepted:
+            refused[kind] = better
+    return refused
 
 
 def tied_share(scores: Sequence[float], prompts: Sequence[Hashable]) -> float:

@@ -16,6 +16,7 @@ from vieval_plugin.stats.bootstrap import Ints, factorize
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.non_inferiority import low_with_one_fall
 
 
 class PredictionPoweredMean(NamedTuple):
@@ -102,6 +103,29 @@ def prediction_powered_mean(
     estimate = _with_interval(mean, published, float(scipy.stats.norm.ppf(0.5 + level / 2)))
     degrees = sum(part.rated_groups for part in parts) - len(parts)
     return PredictionPoweredMean(estimate, weight, dict(zip(names, deviations.tolist(), strict=True)), degrees)
+
+
+def bounded_interval(powered: PredictionPoweredMean, groups: int) -> tuple[float, float]:
+    """The 95% interval of a mean on a scale from 0 to 1, which holds also where most ratings lie at one end.
+
+    Each end is Student's, with one more group than was rated, whose mean is that end of the scale: of few ratings that
+    are nearly all 0, the normal interval holds the truth in 63 to 78%, and this one in 97% or more.
+
+    Args:
+        powered: of `prediction_powered_mean`.
+        groups: how many were rated.
+
+    Source: that of `non_inferiority.low_with_one_fall`; `bench/corrected_means.py` has its coverage.
+
+    >>> zeros = prediction_powered_mean([0.0] * 20, [0.0] * 20)
+    >>> [round(end, 2) for end in bounded_interval(zeros, 20)]
+    [0.0, 0.15]
+    """
+    value = float(np.clip(powered.mean.value, 0, 1))
+    error = math.sqrt(math.fsum(deviation**2 for deviation in powered.deviations.values()))
+    low = float(low_with_one_fall(value, error, groups, 0.0))
+    high = 1 - float(low_with_one_fall(1 - value, error, groups, 0.0))
+    return max(low, 0.0), min(high, 1.0)
 
 
 def common_weight(first: OfWeight, second: OfWeight) -> float:

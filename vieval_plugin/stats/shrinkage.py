@@ -1,44 +1,90 @@
-"""Shrinkage of corrections: each generator's is drawn to the gap that all have in common, as far as labels are few."""
+"""Orders of generators from a judge's means and few labels, by a prior on how far ratings follow scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
-from vieval_plugin.stats.prediction_powered import PredictionPoweredMean
+
+#: Prior of the slope of people's ratings on a judge's scores: its mean, its standard deviation, and the steepest slope.
+PRIOR_SLOPE, PRIOR_SPREAD, STEEPEST_SLOPE = 0.6, 0.4, 1.5
 
 
-def shrunken_means(judged: ArrayLike, corrected: Sequence[PredictionPoweredMean]) -> Floats:
-    """Means for an order of generators: the judge's, corrected as far as corrections differ by more than chance.
+class OrderLabels(NamedTuple):
+    """Labels of images: the judge's scores, people's ratings, and generators and prompts by number, each (labels,)."""
 
-    A gap between judge and people that all generators have changes no order. What a generator's correction differs from it
-    is kept by the share of its variance that is no error of a few labels.
+    scores: Floats
+    ratings: Floats
+    generators: Ints
+    prompts: Ints
+
+
+def order_values(judged: ArrayLike, labels: OrderLabels) -> Floats:
+    """Values that generators are ordered by: the judge's means, drawn to people's as far as labels are sure.
 
     Args:
-        judged: the judge's own mean of each generator, shape (generators,).
-        corrected: the corrected mean of each, all defined, groups called alike.
+        judged: the judge's mean of each generator, shape (generators,).
+        labels: of any of their images.
 
     Returns:
-        Shape (generators,), in people's unit, between the judge's mean with the common gap and the corrected mean.
+        Shape (generators,), in people's unit, less what all generators have in common; higher is better. A generator
+        with fewer than two labels goes by the judge.
 
-    Source: Morris 1983, Parametric Empirical Bayes Inference; the variance between generators by moments, as DerSimonian
-    and Laird 1986; errors are those of deviations from the common gap, so what labels of one prompt share cancels.
+    Source: PROTOCOLS of this project, 16; Morris 1983, Parametric Empirical Bayes Inference.
 
-    >>> from vieval_plugin.stats.prediction_powered import prediction_powered_mean
-    >>> labels = [[0.4, 0.6, 0.5], [0.3, 0.7, 0.5], [0.5, 0.5, 0.5]]
-    >>> corrected = [prediction_powered_mean(of_generator, of_generator) for of_generator in labels]
-    >>> shrunken_means([0.7, 0.6, 0.8], corrected).round(2).tolist()
-    [0.5, 0.46, 0.54]
+    >>> labels = OrderLabels(*map(np.array, ([0.7, 0.7, 0.6, 0.6], [0.2, 0.3, 0.8, 0.9], [0, 0, 1, 1], [0, 1, 0, 1])))
+    >>> order_values([0.7, 0.6], labels).round(2).tolist()
+    [-0.3, 0.3]
     """
-    means, number = np.asarray(judged, dtype=float), len(corrected)
-    corrections = np.array([estimate.mean.value for estimate in corrected]) - means
-    from_gap = corrections - corrections.mean()
-    groups = list(dict.fromkeys(group for estimate in corrected for group in estimate.deviations))
-    deviations = np.array([[estimate.deviations.get(group, 0.0) for group in groups] for estimate in corrected])
-    errors = ((deviations - deviations.mean(axis=0)) ** 2).sum(axis=1)
-    spread = max((from_gap @ from_gap - errors.sum()) / number, 0.0)
-    kept = spread / (spread + errors) if spread > 0 else np.zeros(number)
-    return np.asarray(means + corrections.mean() + kept * from_gap)
+    means = np.asarray(judged, dtype=float)
+    counts = np.bincount(labels.generators, minlength=len(means))
+    base = _slope(labels) * (means - means.mean())
+    is_labelled = counts >= 2
+    if is_labelled.sum() < 2:
+        return np.asarray(base)
+    rated = np.bincount(labels.generators, labels.ratings, len(means)) / np.maximum(counts, 1)
+    errors = _squared_errors(labels, rated, counts)
+    errors[~is_labelled] = errors[is_labelled].mean()
+    base = base - base[is_labelled].mean()
+    gaps = np.where(is_labelled, rated - rated[is_labelled].mean() - base, 0.0)
+    spread = max((gaps @ gaps - errors[is_labelled].sum()) / is_labelled.sum(), 0.0)
+    weights = spread / (spread + errors) if spread > 0 else np.zeros(len(means))
+    return np.asarray(base + weights * gaps)
+
+
+def _slope(labels: OrderLabels) -> float:
+    """The slope of ratings on scores within prompts that two generators share, combined with its prior by precision."""
+    counts = np.bincount(labels.prompts)
+    is_shared = counts[labels.prompts] > 1
+    shared = OrderLabels(*(column[is_shared] for column in labels))
+    scores, ratings = (_within_prompts(values, shared.prompts) for values in (shared.scores, shared.ratings))
+    squares = float(scores @ scores)
+    slope = float(scores @ ratings) / squares if squares > 0 else 0.0
+    residuals = ratings - slope * scores
+    degrees = len(residuals) - int((counts > 1).sum()) - 1
+    error = float(residuals @ residuals) / max(degrees, 1)
+    if not (squares > 0 and error > 0):  # so few labels say nothing of a slope
+        return PRIOR_SLOPE
+    variance = error / squares
+    weight = PRIOR_SPREAD**2 / (PRIOR_SPREAD**2 + variance)
+    return float(np.clip(weight * slope + (1 - weight) * PRIOR_SLOPE, 0, STEEPEST_SLOPE))
+
+
+def _squared_errors(labels: OrderLabels, rated: Floats, counts: Ints) -> Floats:
+    """Squared errors of people's means; what labels of one prompt have in common changes no order, and is left out."""
+    residuals = labels.ratings - rated[labels.generators]
+    is_shared = np.bincount(labels.prompts)[labels.prompts] > 1
+    residuals = np.where(is_shared, _within_prompts(residuals, labels.prompts), residuals)
+    squares = np.bincount(labels.generators, residuals**2, len(counts))
+    return np.asarray(squares / np.maximum(counts - 1, 1) / np.maximum(counts, 1))
+
+
+def _within_prompts(values: Floats, prompts: Ints) -> Floats:
+    """Values less the mean of their prompt."""
+    counts = np.bincount(prompts)
+    means = np.bincount(prompts, values) / np.maximum(counts, 1)
+    return np.asarray(values - means[prompts])

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import permutations
 from types import MappingProxyType
@@ -24,7 +25,16 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vieval_plugin.stats.bootstrap import RESAMPLES, Ints, Seed, cluster_counts, factorize, group_sums, interval
+from vieval_plugin.stats.bootstrap import (
+    RESAMPLES,
+    Ints,
+    Seed,
+    cluster_counts,
+    expanded_interval,
+    factorize,
+    group_sums,
+    interval,
+)
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
@@ -47,11 +57,21 @@ ANSWERS: Mapping[str, Mapping[str, frozenset[int]]] = MappingProxyType(
 
 
 class TwoJudges(NamedTuple):
-    """The share of contests that two judges answer alike, and how often the first is right in these and in the others."""
+    """Agreement of two judges: shares in [0, 1] with their intervals.
 
+    A judge is right or wrong in the contests in which people prefer one candidate; where both answer alike, both are.
+    """
+
+    #: Share of contests that both answer alike.
     alike: Estimate
+    #: Share of these in which they are right.
     right_where_alike: Estimate
-    right_elsewhere: Estimate
+    #: Share of the other contests in which the first judge is right.
+    first_elsewhere: Estimate
+    #: The same of the second judge.
+    second_elsewhere: Estimate
+    #: Number of contests in which people prefer none.
+    rated_equal: int
 
 
 def points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
@@ -127,27 +147,37 @@ def share(
 
 
 def two_judges(
-    first: ArrayLike, second: ArrayLike, right: ArrayLike, groups: Sequence[Hashable], seed: Seed = 0
+    first: ArrayLike, second: ArrayLike, human: ArrayLike, groups: Sequence[Hashable], seed: Seed = 0
 ) -> TwoJudges:
-    """Agreement of two judges, as a sign of how far to trust the first.
+    """Agreement of two judges, as a sign of how far to trust them.
 
     Args:
-        first, second: the answers of each, shape (contests,): codes, or of judges that score the sign of the difference of
-            two images on one prompt; NaN where there is no answer, which is like no other.
-        right: points of the first, shape (contests,): 1, 0, or NaN where people said nothing.
+        first, second: the answers of each, shape (contests,): codes; NaN where there is no answer, which is like no other
+            and right nowhere.
+        human: people's codes, shape (contests,), of which `FIRST` and `SECOND` count.
         groups: what each contest is drawn together with, shape (contests,).
         seed: of the bootstrap.
 
     Returns:
-        Shares in [0, 1] with their intervals; undefined where no contest counts.
+        Shares with intervals expanded for the number of groups; undefined where no contest counts.
 
-    >>> halves = two_judges([1, 1, -1, 0], [1, -1, -1, 0], [1, 0, 1, float("nan")], ["a", "b", "c", "d"])
-    >>> [share.value for share in halves]
-    [0.75, 1.0, 0.0]
+    >>> halves = two_judges([FIRST, FIRST, SECOND], [FIRST, SECOND, TIE], [FIRST, FIRST, FIRST], ["a", "b", "c"])
+    >>> [round(share.value, 2) for share in halves[:4]]
+    [0.33, 1.0, 0.5, 0.0]
     """
-    alike, points = np.asarray(first, dtype=float) == np.asarray(second, dtype=float), np.asarray(right, dtype=float)
-    columns = alike, np.where(alike, points, np.nan), np.where(alike, np.nan, points)
-    return TwoJudges(*(share(column, groups, seed=seed) for column in columns))
+    people, answers = np.asarray(human, dtype=float), np.array([first, second], dtype=float)
+    alike = answers[0] == answers[1]
+    right = np.where(np.isin(people, (FIRST, SECOND)), answers == people, np.nan)
+    columns = alike, np.where(alike, right[0], np.nan), *np.where(alike, np.nan, right)
+    shares = (_expanded(share(column, groups, seed=seed), column, groups) for column in columns)
+    return TwoJudges(*shares, rated_equal=int(np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD)).sum()))
+
+
+def _expanded(estimate: Estimate, points: Floats, groups: Sequence[Hashable]) -> Estimate:
+    """A share with its interval expanded for the number of groups with contests that count."""
+    counting = {group for group, point in zip(groups, points, strict=True) if not math.isnan(point)}
+    low, high = expanded_interval(estimate.resamples, len(counting))
+    return replace(estimate, low=low, high=high)
 
 
 @lru_cache(maxsize=4)

@@ -153,6 +153,7 @@ class OpenAIBackend:
 
     async def _stored_or_asked(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
         key = self._key(ask, images, repeat)
+        self.usage.output_limit += self.sampling.limit(ask)
         if key in self._in_flight:
             self.usage.repeated += 1
         elif self._store and (stored := self._store.get(key)) is not None:

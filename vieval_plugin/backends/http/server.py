@@ -175,6 +175,8 @@ class Usage:
     input_tokens: int = 0
     #: Tokens of answers.
     output_tokens: int = 0
+    #: Most tokens that answers to all questions may have, by their limits.
+    output_limit: int = 0
     #: Tokens of questions that the server had read before, and may charge less for.
     cached_tokens: int = 0
     #: Price of all calls by the user's prices, as far as there are such.

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TIE
 from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.meta_evaluation.label_plan import LabelPlan
 from vieval_plugin.meta_evaluation.ratings import VOTE, HumanRatings
-from vieval_plugin.readers.rows import Row, read_table
+from vieval_plugin.readers.rows import Row, read_object, read_table
 from vieval_plugin.text.errors import VievalError
 
 COLUMNS = ("benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value")
 _ASPECTS = ("SC", "PQ", "O")
 _VOTES = {vote.replace("_", " "): vote for vote in (FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD)}
 _LARGEST = 1 << 26
+_PLAN = TypeAdapter(LabelPlan)
 
 
 def read_ratings(paths: Sequence[Path]) -> HumanRatings:
@@ -24,7 +28,8 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
     image.
 
     Args:
-        paths: CSV files in UTF-8 with `COLUMNS`; a rater may have several files, but not two judgements of one thing.
+        paths: CSV files in UTF-8 with `COLUMNS`; a rater may have several files, but not two judgements of one thing. One
+            may be the plan (.json) that `vieval label` wrote beside its page.
 
     Raises:
         VievalError: in one line, for a file that cannot be read, a row that is no judgement, one judgement twice, and
@@ -35,7 +40,11 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
     votes: dict[SampleId, dict[str, str]] = {}
     where: dict[SampleId, str] = {}
     first_row_by_judgement: dict[tuple[SampleId, str, str], str] = {}
-    for path in paths:
+    plans = [path for path in paths if path.suffix == ".json"]
+    if len(plans) > 1:
+        raise VievalError(f"{plans[1]}: ratings have one plan, got {len(plans)}; use that of one vieval label")
+    plan = read_plan(plans[0]) if plans else None
+    for path in (path for path in paths if path not in plans):
         for row in _rows(path):
             if not str(row.cells["value"]).strip():
                 continue
@@ -53,7 +62,18 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
                 scores.setdefault(identity, {}).setdefault(aspect, {})[annotator] = _score(row, aspect)
     if not where:
         raise VievalError(f"{paths[0]}: no judgement in it; finish some of the page that it comes from")
-    return HumanRatings(scores, votes, where)
+    return HumanRatings(scores, votes, where, plan)
+
+
+def read_plan(path: Path) -> LabelPlan:
+    """The plan that `vieval label` wrote beside its page; VievalError for another file."""
+    advice = "pass the plan that vieval label wrote"
+    document = read_object(path, advice)
+    try:
+        return _PLAN.validate_python(document)
+    except (ValueError, TypeError, VievalError) as error:
+        reason = " ".join(str(error).split())[:100]
+        raise VievalError(f"{path}: not a plan of labels ({reason}); {advice}") from None
 
 
 def _rows(path: Path) -> list[Row]:

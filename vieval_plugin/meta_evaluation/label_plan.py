@@ -1,0 +1,114 @@
+"""Plans of labels: which images people rate, in which order, and after how many prompts the labels may decide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from itertools import groupby, takewhile
+
+from vieval_plugin.judges.protocol import SampleId
+
+#: Two-sided levels of four equal looks, together .05.
+LOOK_LEVELS = (0.00005, 0.0042, 0.0194, 0.0430)
+#: Prompts from which on a plan has four looks: with fewer, a quarter is too little for a test.
+LEAST_FOR_LOOKS = 200
+#: Level of a single look.
+ONE_LOOK = 0.05
+
+
+@dataclass(frozen=True)
+class LabelPlan:
+    """The images that `vieval label` asks for, in a fixed order, prompt by prompt."""
+
+    #: Seed of the order.
+    seed: int
+    #: The images in order; those of one prompt follow each other.
+    images: tuple[SampleId, ...]
+
+    @property
+    def prompts(self) -> list[list[SampleId]]:
+        """The images of each prompt, in order."""
+        return [list(images) for _, images in groupby(self.images, key=lambda i: (i.benchmark, i.part, i.uid))]
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """The number of prompts at each look."""
+        total = len(self.prompts)
+        if total < LEAST_FOR_LOOKS:
+            return (total,)
+        quarters = len(LOOK_LEVELS)
+        return tuple(-(-total * quarter // quarters) for quarter in range(1, quarters + 1))
+
+
+@dataclass(frozen=True)
+class Look:
+    """The state of a plan's labels.
+
+    Source: O'Brien and Fleming 1979, A multiple testing procedure for clinical trials; levels of PROTOCOLS 16.
+    """
+
+    #: The plan.
+    plan: LabelPlan
+    #: Prompts in order of which all images are rated, before the first that lacks one.
+    rated: int
+    #: Rated images of the plan.
+    images_rated: int
+    #: Rated images that are not in the plan.
+    outside: int
+    #: True where the rated images are the first of the plan, or all, and no others.
+    is_first: bool
+
+    @property
+    def finished(self) -> int:
+        """Number of looks whose prompts are all rated."""
+        return sum(prompts <= self.rated for prompts in self.plan.looks)
+
+    @property
+    def decides(self) -> bool:
+        """True from the first look on."""
+        return self.finished > 0
+
+    @property
+    def level(self) -> float:
+        """Level at which adjusted p decides; that of the first look before it."""
+        if len(self.plan.looks) == 1:
+            return ONE_LOOK
+        return LOOK_LEVELS[max(self.finished - 1, 0)]
+
+    @property
+    def prompts(self) -> int:
+        """Prompts that count: those of the last finished look, or before the first those that are rated."""
+        return self.plan.looks[self.finished - 1] if self.finished else self.rated
+
+    @property
+    def images(self) -> list[SampleId]:
+        """The images that count."""
+        return [image for images in self.plan.prompts[: self.prompts] for image in images]
+
+    @property
+    def next_images(self) -> list[SampleId]:
+        """The images up to the next look; none after the last."""
+        if self.finished == len(self.plan.looks):
+            return []
+        return [image for images in self.plan.prompts[: self.plan.looks[self.finished]] for image in images]
+
+
+def plan_text(plan: LabelPlan) -> str:
+    """Return a plan as its file has it, in JSON."""
+    return json.dumps(asdict(plan), indent=1) + "\n"
+
+
+def look_at(plan: LabelPlan, rated: Collection[SampleId]) -> Look:
+    """Return the state of a plan whose images are rated as far as `rated` has them.
+
+    >>> images = [SampleId("own", "tig", name, str(n)) for n in range(4) for name in ("mine", "theirs")]
+    >>> look = look_at(LabelPlan(0, tuple(images)), images[:5])
+    >>> look.rated, look.decides, look.level
+    (2, False, 0.05)
+    """
+    is_rated = frozenset(rated)
+    finished = takewhile(is_rated.issuperset, plan.prompts)
+    planned = frozenset(plan.images)
+    is_first = is_rated == {*plan.images[: len(is_rated)]}
+    return Look(plan, sum(1 for _ in finished), len(is_rated & planned), len(is_rated - planned), is_first)
