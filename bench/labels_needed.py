@@ -8,6 +8,9 @@ that people's means over all images have in that order; a tie counts half.
 from __future__ import annotations
 
 import argparse
+import csv
+import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
@@ -22,7 +25,7 @@ from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.results import replay
 from vieval_plugin.stats.agreement import annotator_mean
-from vieval_plugin.stats.calibration import Labels, held_out, improvement, isotonic_fit, tied_share
+from vieval_plugin.stats.calibration import Labels, held_out, improvement, isotonic_fit, refused_kinds, tied_share
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.shrinkage import OrderLabels, order_values
 
@@ -69,6 +72,36 @@ def recorded_tasks(data: Path, judge: str) -> list[RecordedTask]:
     return tasks
 
 
+def metric_tasks(data: Path) -> dict[str, list[RecordedTask]]:
+    """The tasks of recorded metrics: two on ImagenHub, four on the videos of T2VScore, all from 0 to 1, higher is better."""
+    benchmark = benchmark_registry.benchmark("imagenhub")
+    samples = [sample for part in benchmark.parts for sample in benchmark.load(data, part)]
+    ratings = {
+        (sample.id.image_model, sample.id.uid): float(annotator_mean([[rating] for rating in sample.ratings["O"]])[0])
+        for sample in samples
+    }
+    rows: dict[tuple[str, str], list[tuple[float, float, str, str]]] = defaultdict(list)
+    for path in sorted((data / "viescore_logs" / "results_autometrics").glob("*/*.json")):
+        for uid, values in json.loads(path.read_text()).items():
+            for name, value in values.items():
+                if (path.stem, uid) in ratings:
+                    score = 1 - value if name == "LPIPS" else value
+                    rows[name, path.parent.name].append((score, ratings[path.stem, uid], uid, path.stem))
+    people = json.loads((data / "t2v_metrics" / "t2vscore_alignment_score.json").read_text())
+    with (data / "t2v_metrics" / "t2vscore_results.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            rating = (people[row["video_id"]]["models"][row["model_name"]][0] - 1) / 4
+            for name in list(row)[3:]:
+                score = float(row[name]) / (100 if name.startswith(("CLIP", "X-CLIP")) else 1)
+                rows[name, "t2vscore"].append((score, rating, row["video_id"], row["model_name"]))
+    tasks = defaultdict(list)
+    for (name, part), of_task in rows.items():
+        scores, rated, prompts, generators = zip(*of_task, strict=True)
+        numbers = (np.unique(names, return_inverse=True)[1] for names in (prompts, generators))
+        tasks[name].append(RecordedTask(part, np.array(scores), np.array(rated), *numbers))
+    return tasks
+
+
 def drawn(task: RecordedTask, number: int, rng: np.random.Generator, on_prompts: bool) -> np.ndarray:
     """The numbers of the labelled images: any, or as many of each generator, on the same prompts as far as may be."""
     number = min(number, len(task.scores))
@@ -103,8 +136,16 @@ def joined(labels: Sequence[Labels]) -> Labels:
 
 def accepted(labels: Sequence[Labels], seed: int) -> bool:
     """True where `vieval calibrate` would write a calibration by the labels of these tasks."""
+    return bool(calibrated_kinds(labels, seed))
+
+
+def calibrated_kinds(labels: Sequence[Labels], seed: int) -> set[str]:
+    """The task types that `vieval calibrate` would calibrate by these labels."""
     together = joined(labels)
-    return improvement(together, held_out(together, seed), 500, seed).accepted
+    predicted = held_out(together, seed)
+    if not improvement(together, predicted, 500, seed).accepted:
+        return set()
+    return {*together.kinds} - refused_kinds(together, predicted, 500, seed).keys()
 
 
 def errors(tasks: Sequence[RecordedTask], number: int, rng: np.random.Generator, on_prompts: bool) -> np.ndarray:
@@ -120,12 +161,13 @@ def errors(tasks: Sequence[RecordedTask], number: int, rng: np.random.Generator,
         chosen.append(labels_of(task, available[drawn(others, number, rng, on_prompts)]))
         held_back.append(unseen)
     labels = joined(chosen)
-    strata, kinds, makers = (np.array(names) for names in (labels.strata, labels.kinds, labels.generators))
+    large, kinds, makers = labels.large_kinds, np.array(labels.kinds), np.array(labels.generators)
     by_task = []
     for task, unseen in zip(tasks, held_back, strict=True):
         by_case = []
         for left_out in (None, *np.unique(task.generators)):
-            train = (strata == strata[kinds == task.kind][0]) & (makers != f"{task.kind}/{left_out}")
+            same_function = kinds == task.kind if task.kind in large else np.full(len(kinds), True)
+            train = same_function & (makers != f"{task.kind}/{left_out}")
             test = unseen if left_out is None else unseen & (task.generators == left_out)
             if not train.any() or not test.any():
                 continue
@@ -168,6 +210,24 @@ def print_accepted(
             wins.append(accepted(labels, seed))
         rows.append([name, str(number), f"{np.mean(wins):.0%}"])
     table(["labels of", "labels a task", "accepted"], rows)
+
+
+def print_by_type(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> None:
+    """How often a task type of noise is calibrated beside six of a judge, by all types together and by its own labels."""
+    rows = []
+    for number in options.labels:
+        counts = np.zeros(3)
+        for seed in range(options.runs):
+            rng = np.random.default_rng([options.seed, seed, number, 7])
+            changed = [noise(tasks[0], rng), *tasks[1:]]
+            labels = [draw_labels(task, number, rng, options.on_prompts) for task in changed]
+            together = joined(labels)
+            kinds = calibrated_kinds(labels, seed)
+            all_together = improvement(together, held_out(together, seed), 500, seed).accepted
+            counts += [all_together, changed[0].kind in kinds, len(kinds - {changed[0].kind}) / len(tasks[1:])]
+        rows.append([str(number), *(f"{share:.1%}" for share in counts / options.runs)])
+    print(f"{tasks[0].kind} scored at random, the other types by the judge:")
+    table(["labels of each", "all together accepted", "noise calibrated", "others calibrated"], rows)
 
 
 def print_needed(
@@ -247,8 +307,9 @@ def print_ties(tasks: Sequence[RecordedTask]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="a folder with imagenhub/human_ratings and viescore_logs")
-    parser.add_argument("--show", nargs="+", default=["errors", "accepted", "needed", "order", "ties"])
+    parser.add_argument("--show", nargs="+", default=["errors", "accepted", "types", "needed", "order", "ties"])
     parser.add_argument("--judges", nargs="+", choices=JUDGES, default=list(JUDGES))
+    parser.add_argument("--metrics", action="store_true", help="the order by recorded metrics too")
     parser.add_argument("--labels", type=int, nargs="+", default=[20, 30, 50, 100, 200], help="of each task")
     parser.add_argument("--labels-on", dest="on_prompts", choices=("images", "prompts"), default="images")
     parser.add_argument("--runs", type=int, default=100, help="draws of labels (default 100)")
@@ -258,6 +319,9 @@ def main() -> None:
     print(
         f"{conditions()}; {options.runs} runs, seed {options.seed}, labels on {'prompts' * options.on_prompts or 'images'}"
     )
+    for name, tasks in metric_tasks(options.data).items() if options.metrics else ():
+        print(f"\n## {name}\n")
+        print_order(tasks, options)
     for judge in options.judges:
         tasks = recorded_tasks(options.data, judge)
         print(f"\n## {judge}: {len(tasks)} tasks, {sum(len(task.scores) for task in tasks):,} images\n")
@@ -269,6 +333,8 @@ def main() -> None:
             print_needed(tasks, options)
         if "order" in options.show:
             print_order(tasks, options)
+        if "types" in options.show:
+            print_by_type(tasks, options)
         if "ties" in options.show:
             print_ties(tasks)
         if "accepted" in options.show and judge == options.judges[0]:

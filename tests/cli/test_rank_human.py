@@ -86,7 +86,7 @@ def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsy
     few, _, so_far = shown[1].partition(". So far: Corrected mean score of ")
     assert few.startswith("People rated 12 prompts of ")
     assert re.search(r"; 50 of each generator are needed, or all images, and about \d+ to show", few)
-    assert sorted(re.findall(r" of (\w+)", few)) == ["mine", "third"]
+    assert {*re.findall(r" of (\w+)", few)} == {"mine", "third", "each"}
     interval = r"\(95% interval 0\.\d\d to 0\.\d\d"
     assert re.match(rf"mine 0\.\d\d, 0\.4\d more than third {interval}\), on 12 rated prompts", so_far)
     assert re.fullmatch(rf"By the ratings alone, mine has 0\.\d\d more {interval}\) than third\.", shown[2])
@@ -129,11 +129,11 @@ def test_table_title_and_signs_follow_the_order_and_not_the_corrected_means(give
     assert [name for name, _ in ordered] == ["third", "mine", "theirs"]
     assert float(ordered[2][1]) > float(ordered[1][1])
     assert any(line.startswith(sentence) for line in shown)
-    assert re.search(r"^mine - theirs +12 +-?0\.", "\n".join(shown), re.MULTILINE)
+    assert re.search(r"^mine - theirs +-?0\.", "\n".join(shown), re.MULTILINE)
 
 
 def test_better_holds_also_with_the_failures_of_the_praised_generator_as_0(given, tmp_path, capsys):
-    path, *human = given(110, ("mine", "theirs"))
+    path, *human = given(120, ("mine", "theirs"))
     assert rank(capsys, path, *human)[0] == "mine's images are better than theirs'."
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     for row in [row for row in rows if row["image_model"] == "mine"][:60]:

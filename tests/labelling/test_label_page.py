@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import PIL.Image
 import PIL.PngImagePlugin
 import pytest
@@ -161,28 +162,69 @@ def test_what_is_rated_already_is_left_out_of_a_larger_page(samples_file, tmp_pa
     assert len(asked) == 2
     assert not asked & {tuple(key) for key in keys_of(few.read_text())}
     assert run(samples_file, "--n", 3, "--human", ratings, "--out", more) == 1
-    assert "all 3 that --n 3 chooses are rated already; raise --n" in capsys.readouterr().err
+    assert "all 3 are rated; raise --n" in capsys.readouterr().err
 
 
-def test_what_the_labels_suffice_for_is_said(tmp_path, capsys):
+#: Prompts of the first and of the second generator, images to choose, and what is said of them.
+ADVICE = [
+    (
+        60,
+        60,
+        10,
+        "5 prompts of each generator: a test needs 6 and a decision 50; to show that one is not worse by 0.05",
+    ),
+    (60, 60, 100, "50 prompts of each generator: differences from 0.12 on are found four times in five; to show that"),
+    (60, 60, 2, "1 prompt of each generator: a test needs 6 and a decision 50"),
+    (40, 40, 50, "25 prompts of each generator: a test needs 6 and a decision 50"),
+    (80, 30, 70, "30 to 40 prompts of each generator: a test needs 6 and a decision 50"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "count", "said"), ADVICE)
+def test_what_the_labels_suffice_for_is_said(tmp_path, capsys, first, second, count, said):
     (tmp_path / "a.png").write_bytes(png())
-    path = write(tmp_path, *(row(f"u{n}", image_model=model) for n in range(60) for model in ("new", "old")))
-    needs = "a test needs 6, a decision 50, a gate of 0.05 60 of each, or all where there are fewer"
-    for count, said in ((10, f"5 prompts of each generator; {needs} (--n 100)\n"), (100, ""), (2, "1 prompt of each")):
-        assert run(path, "--n", count, "--out", tmp_path / "page.html") == 0
-        shown = capsys.readouterr().out
-        assert said in shown
-        assert ("a decision" in shown) == bool(said)
-    few = write(tmp_path, *(row(f"u{n}", image_model=model) for n in range(40) for model in ("new", "old")))
-    assert run(few, "--n", 50, "--out", tmp_path / "page.html") == 0
-    assert f"25 prompts of each generator; {needs} (--n 80)\n" in capsys.readouterr().out
-    assert run(few, "--out", tmp_path / "page.html") == 0
-    assert f"40 prompts of each generator; {needs}\n" in capsys.readouterr().out
-    unlike = write(
-        tmp_path, *(row(f"u{n}", image_model=m) for n in range(80) for m in ("new", "old") if m == "new" or n < 30)
+    rows = [row(f"u{n}", image_model=name) for name, of in (("new", first), ("old", second)) for n in range(of)]
+    assert run(write(tmp_path, *rows), "--n", count, "--out", tmp_path / "page.html") == 0
+    shown = capsys.readouterr().out
+    assert said in shown
+    enough = f" takes about 330 of each (--n {first + second})\n"
+    assert enough in shown
+
+
+def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval):
+    """Two generators on 200 prompts, of which people rate one .5 and the other .43 with noise."""
+    (tmp_path / "a.png").write_bytes(png())
+    rows = [row(f"u{n}", image_model=model) for n in range(200) for model in ("new", "old")]
+    vieval("score", write(tmp_path, *rows), "--judge", "sharpness", "--out", tmp_path / "v.jsonl")
+    page, plan = tmp_path / "page.html", tmp_path / "page.plan.json"
+    label = ("label", tmp_path / "v.jsonl", "--until-decided")
+    first = vieval(*label, "--n", 400, "--out", page).out
+    assert f"wrote {plan}: the order of 200 prompts" in first
+    assert "100 of 400 to label" in first
+    images = json.loads(plan.read_text())["images"]
+    assert [image["uid"] for image in images[::2]] == [image["uid"] for image in images[1::2]]
+    assert [[key[2], key[3]] for key in keys_of(page.read_text())] == [
+        [image["uid"], image["image_model"]] for image in images[:100]
+    ]
+    rng = np.random.default_rng(0)
+    lines = ["benchmark,part,uid,generator,draw,rater,aspect,value"]
+    for image in images[:200]:
+        value = rng.normal({"new": 0.5, "old": 0.43}[image["image_model"]], 0.1)
+        lines.append(f"own,tig,{image['uid']},{image['image_model']},,ann,PQ,{value:.3f}")
+    labels = tmp_path / "labels.csv"
+    labels.write_text("\n".join(lines[:151]) + "\n")
+    more = (*label, "--human", plan, labels, "--out", tmp_path / "more.html")
+    assert "50 of 400 to label" in vieval(*more).out
+    labels.write_text("\n".join(lines) + "\n")
+    shown = vieval(*more).out
+    assert shown.startswith("The labels decide, so no further label is needed.\n")
+    assert not re.search(r"\bnew\b|\bold\b", shown.partition("next")[0])
+    assert vieval("rank", tmp_path / "v.jsonl", "--human", plan, labels).out.startswith(
+        "new's images are better than old's"
     )
-    assert run(unlike, "--n", 70, "--out", tmp_path / "page.html") == 0
-    assert f"30 to 40 prompts of each generator; {needs} (--n 80)\n" in capsys.readouterr().out
+    for text, reason in (("{}", "not a plan of labels"), ("[", "not readable as JSON")):
+        plan.write_text(text)
+        assert reason in vieval(*more, code=1).err
 
 
 def test_own_contests_and_benchmarks_are_labelled(tmp_path, capsys):
@@ -271,7 +313,7 @@ def test_verdicts_on_missing_images_are_left_out_and_named_in_the_next_command(t
     assert "3 of 4 left out for an image that is missing or cannot be read; the first: own/tig/m/2: " in "\n".join(
         shown
     )
-    assert shown[-1].endswith(f"`vieval rank {verdicts} --human labels-*.csv`")
+    assert shown[-1].endswith(f"`vieval rank {verdicts} --human {tmp_path / 'page.plan.json'} labels-*.csv`")
 
 
 BAD = {

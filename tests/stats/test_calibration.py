@@ -7,7 +7,15 @@ import pytest
 from scipy.stats import binom
 
 from bench.labels_needed import JUDGES, RecordedTask, accepted, draw_labels, recorded_tasks
-from vieval_plugin.stats.calibration import Improvement, Labels, held_out, improvement, isotonic_fit, tied_share
+from vieval_plugin.stats.calibration import (
+    Improvement,
+    Labels,
+    held_out,
+    improvement,
+    isotonic_fit,
+    refused_kinds,
+    tied_share,
+)
 from vieval_plugin.stats.estimate import Estimate
 
 RUNS = 20
@@ -83,7 +91,24 @@ def test_a_fit_is_the_best_increasing_one_and_a_generator_alone_cannot_be_left_o
         assert ((np.interp(scores, np.arange(11) / 10, other) - ratings) ** 2).sum() >= error - 1e-12
     alone = Labels(scores, ratings, ["tig"] * 80, [str(n) for n in range(80)], ["one"] * 80)
     assert np.isnan(held_out(alone, 0, by_generator=True)).all()
-    assert alone._replace(kinds=["tig"] * 51 + ["tie"] * 29).strata == [""] * 80
+    assert alone._replace(kinds=["tig"] * 51 + ["tie"] * 29).large_kinds == ["tig"]
+
+
+def test_a_task_type_of_noise_is_refused_by_its_own_labels():
+    """Two task types with a judge that people follow, one with numbers at random, and one with few labels."""
+    refused = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        kinds = ["tig"] * 100 + ["tie"] * 100 + ["cig"] * 60 + ["mie"] * 10
+        people = rng.uniform(size=len(kinds))
+        scores = np.where(np.array(kinds) == "cig", rng.uniform(size=len(kinds)), people**3)
+        prompts = [f"{kind}{n}" for n, kind in enumerate(kinds)]
+        labels = Labels(scores, people, kinds, prompts, ["one"] * len(kinds))
+        predicted = held_out(labels, seed)
+        assert improvement(labels, predicted, 200, seed).accepted
+        refused += refused_kinds(labels, predicted, 200, seed)
+    assert {*refused} == {"cig"}
+    assert len(refused) >= 18
 
 
 def test_the_number_of_labels_that_is_named_mostly_does_and_noise_is_mostly_named_none(tasks):

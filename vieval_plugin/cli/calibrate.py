@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
 def _lines(result: CalibrationResult) -> Iterator[str]:
     """The title, its evidence, and the limits."""
     from vieval_plugin.meta_evaluation.tables import with_interval
-    from vieval_plugin.stats.calibration import LEAST_LABELS, MOST_LABELS
+    from vieval_plugin.stats.calibration import LEAST_LABELS, LEAST_PROMPTS, MOST_LABELS
     from vieval_plugin.text.wording import enumeration
 
     calibration, better, (raw_ties, ties) = result.calibration, result.better, result.ties
@@ -97,10 +97,11 @@ def _lines(result: CalibrationResult) -> Iterator[str]:
         yield f"{number} would show it in four of five cases, as far as these tell."
     if calibration.refused:
         kinds = enumeration(calibration.refused)
-        yield f"Task type {kinds}: no {calibration.name}, because their own ratings do not show that calibration helps."
+        yield f"No {calibration.name} for {kinds}: their own ratings do not show that calibration helps."
     if result.common:
         kinds = enumeration([f"{kind} ({labels})" for kind, labels in result.common.items()])
-        yield f"Task types with fewer than {LEAST_LABELS} ratings take the function of all ratings: {kinds}."
+        least = f"{LEAST_LABELS} ratings or {LEAST_PROMPTS} prompts"
+        yield f"With fewer than {least}, these task types take the function of all ratings: {kinds}."
     for errors, where in ((calibration.on_prompts, "prompts"), (calibration.on_generators, "generators")):
         numbers = errors and f"{errors.calibrated:.3f}, {errors.raw:.3f} raw, {errors.median:.3f} by the labels' median"
         yield f"Typical error on {where} without labels: {numbers or 'not known, as all labels of a task type are of one'}."

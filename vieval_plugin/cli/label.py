@@ -83,11 +83,8 @@ def _run(options: argparse.Namespace) -> int:
     else:
         selection, reasons = choose_readable(samples, options.n, config.current().statistics.seed)
     are_contests = isinstance(selection[0].judged, Contest)
-    if plan is None:
-        plan = LabelPlan(config.current().statistics.seed, tuple(sample.judged.id for sample in selection))
-        if not are_contests:
-            write_whole(plan_path, [plan_text(plan)])
-            say(f"wrote {plan_path}: the order of {len(plan.prompts)} prompts, which `vieval rank --human` takes too")
+    is_new = plan is None and not are_contests
+    plan = plan or LabelPlan(config.current().statistics.seed, tuple(sample.judged.id for sample in selection))
     rated = ratings.where if ratings else {}
     wanted = frozenset(look_at(plan, rated).next_images if options.until_decided else plan.images)
     to_ask = [sample for sample in selection if sample.judged.id in wanted and sample.judged.id not in rated]
@@ -106,6 +103,9 @@ def _run(options: argparse.Namespace) -> int:
         f"drawn from {len(counts)} of {total} groups (kind and generator), {min(counts)} to {max(counts)} from each, "
         f"seed {plan.seed}",
     )
+    if is_new:
+        write_whole(plan_path, [plan_text(plan)])
+        say(f"wrote {plan_path}: the order of {len(plan.prompts)} prompts, which `vieval rank --human` takes too")
     if reasons:
         first = min(reasons)
         say(

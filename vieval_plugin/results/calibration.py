@@ -14,6 +14,7 @@ from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.runs import Results
 from vieval_plugin.run.calibration import Calibration, TypicalErrors
+from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.calibration import (
     LEAST_LABELS,
     LEAST_PROMPTS,
@@ -107,7 +108,7 @@ def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
     """The judge's mean of labelled images less that of the others, if these surely differ, so labels are no random part."""
     scored = [image for image in images if aspect in image.scores]
     scores = np.array([image.scores[aspect] for image in scored])
-    ratings = np.array([float(np.nanmean(image.ratings.get(aspect, ()) or [np.nan])) for image in scored])
+    ratings = np.array([_rating(image, aspect) for image in scored])
     prompts, kinds = [image.group for image in scored], [image.kind for image in scored]
     labelled, judged = (
         prediction_powered_mean(ratings, scores, prompts, strata=kinds, weight=weight) for weight in (0.0, 1.0)
@@ -130,10 +131,16 @@ def _require_enough(labels: Labels, aspects: Sequence[str], rated: Collection[st
 
 def _labels(images: Sequence[Observation], aspect: str) -> Labels:
     """The labels of images that people rated and the judge scored."""
-    rated = [o for o in images if aspect in o.scores and not np.isnan(o.ratings.get(aspect, ())).all()]
-    scores, ratings = [o.scores[aspect] for o in rated], [float(np.nanmean(o.ratings[aspect])) for o in rated]
+    rated = [o for o in images if aspect in o.scores and not np.isnan(_rating(o, aspect))]
+    scores, ratings = [o.scores[aspect] for o in rated], [_rating(o, aspect) for o in rated]
     names = ([getattr(o, name) for o in rated] for name in ("kind", "group", "image_model"))
     return Labels(np.array(scores), np.array(ratings), *names)
+
+
+def _rating(image: Observation, aspect: str) -> float:
+    """People's mean rating of an image; NaN where nobody rated it."""
+    ratings = image.ratings.get(aspect, ())
+    return float(mean_of_known([[value] for value in ratings])[0]) if ratings else float("nan")
 
 
 def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:

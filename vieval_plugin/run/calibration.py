@@ -82,7 +82,7 @@ class Calibration:
     @property
     def exception(self) -> str:
         """Words on task types without a calibrated score; empty where there are none."""
-        return f"; not calibrated: task type {enumeration(self.refused)}" if self.refused else ""
+        return f"; not for {enumeration(self.refused)}" if self.refused else ""
 
     @property
     def described(self) -> tuple[str, str, str]:
