@@ -257,7 +257,8 @@ def test_images_that_are_missing_are_left_out_and_counted(tmp_path, capsys):
     assert line.startswith("2 of 4 left out for an image that is missing or cannot be read; the first: ")
     assert line.endswith(f"line 2: the image output is not there: {tmp_path / 'gone.png'}")
     assert shown[-1] == (
-        "next: answer the page, download the file of answers, and `vieval rank VERDICTS --human labels-*.csv`"
+        f"next: answer the page, download the file of answers, and `vieval rank VERDICTS --human {tmp_path / 'page.plan.json'} "
+        "labels-*.csv`"
     )
 
 

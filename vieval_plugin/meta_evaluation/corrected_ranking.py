@@ -137,7 +137,8 @@ def rank_corrected(run: Run, options: StatisticsOptions, look: Look | None = Non
         look: state of the plan that the ratings are of, and no others; None where it is not known how they were chosen.
 
     Returns:
-        Means in [0, 1], with intervals of 95%; differences with those of the look's level; p adjusted by Holm over the pairs of one ranking.
+        Means in [0, 1], with intervals of 95%; differences with those of the look's level; p adjusted by Holm over the
+        pairs of one ranking.
     """
     judged = generators_of(run, options)
     aspects = dict.fromkeys(

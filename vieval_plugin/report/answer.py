@@ -29,6 +29,7 @@ from vieval_plugin.report.words import (
     breakdown_words,
     decimals_of,
     in_sentence,
+    level_text,
     number_word,
     reason_words,
     share_of_level,
@@ -568,7 +569,7 @@ def _look_sentences(look: Look) -> list[str]:
     if look.decides and len(looks) > 1:
         text.append(
             f"Look {look.finished} of {len(looks)}: {look.prompts} of {total} planned prompts count, and an adjusted p of "
-            f"at most {look.level:g} decides."
+            f"at most {level_text(look.level)} decides."
         )
     elif look.decides:
         text.append(f"All {total} planned prompts are rated.")

@@ -78,6 +78,15 @@ def share_of_level(level: float) -> str:
     return f"{100 * (1 - level):.5g}%"
 
 
+def level_text(level: float) -> str:
+    """A level in decimals.
+
+    >>> level_text(0.05), level_text(0.00005)
+    ('0.05', '0.00005')
+    """
+    return f"{level:.5f}".rstrip("0")
+
+
 def in_sentence(estimate: Estimate, level: float = LEVEL) -> str:
     """A number with its interval as a sentence has it: two decimals, or more where two would make 0 or equals of others.
 
@@ -169,9 +178,10 @@ def protocol(
         f": of a number from {resamples}, of a difference all values that its test does not reject, or else the same resamples",
     )
     if corrected:
-        tests, intervals = "Student's t", ", by prediction-powered inference"
+        of_differences = "" if level == LEVEL else f", of differences {share_of_level(level)}"
+        tests, intervals = "Student's t", f"{of_differences}, by prediction-powered inference"
     return (
         f"{of_numbers} Each two {entrants} are compared on the {unit} that both have, by {tests}. p (Holm) is adjusted for all "
-        f"pairs of ranked {entrants} in one table, and a rank such as 1-2 is the range that an adjusted p of at most {level:g} "
+        f"pairs of ranked {entrants} in one table, and a rank such as 1-2 is the range that an adjusted p of at most {level_text(level)} "
         f"leaves. Intervals are 95%{intervals}. Seed {options.seed}."
     )
