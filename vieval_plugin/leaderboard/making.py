@@ -203,8 +203,9 @@ def _better_elsewhere(statistic: RankedStatistic, board: Leaderboard, options: S
     adjusted = holm([pair.result.p for _, pair in tests])
     for (part, pair), p in zip(tests, adjusted, strict=True):
         if p <= LEVEL and pair.result.difference.value > 0:
-            values = " to ".join(short_decimal(by_part[part][system].value) for system in (pair.first, leader))
-            yield f"{pair.first} is better than {leader} on {task_type(part)} ({values})."
+            values = f"{short_decimal(pair.result.first)} to {short_decimal(pair.result.second)}"
+            common = f"on the {pair.n:,} {board.unit} that both scored"
+            yield f"{pair.first} is better than {leader} on {task_type(part)} ({values} {common})."
 
 
 def _choices(

@@ -1,8 +1,8 @@
 """Answers of VQA models to questions on TIFA160's prompts, as the Davidsonian scene graph's authors published them.
 
 `<VQA model>_<setting>.csv` has a row a question and image; `tifa160-likert-anns.csv` has the images that people rated,
-and the names that TIFA160 has for them. An image without a question, and an answer that is neither yes nor no, is a
-failure: the authors count both as no, which is kept apart.
+and the names that TIFA160 has for them. An image without a question, and an answer that is neither yes nor no, as an
+empty one, is a failure: the authors count both as no, which is kept apart.
 
 Source: github.com/j-min/DSG.
 """
@@ -73,7 +73,7 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
         step = Step(QUESTIONS, Status.PARSE_FAILURE, reason=reason, recorded=(0.0,))
         return Verdict({}, step.status, trace=(step,), recorded={ASPECT: 0.0})
     questions = [_question(number, row, setting) for number, row in enumerate(rows, start=1)]
-    steps = [_step(question, row.text("answer")) for question, row in zip(questions, rows, strict=True)]
+    steps = [_step(question, str(row.cells["answer"] or "")) for question, row in zip(questions, rows, strict=True)]
     listed = Step(QUESTIONS, Status.OK, answer=to_json(questions))
     verdict = verdict_of(questions, steps, (listed, *steps), dependencies)
     if verdict.status.usable:
