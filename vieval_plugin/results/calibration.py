@@ -90,7 +90,7 @@ def calibrate(run: Run, options: StatisticsOptions, anyway: bool = False, random
     kept, on_prompts, on_generators = labels.where(is_kept), on_prompts[:, is_kept], on_generators[:, is_kept]
     source = next(chain(*chain(*run.records.values()))).provenance
     calibration = Calibration(
-        *(source.judge, source.setting, source.backbone, source.pack_hash, aspect, knots, len(labels.kinds)),
+        *(source.judge, source.setting, source.backbone, source.pack_hash, aspect, knots, len(kept.kinds)),
         _errors(kept, on_prompts),
         None if np.isnan(on_generators).any() else _errors(kept, on_generators),
         accepted,
