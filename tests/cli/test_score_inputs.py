@@ -81,7 +81,7 @@ def test_several_folders_and_edits_whose_sources_the_prompts_name(score, tmp_pat
         (
             ["1.png"],
             "a\nb\n",
-            "1 image, the first 1.png, and {p} has 2 prompts, so nobody can say which belong together",
+            "cannot match 1 image (1.png, ...) to 2 prompts of {p}",
         ),
         ([], "a\n", "no images in it, nor in its folders"),
         (["1.png"], "", "no prompts in it"),
@@ -162,8 +162,8 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
     [
         (b"outptu,prompt\na.png,x\n", "no column 'outptu'; did you mean output? the columns are outptu, prompt"),
         (
-            b"output|prompt\na.png|x\n",
-            "no column of images; the columns are output|prompt; say which it is: --columns output=COLUMN",
+            b"output:prompt\na.png:x\n",
+            "no column of images; the columns are output:prompt; say which it is: --columns output=COLUMN",
         ),
         (
             ",".join(f"c{number}" for number in range(10_000)).encode() + b"\n",
@@ -172,7 +172,7 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
         ),
         (b"output,subject\na.png,x\n", "is the column 'subject' an image or a text?"),
         (b"output,output\na.png,x\n", "two columns are called 'output'"),
-        (b'output,prompt\na.png,"x\n', "line 2 is not readable as CSV (unexpected end of data)"),
+        (b'output,prompt\na.png,"x\n', "line 2 is not readable as CSV (a quotation mark opens a cell"),
         (b"output,prompt\na.png,\xff\n", "not UTF-8; save the table as CSV UTF-8"),
         (b"", "no header in it"),
         (b"output,prompt\n", "no samples in it"),

@@ -282,7 +282,7 @@ OTHERS = {
     "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
     "a pickle": (PICKLE, "a pickle, which could run any code and is not read"),
     "a binary file": (b"\x7fELF" + bytes(100), "a binary file, and no table that can be read here"),
-    "UTF-16": ("image,prompt\n".encode("utf-16"), "UTF-16; save it as UTF-8"),
+    "UTF-16": ("image,prompt\n".encode("utf-16"), "no samples in it"),
     "text": (
         b"Dear diary,\ntoday I drew a cat.\n" * 67,
         "no column of images; the columns are Dear diary|none of its 134 rows can be read",
@@ -294,7 +294,7 @@ OTHERS = {
     ),
     "an object": (b'{\n"rows": []\n}\n', "none of its 3 rows can be read"),
     "nothing": (b"", "no samples in it|no header in it"),
-    "a list of texts": (b'["a", "b"]', "none of its 2 rows can be read; row 1: not a JSON object"),
+    "a list of texts": (b'["a", "b"]', "no column of images"),
     "a list without an end": (b"[{", "not readable as JSON"),
     "parquet that is cut off": (b"PAR1" + bytes(8), "not readable as parquet or Arrow"),
     "a footer of 2 GiB": (b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1", "a footer of 2047 MiB"),

@@ -14,8 +14,8 @@ from vieval_plugin.api.judge import Judge
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image, Status, Verdict
 from vieval_plugin.readers.columns import ColumnMap, columns_by_field, fields_of, sample_row
-from vieval_plugin.readers.sample_rows import kind_of
-from vieval_plugin.readers.samples import samples_in_row
+from vieval_plugin.readers.sample_rows import encoded_image
+from vieval_plugin.readers.samples import samples_in_rows
 from vieval_plugin.readers.tables import BadLine, InputTable
 from vieval_plugin.records import unjudged
 from vieval_plugin.run.shards.schema import schema_of
@@ -96,9 +96,9 @@ class JudgeBatches:
         cells_or_error: Any = row
         try:
             row["images"] = {role: _image(value) for role, value in row["images"].items()}
-        except VievalError as error:
+        except (VievalError, BadLine) as error:
             cells_or_error = BadLine(str(error), {**row, "images": {}})
-        samples = list(samples_in_row(Path(), number, cells_or_error, self._kind or kind_of(row)))
+        samples = list(samples_in_rows([(number, cells_or_error)], Path(), self._kind))
         if samples[1:]:
             reason = "a row of a batch has one prompt; make a row of each"
             return samples[0].sample, unjudged(Status.PARSE_FAILURE, reason)
@@ -124,4 +124,5 @@ def _plain(value: Any) -> Any:
 def _image(value: Any) -> Image:
     if isinstance(value, Mapping):
         value = value.get("bytes") or value.get("path")
-    return conversion.image(value)
+    data = encoded_image(value) if isinstance(value, str) else None
+    return conversion.image(value if data is None else data)

@@ -264,7 +264,7 @@ def _samples(number: int, value: Any, kind: str | None, form: Format) -> Iterato
         raise VievalError(f'sample {number}: images must map roles to images, as {{"output": ...}}')
     try:
         images = {str(role): image(image_value, form) for role, image_value in by_role.items()}
-        for sample, _ in samples_of_row(Path(), number, {**value, "images": {}}, kind, OWN):
+        for sample, _ in samples_of_row(Path(), number, {**value, "images": {}}, kind or "", OWN):
             yield replace(sample, images=images)
     except (BadLine, VievalError) as error:
         raise VievalError(f"sample {number}: {error}") from None

@@ -10,7 +10,7 @@ from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.prompt_rows import prompts_of
-from vieval_plugin.readers.sample_rows import address_among, kind_of, samples_of_row
+from vieval_plugin.readers.sample_rows import address_among, samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.errors import VievalError
 
@@ -33,7 +33,7 @@ def load(root: Path, part: str) -> list[Sample]:
     for prompt in prompts.rows:
         row = {**prompt.row, "uid": prompt.uid}
         try:
-            for sample, files in samples_of_row(prompts.folder, prompt.number, row, kind_of(row), NAME):
+            for sample, files in samples_of_row(prompts.folder, prompt.number, row, None, NAME):
                 no_kind = "" if sample.kind else "it has no kind, such as tig"
                 if problem := address_among(files) or no_kind or absent_image(sample):
                     raise BadLine(problem)

@@ -23,7 +23,14 @@ from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.prompts.packs import read_mapping
 from vieval_plugin.prompts.schema import parsed
-from vieval_plugin.readers.columns import ColumnMap, columns_by_field, fields_of, located, require_columns, sample_row
+from vieval_plugin.readers.columns import (
+    ColumnMap,
+    columns_by_field,
+    fields_of,
+    located_images,
+    require_columns,
+    sample_row,
+)
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.rows import ASPECT, Row, absent_file, read_lines
@@ -157,8 +164,9 @@ class _Reading:
             name: cell for name, cell in row.cells.items() if name and (self.fields.columns or name not in self._extra)
         }
         try:
-            located_row = located(sample_row(cells, self.fields), self.table)
-            samples = samples_of_row(self.table.folder, number, located_row, described.kind, described.name)
+            sample_cells = sample_row(cells, self.fields)
+            sample_cells |= located_images(sample_cells, self.table)
+            samples = samples_of_row(self.table.folder, number, sample_cells, described.kind, described.name)
         except BadLine as bad:
             raise VievalError(f"{row.where}: {bad}") from None
         ratings = {aspect: self._ratings(row, aspect, columns) for aspect, columns in described.ratings.items()}

@@ -77,7 +77,7 @@ class PrecomputedImages:
             try:
                 if isinstance(row, BadLine):
                     raise row
-                for sample, files in samples_of_row(table.folder, number, row, None, ""):
+                for sample, files in samples_of_row(table.folder, number, row, "", ""):
                     models[sample.id.image_model] = None
                     if image_model in ("", sample.id.image_model) or not sample.id.image_model:
                         self._keep(sample, files, has_uid="uid" in row)

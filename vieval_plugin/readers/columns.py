@@ -11,7 +11,7 @@ from typing import Any
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image
 from vieval_plugin.readers.image_names import SUFFIXES
-from vieval_plugin.readers.sample_rows import is_address, stem_of
+from vieval_plugin.readers.sample_rows import encoded_image, image_path, is_address, stem_of
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.redaction import redacted
@@ -51,6 +51,7 @@ _FIELDS = {
     **{text: f"texts.{text}" for text in _TEXTS},
     "task": "kind",
 }
+_LONGEST_PATH = 4096  # characters; a longer text in place of a path is an image in base64
 _FIRST = 100  # rows whose values say whether a column of such a name holds images
 
 
@@ -64,6 +65,8 @@ class ColumnMap:
     notes: tuple[str, ...] = ()
     #: Advice where no column is a text.
     no_text: str = ""
+    #: Columns that are left out without a line of their own.
+    leftover: tuple[str, ...] = ()
 
 
 def parse_columns(options: Sequence[str]) -> dict[str, str]:
@@ -125,7 +128,12 @@ def fields_of(table: InputTable, columns: Mapping[str, str], outputs: bool = Tru
         raise VievalError(
             f"{table.name}: is the column {_SUBJECT!r} an image or a text? call it images.{_SUBJECT} or texts.{_SUBJECT}"
         )
-    by_own_name = {field: column for column in table.columns if column not in _CONDITIONS and (field := _field(column))}
+    renamed = {column for field, column in columns.items() if field != "uid"}
+    by_own_name = {
+        field: column
+        for column in table.columns
+        if (field := _field(column)) and column not in (*_CONDITIONS, *renamed) and _may_be(table, field, column)
+    }
     fields = {field: column for field, column in {**by_own_name, **columns}.items() if column}
     guessed, no_images = _guessed(table, {**fields, **columns}, outputs)
     fields |= guessed
@@ -152,9 +160,31 @@ def fields_of(table: InputTable, columns: Mapping[str, str], outputs: bool = Tru
             f"the column {column[:80]!r} holds no images (such as {value}) and is left out; --columns "
             f"category={column} reads it, or image_model={column} if it names the generator"
         )
-    if leftover := [column for column in unused if column not in no_images]:
-        notes.append(f"columns that are left out: {abbreviated(leftover)}")
-    return ColumnMap(fields, tuple(f"{table.name}: {note}" for note in notes), no_text)
+    rivals = _rival_texts(fields, columns, unused)
+    for column, text in rivals.items():
+        notes.append(
+            f"{text} is the column {fields[_field(text)]!r}; --columns {text}={column} reads {column!r} instead"
+        )
+    leftover = tuple(column for column in unused if column not in (*no_images, *rivals))
+    return ColumnMap(fields, tuple(f"{table.name}: {note}" for note in (*table.notes, *notes)), no_text, leftover)
+
+
+def leftover_notes(table_name: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """The line on columns that are left out; none where there are none."""
+    return (f"{table_name}: columns that are left out: {abbreviated(columns)}",) if columns else ()
+
+
+def _may_be(table: InputTable, field: str, column: str) -> bool:
+    """Return whether a column may be what its name says: `images` and `texts` map roles and names to values."""
+    if field not in ("images", "texts"):
+        return True
+    return table.nested and all(isinstance(value, dict) for value in _first_values(table, column))
+
+
+def _rival_texts(fields: Mapping[str, str], columns: Mapping[str, str], unused: Sequence[str]) -> dict[str, str]:
+    """Columns that could be a text as well, by that text, which the user says nothing of."""
+    texts = [text for text in _TEXTS if f"texts.{text}" in fields and f"texts.{text}" not in columns]
+    return {column: text for text in texts for column in unused if _plain(column) in (text, *_COMMON[text])}
 
 
 def _no_output(table: InputTable) -> VievalError:
@@ -205,7 +235,7 @@ def _guessed(table: InputTable, fields: Mapping[str, str], outputs: bool) -> tup
     is_edited = bool(fields.get("images.source"))
     for key, synonyms in _COMMON.items():
         field, names = _field(key), (key, *synonyms)
-        if field in fields or (key == "output" and not outputs):
+        if field in fields or (key in ("output", "uid") and not outputs):
             continue
         if key == "instruction" and is_edited:
             names = (*names, *_COMMON["prompt"])  # a text beside an image that is edited
@@ -254,7 +284,8 @@ def _looks_like_image(value: Any, has_instructions: bool) -> bool:
     if isinstance(value, str):
         address = address_of(value) if is_address(value) else None
         path = address.path if address else value.strip()
-        return path.lower().endswith(SUFFIXES) or path.startswith("data:image/") or (bool(address) and has_instructions)
+        is_name = path.lower().endswith(SUFFIXES) or (bool(address) and has_instructions)
+        return is_name or path.startswith("data:image/") or encoded_image(path) is not None
     if isinstance(value, dict):
         return not value.keys().isdisjoint(("bytes", "path"))
     return not isinstance(value, (int, float))
@@ -264,28 +295,37 @@ def _shortened(value: Any) -> str:
     return repr(redacted(value)[:60] if isinstance(value, str) else value)[:80]
 
 
-def rows_of(table: InputTable, fields: ColumnMap, uids: bool = False) -> Iterator[NumberedRow]:
+def rows_of(table: InputTable, fields: ColumnMap, file_uids: bool = False, prefix: str = "") -> Iterator[NumberedRow]:
     """The rows of a table in the form of a samples file's lines; images are texts or `Image`.
 
     Args:
         table: whose rows are read.
         fields: by `fields_of`.
-        uids: whether a row without a uid is called by the file of its output, with a number where another was before.
+        file_uids: whether a row without a uid is called by the file of its output, with a number where another was
+            before, else by its own number.
+        prefix: begins the uid of a row that is called by its number, which counts from 0 then.
     """
     counts: Counter[tuple[str, str, str]] = Counter()
     for number, cells in table.read(list(dict.fromkeys(fields.columns.values()))):
+        row = sample_row(cells.row if isinstance(cells, BadLine) else cells, fields)
         if isinstance(cells, BadLine):
-            yield number, BadLine(str(cells), sample_row(cells.row, fields))
+            yield number, BadLine(str(cells), row)
             continue
-        row = sample_row(cells, fields)
         if table.image_model:
             row.setdefault("image_model", table.image_model)
-        if uids:
-            _call(row, counts)
+        if file_uids or prefix:
+            stem = _output_stem(row.get("images")) if file_uids else ""
+            owner = str(row.get("image_model", "")), str(row.get("draw", 0))
+            number_uid = f"{prefix}{number - 1}" if prefix else str(number)
+            uid = row.get("uid", _free_uid(stem, number_uid, f"{table.unit} {number}", owner, counts))
+            row["uid"] = uid
+            counts[*owner, str(uid)] += 1
         try:
-            yield number, located(row, table)
+            row |= located_images(row, table)
         except BadLine as bad:
             yield number, BadLine(str(bad), row)
+            continue
+        yield number, row
 
 
 def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
@@ -312,45 +352,56 @@ def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
     return row
 
 
-def _call(row: dict[str, Any], counts: Counter[tuple[str, str, str]]) -> None:
-    """Give a row a uid by its output's file where it has none; `counts` are those of uids by image model and draw."""
-    model, draw = str(row.get("image_model", "")), str(row.get("draw", 0))
-    uid, images = row.get("uid"), row.get("images")
+def _output_stem(images: Any) -> str:
+    """The name without suffix of the file of a row's output; empty where it has none, or is no single file."""
     output = images.get("output") if isinstance(images, dict) else None
     name = output.name if isinstance(output, StoredImage) else output
-    if uid is None and isinstance(name, str) and (stem := stem_of(name)):
-        uid = stem
-        while count := counts[model, draw, uid]:
-            counts[model, draw, uid] += 1
-            uid = f"{stem}_{count + 1}"
-        row["uid"] = uid
-    counts[model, draw, str(uid)] += 1
+    is_name = isinstance(name, str) and len(name) <= _LONGEST_PATH and not name.startswith("data:")
+    return stem_of(name) if is_name else ""
 
 
-def located(row: dict[str, Any], table: InputTable) -> dict[str, Any]:
-    """A row whose stored images are images; BadLine where others wrote the table and a path leads out of its folder."""
+def _free_uid(
+    stem: str, number_uid: str, row_name: str, owner: tuple[str, str], counts: Counter[tuple[str, str, str]]
+) -> str:
+    """A uid that no row before has under the same image model and draw, `owner`."""
+    if not stem:
+        return row_name if counts[*owner, number_uid] else number_uid
+    uid = stem
+    while count := counts[*owner, uid]:
+        counts[*owner, uid] += 1
+        uid = f"{stem}_{count + 1}"
+    return uid
+
+
+def located_images(row: Mapping[str, Any], table: InputTable) -> dict[str, Any]:
+    """The `images` of a row with `Image` where the table holds one or others wrote it; empty where it has none.
+
+    Raises:
+        BadLine: others wrote the table and a path leads out of its folder, or a data address holds no base64.
+    """
     images = row.get("images")
     if not isinstance(images, dict):
-        return row
-    located = {
-        role: [_located(item, role, table) for item in value]
-        if isinstance(value, list)
-        else _located(value, role, table)
-        for role, value in images.items()
-    }
-    return {**row, "images": located}
+        return {}
+    return {"images": {role: _located(image, role, table) for role, image in images.items()}}
 
 
 def _located(value: Any, role: str, table: InputTable) -> Any:
+    if isinstance(value, list):
+        return [_located(item, role, table) for item in value]
     roots = table.roots
     if isinstance(value, StoredImage):
         if value.data is not None:
             return Image(value.data, value.cell)
         value, roots = value.name, roots or (table.folder,)
-    if not isinstance(value, str) or not roots or is_address(value):
+    if not isinstance(value, str):
         return value
-    if not any(is_below(table.folder / value, root) for root in roots):
+    if (data := encoded_image(value)) is not None:
+        return Image(data)
+    if not roots or is_address(value):
+        return value
+    path = image_path(value, table.folder)
+    if not any(is_below(path, root) for root in roots):
         raise BadLine(
             f"the image {role} is {redacted(value)[:200]!r}, outside the folder of the table, and is not read"
         )
-    return Image(table.folder / value)
+    return Image(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,18 +9,11 @@ from typing import Any
 from vieval_plugin.images import begins_as_image
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.arrow_tables import is_saved
-from vieval_plugin.readers.image_names import (
-    SUFFIXES,
-    are_numbered,
-    expected_name,
-    image_model_of,
-    image_models_of,
-    readings,
-    stems_of,
-)
+from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_model_of, image_models_of
 from vieval_plugin.readers.open_table import metadata_of, other_than_table, parquet_files
-from vieval_plugin.readers.prompt_rows import NAMES, PromptRow, Prompts, own_prompts, prompts_of
-from vieval_plugin.readers.sample_rows import is_address, kind_of, stem_of
+from vieval_plugin.readers.pairing import PairedImage, pair_images
+from vieval_plugin.readers.prompt_rows import NAMES, Prompts, own_prompts, prompts_of
+from vieval_plugin.readers.sample_rows import is_address, stem_of
 from vieval_plugin.readers.samples import (
     SampleRow,
     SampleSource,
@@ -29,17 +21,16 @@ from vieval_plugin.readers.samples import (
     checked,
     fingerprint_of,
     read_samples,
-    samples_in_row,
+    samples_in_rows,
 )
-from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.readers.tables import BadLine, NumberedRow
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
-from vieval_plugin.text.wording import natural, plural
+from vieval_plugin.text.wording import natural
 
 _KIND, _EDIT = "tig", "tie"
 _LONGEST_TEXT = 1 << 20
-_EXAMPLES = 3
 
 
 def read_named(
@@ -73,8 +64,8 @@ def read_folders(
 ) -> SampleSource:
     """Samples from folders of images, each folder being an image model, and the prompts that all were given.
 
-    An image belongs to the prompt whose uid it is called by (`UID.png`, `UID_1.png` for the second of a prompt). Where
-    the prompts have no uids, the images belong to them in the order of the numbers in their names, see `are_numbered`.
+    An image belongs to the prompt whose uid it is called by (`UID.png`, `UID_1.png` for the second of a prompt), see
+    `pair_images`.
 
     Args:
         folders: of images; or one or several whose own folders hold the images, one for each image model.
@@ -103,30 +94,30 @@ def read_folders(
     conditions, notes = prompts_of(prompts, columns), list[str]()
     if unmade:
         [folder], model = folders, image_model_of(folders[0])
-        paired = [(prompt, model, 0, folder / expected_name(prompt.uid)) for prompt in conditions.rows]
+        pairs = [PairedImage(prompt, model, 0, folder / expected_name(prompt.uid)) for prompt in conditions.rows]
     else:
-        paired = [
-            (prompt, model, draw, file)
-            for model, files in _image_models(folders, _folders_of_conditions(conditions)).items()
-            for prompt, draw, file in _paired(files, conditions.rows, prompts, notes)
-        ]
+        pairs, notes = pair_images(_image_models(folders, _folders_of_conditions(conditions)), conditions)
     # prompt by prompt, so that the first few samples are of all image models
-    paired.sort(key=lambda image: image[0].number)
+    pairs.sort(key=lambda pair: pair.prompt.number)
 
-    def rows() -> Iterator[SampleRow]:
-        for prompt, model, draw, file in paired:
-            images = prompt.row.get("images", {})
-            if isinstance(images, Mapping):  # whatever else is there is an error where the row is read
-                images = {**images, "output": str(file.absolute())}
-            row = {**prompt.row, "uid": prompt.uid, "image_model": model, "draw": draw, "images": images}
-            for sample in samples_in_row(conditions.folder, prompt.number, row, kind, conditions.unit):
-                if sample.verdict and sample.verdict.status is Status.PARSE_FAILURE:
-                    raise VievalError(f"{prompts}: {sample.place}: {sample.verdict.reason}")
-                yield sample
+    def read() -> Iterator[SampleRow]:
+        rows = ((pair.prompt.number, _row_of_pair(pair)) for pair in pairs)
+        for sample in samples_in_rows(rows, conditions.folder, kind, conditions.unit):
+            if sample.verdict and sample.verdict.status is Status.PARSE_FAILURE:
+                raise VievalError(f"{prompts}: {sample.place}: {sample.verdict.reason}")
+            yield sample
 
-    names = (f"{model}/{file.name}" for _, model, _, file in paired)
+    names = (f"{pair.image_model}/{pair.file.name}" for pair in pairs)
     fingerprint = fingerprint_of([prompts], kind or "", *names)
-    return checked(SampleSource(str(prompts), rows, fingerprint, (*conditions.notes, *notes)))
+    return checked(SampleSource(str(prompts), read, fingerprint, (*conditions.notes, *notes)))
+
+
+def _row_of_pair(pair: PairedImage) -> dict[str, Any]:
+    images = pair.prompt.row.get("images", {})
+    if isinstance(images, Mapping):  # whatever else is there is an error where the row is read
+        images = {**images, "output": str(pair.file.absolute())}
+    made = {"uid": pair.prompt.uid, "image_model": pair.image_model, "draw": pair.draw, "images": images}
+    return {**pair.prompt.row, **made}
 
 
 def are_images(locations: Sequence[str]) -> bool:
@@ -165,17 +156,19 @@ def read_image_samples(
     """
     stems = [stem_of(image) or "image" for image in images]
 
-    def rows() -> Iterator[SampleRow]:
+    def rows() -> Iterator[NumberedRow]:
         for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
             row = {"images": {"output": image, **({"source": source} if source else {})}, "texts": texts}
             uid = stem if stems.count(stem) == 1 else f"{stem}_{number}"
-            inferred = kind_of(row) or (_EDIT if source else _KIND)
-            yield from samples_in_row(Path.cwd(), number, {"uid": uid, **row}, kind or inferred, "image")
+            yield number, {"uid": uid, **row}
+
+    def read() -> Iterator[SampleRow]:
+        return samples_in_rows(rows(), Path.cwd(), kind or (_EDIT if source else _KIND), "image")
 
     fingerprint = fingerprint_of([], *images, source or "", *texts.values(), kind or "")
     options = "--instruction TEXT" if source else "--prompt TEXT, or --source IMAGE and --instruction TEXT"
     no_text = "" if texts else f"nothing says what the images were made of; pass {options}"
-    return checked(SampleSource("the images", rows, fingerprint, no_text=no_text))
+    return checked(SampleSource("the images", read, fingerprint, no_text=no_text))
 
 
 def is_of_images(folder: Path) -> bool:
@@ -207,21 +200,21 @@ def _with_texts(models: Mapping[str, list[Path]], kind: str | None) -> SampleSou
         )
     files.sort(key=lambda pair: natural(pair[1].name))
 
-    def rows() -> Iterator[SampleRow]:
+    def rows() -> Iterator[NumberedRow]:
         for number, (model, file) in enumerate(files, start=1):
             row: dict[str, Any] = {"uid": file.stem, "image_model": model}
             try:
                 row |= {"images": {"output": str(file.absolute())}, "texts": {"prompt": _text_beside(file)}}
-                yield from samples_in_row(file.parent, number, row, kind, "image")
+                yield number, row
             except BadLine as bad:
-                yield from samples_in_row(file.parent, number, BadLine(str(bad), row), kind, "image")
+                yield number, BadLine(str(bad), row)
 
     fingerprint = fingerprint_of(
         [text for _, file in files if isfile(text := file.with_suffix(".txt"))],
         kind or "",
         *(f"{model}/{file.name}" for model, file in files),
     )
-    return checked(SampleSource(", ".join(models), rows, fingerprint))
+    return checked(SampleSource(", ".join(models), lambda: samples_in_rows(rows(), Path(), kind, "image"), fingerprint))
 
 
 def _text_beside(file: Path) -> str:
@@ -275,54 +268,6 @@ def _image_models(folders: Sequence[Path], but: Collection[Path] = ()) -> dict[s
 
 
 def _images(folder: Path) -> list[Path]:
-    return [file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file()]
-
-
-def _paired(
-    files: Sequence[Path], prompt_rows: Sequence[PromptRow], prompts: Path, notes: list[str]
-) -> Iterator[tuple[PromptRow, int, Path]]:
-    """Each prompt with the number and file of each of its images; one without an image is there with the file it lacks."""
-    folder = files[0].parent
-    ordered = sorted(files, key=lambda file: natural(file.name))
-    if not any(prompt.has_uid for prompt in prompt_rows):
-        by_uid = "give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
-        if len(files) != len(prompt_rows):
-            raise VievalError(
-                f"{folder}: {plural(len(files), 'image')}, the first {ordered[0].name}, and {prompts} has "
-                f"{plural(len(prompt_rows), 'prompt')}, so nobody can say which belong together; {by_uid}"
-            )
-        if not are_numbered(files, [prompt.number for prompt in prompt_rows]):
-            raise VievalError(
-                f"{folder}: {ordered[0].name} and the other names do not number the prompts of {prompts}, so nobody can say "
-                f"which belong together; call the images 1.png, 2.png and so on in the order of the prompts, or {by_uid}"
-            )
-        yield from ((prompt, 0, file) for prompt, file in zip(prompt_rows, ordered, strict=True))
-        return
-    files_by_uid, strange = _by_uid(ordered, prompt_rows)
-    if not files_by_uid:
-        expected = ", ".join(expected_name(prompt.uid) for prompt in prompt_rows[:_EXAMPLES])
-        raise VievalError(
-            f"{folder}: no image there is called by a uid of {prompts}: the images are {', '.join(strange[:_EXAMPLES])}, "
-            f"and expected are {expected}"
-        )
-    if strange:
-        notes.append(
-            f"{folder}: images that belong to no prompt and are left out: {len(strange)}, the first {strange[0]}"
-        )
-    for prompt in prompt_rows:
-        images = files_by_uid.get(prompt.uid, {0: folder / expected_name(prompt.uid)})
-        yield from ((prompt, draw, images[draw]) for draw in sorted(images))
-
-
-def _by_uid(files: Sequence[Path], prompts: Sequence[PromptRow]) -> tuple[Mapping[str, dict[int, Path]], list[str]]:
-    """The images of each uid by their number, and the names of those that belong to none."""
-    uids = {stem: prompt.uid for prompt in reversed(prompts) for stem in reversed(stems_of(prompt.uid))}
-    files_by_uid: dict[str, dict[int, Path]] = defaultdict(dict)
-    strange = []
-    for file in files:
-        uid, draw = next(((uids[stem], draw) for stem, draw in readings(file) if stem in uids), ("", 0))
-        if not uid or draw in files_by_uid[uid]:
-            strange.append(file.name)
-        else:
-            files_by_uid[uid][draw] = file
-    return {uid: images for uid, images in files_by_uid.items() if images}, strange
+    """The image files in a folder, less the `._NAME` that macOS writes beside each."""
+    files = (file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
+    return [file for file in files if not file.name.startswith("._")]

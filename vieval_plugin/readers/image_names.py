@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
@@ -28,14 +30,39 @@ def expected_name(uid: str) -> str:
 
 
 def stems_of(uid: str) -> tuple[str, ...]:
-    """The names without a suffix that images of a uid have: a uid may be a file's name itself.
+    """The names without a suffix that images of a uid have, as it is and then as it is written; it may be a file's name.
 
-    >>> stems_of("7"), stems_of("cat.jpg")
-    (('7',), ('cat.jpg', 'cat'))
+    >>> stems_of("7"), stems_of("cat.jpg"), stems_of("a cat.")
+    (('7',), ('cat.jpg', 'cat'), ('a cat.', 'a cat_-01cd1ee3'))
     """
     path = PurePosixPath(uid)
     names = [uid, uid.removesuffix(path.suffix)] if path.suffix.lower() in SUFFIXES else [uid]
-    return tuple(_stem(name) for name in names)
+    return tuple(dict.fromkeys(stem for name in names for stem in (name, _stem(name))))
+
+
+def composed(name: str) -> str:
+    """A name whose accents are part of their letters, as file systems and tables write them in two ways."""
+    return unicodedata.normalize("NFC", name)
+
+
+def numbers_of(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
+    """The number and the draw in each name, of files whose names differ in one number alone, or in one and a draw behind.
+
+    >>> [*numbers_of([Path("a_0.png"), Path("a_1.png"), Path("grid.png")]).values()]
+    [(0, 0), (1, 0)]
+    """
+    by_form: dict[str, list[tuple[Path, list[str]]]] = defaultdict(list)
+    for file in files:
+        by_form[re.sub(r"\d+", "#", file.stem)].append((file, re.findall(r"\d+", file.stem)))
+    numbers: dict[Path, tuple[int, int]] = {}
+    for form, alike in by_form.items():
+        columns = [*zip(*(found for _, found in alike), strict=True)]
+        different = [place for place, column in enumerate(columns) if len({*column}) > 1 or len(columns) == 1]
+        has_draws = len(different) == 2 and different[1] == len(columns) - 1 and re.search(r"_s?#$", form)
+        if len(different) == 1 or has_draws:
+            for file, found in alike:
+                numbers[file] = int(found[different[0]]), int(found[different[1]]) if has_draws else 0
+    return numbers
 
 
 def readings(file: Path) -> Iterator[tuple[str, int]]:

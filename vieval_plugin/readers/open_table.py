@@ -8,10 +8,19 @@ from pathlib import Path
 from vieval_plugin.images import format_of
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.readers.arrow_tables import ARROW, PARQUET, arrow_table, is_saved, parquet_table, saved_table
+from vieval_plugin.readers.delimited import csv_table
 from vieval_plugin.readers.hub import hub_table, is_hub_name
 from vieval_plugin.readers.image_names import image_model_of
 from vieval_plugin.readers.places import place_of
-from vieval_plugin.readers.tables import InputTable, csv_table, json_table, jsonl_table, text_table
+from vieval_plugin.readers.tables import (
+    InputTable,
+    encoding_of,
+    json_table,
+    jsonl_table,
+    lines_of_file,
+    rows_of_document,
+    text_table,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isdir, isfile, path_of
 from vieval_plugin.text.wording import natural
@@ -25,8 +34,6 @@ _ARROW_STREAM = b"\xff\xff\xff\xff"
 _REFUSED = {
     b"PK\x03\x04": "a ZIP archive; unpack it, and pass the folder or table that was in it",
     b"\x1f\x8b": "a gzip file; unpack it, and pass what was in it",
-    b"\xff\xfe": "UTF-16; save it as UTF-8",
-    b"\xfe\xff": "UTF-16; save it as UTF-8",
     **{
         bytes([0x80, version]): "a pickle, which could run any code and is not read; save the table as parquet or CSV"
         for version in range(2, 6)
@@ -63,9 +70,10 @@ def open_table(location: str | Path) -> InputTable:
         raise VievalError(f"{path}: {refused}")
     if image := format_of(head):
         raise VievalError(f"{path}: an image ({image}), where a table is needed; say what it was made of with --prompt")
-    if b"\0" in head:
+    text = head.decode(encoding_of(head), errors="ignore")
+    if "\0" in text:
         raise VievalError(f"{path}: a binary file, and no table that can be read here; {_TABLES}")
-    return _text_table(path, head.removeprefix(b"\xef\xbb\xbf").lstrip())
+    return _text_table(path, text.lstrip())
 
 
 def _refused(head: bytes) -> str:
@@ -87,24 +95,29 @@ def other_than_table(path: Path) -> str:
         return ""
 
 
-def _text_table(path: Path, head: bytes) -> InputTable:
+def _text_table(path: Path, head: str) -> InputTable:
     suffix = path.suffix.lower()
     if suffix == ".txt":
         return text_table(path)
-    if head.startswith(b"["):
+    if head.startswith("[") or (head.startswith("{") and _is_one_document(path)):
         return json_table(path)
-    if suffix == ".json" and head.startswith(b"{") and not _is_object(head.splitlines()[0]):
-        return json_table(path)
-    if head.startswith(b"{") or suffix in (".jsonl", ".json"):
+    if head.startswith("{") or suffix in (".jsonl", ".json"):
         return jsonl_table(path)
     return csv_table(path)
 
 
-def _is_object(line: bytes) -> bool:
+def _is_one_document(path: Path) -> bool:
+    """Return whether a file that begins with an object is one JSON document, as opposed to an object a line."""
+    lines = lines_of_file(path)
     try:
-        return isinstance(read_json(line), dict)
+        _, line = next(lines)
+        rows = rows_of_document(read_json(line.decode()))
+    except VievalError:
+        return True  # a line as long as only a document is
     except ValueError:
-        return False
+        return path.suffix.lower() == ".json"
+    is_row = len(rows) == 1 and rows[0] == read_json(line.decode())
+    return not is_row and next(lines, None) is None
 
 
 def metadata_of(folder: Path) -> Path | None:

@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.readers.columns import fields_of, rows_of
+from vieval_plugin.readers.columns import ColumnMap, fields_of, rows_of
 from vieval_plugin.readers.open_table import open_table
-from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.readers.tables import BadLine, InputTable
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.text.untrusted import LONGEST_NAME, isfile
 
 #: The files in which a folder of images may have its own prompts.
-NAMES = tuple(f"prompts.{suffix}" for suffix in ("jsonl", "csv", "parquet", "txt"))
+NAMES = tuple(f"prompts.{suffix}" for suffix in ("jsonl", "csv", "tsv", "json", "parquet", "txt"))
+
+#: What the name of a column of ids ends in, the surest first.
+_ID_WORDS = ("uid", "id", "key", "index", "idx", "ids", "uuid", "guid", "number", "num", "nr", "no", "unnamed")
+#: Names of columns that are the uid even where the images could be in the order of the rows.
+_UID_COLUMNS = ("uid", "id", "image_id", "sample_id", "key")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """Column of a table of prompts whose values images may be called by."""
+
+    #: Its name.
+    name: str
+    #: Its value in each row; empty where it has none.
+    uids: tuple[str, ...]
+    #: True for a name that columns of ids have.
+    is_id: bool
+    #: True for the column `uid`.
+    is_own: bool = False
+
+    @cached_property
+    def is_unique(self) -> bool:
+        """True where all rows have different values."""
+        return all(self.uids) and len(set(self.uids)) == len(self.uids)
+
+    @property
+    def is_uid(self) -> bool:
+        """True for a name that only a uid has."""
+        return self.is_own or _plain(self.name) in _UID_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -27,22 +59,28 @@ class PromptRow:
     row: dict[str, Any]
     #: Its uid, or its number among the prompts.
     uid: str
-    #: True where the file gives it a uid.
-    has_uid: bool
 
 
 @dataclass(frozen=True)
 class Prompts:
     """Prompts of a file, in order."""
 
-    #: The prompts.
+    #: Name of the file in messages.
+    name: str
+    #: The prompts, each called by its uid, else by the first column of ids, else by its number.
     rows: tuple[PromptRow, ...]
+    #: Columns that images may be called by, the surest first.
+    keys: tuple[KeyColumn, ...]
+    #: True where the user says which column is the uid.
+    uid_is_named: bool
     #: Folder where paths of their images begin.
     folder: Path
     #: Name of a row in messages.
     unit: str
     #: Lines for the user on what was guessed.
     notes: tuple[str, ...]
+    #: Columns that are left out, unless one of them names the images.
+    leftover: tuple[str, ...]
 
 
 def own_prompts(folder: Path) -> Path | None:
@@ -53,7 +91,8 @@ def own_prompts(folder: Path) -> Path | None:
 def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
     """The prompts of a table (see `open_table`), or each line of a `.txt`.
 
-    A prompt without a uid is called by its number among the prompts, which is the same in a `.txt` and in a CSV.
+    A prompt without a uid and without a column of ids is called by its number among the prompts, which is the same in a
+    `.txt` and in a CSV.
 
     Raises:
         VievalError: the table cannot be read or is empty, and for the first row that is no prompt, names an image model,
@@ -61,20 +100,87 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
     """
     table = open_table(path)
     fields = fields_of(table, columns or {}, outputs=False)
-    prompts: dict[str, PromptRow] = {}
+    numbers: dict[str, int] = {}
+    rows: list[tuple[int, dict[str, Any]]] = []
     for number, row in rows_of(table, fields):
         if isinstance(row, BadLine) or (problem := _problem(row)):
             raise VievalError(f"{path}: {table.unit} {number}: {row if isinstance(row, BadLine) else problem}")
-        has_uid = row.get("uid") is not None
-        uid = str(row["uid"] if has_uid else len(prompts) + 1)
-        if uid in prompts:
+        uid = str(len(rows) + 1 if row.get("uid") is None else row["uid"])
+        if uid in numbers:
             raise VievalError(
-                f"{path}: {table.unit}s {prompts[uid].number} and {number} are both {uid!r}; give each a uid of its own"
+                f"{path}: {table.unit}s {numbers[uid]} and {number} are both {uid!r}; give each a uid of its own"
             )
-        prompts[uid] = PromptRow(number, dict(row), uid, has_uid)
-    if not prompts:
+        numbers[uid] = number
+        rows.append((number, dict(row)))
+    if not rows:
         raise VievalError(f"{path}: no prompts in it")
-    return Prompts(tuple(prompts.values()), table.folder, table.unit, fields.notes)
+    keys = _keys(table, fields, columns or {}, [row for _, row in rows], list(numbers))
+    named = next((key.uids for key in keys if key.is_own or (key.is_id and key.is_unique)), tuple(numbers))
+    return Prompts(
+        str(path),
+        tuple(PromptRow(number, row, uid) for (number, row), uid in zip(rows, named, strict=True)),
+        keys,
+        bool((columns or {}).get("uid")),
+        table.folder,
+        table.unit,
+        fields.notes,
+        fields.leftover,
+    )
+
+
+def _keys(
+    table: InputTable,
+    fields: ColumnMap,
+    columns: Mapping[str, str],
+    rows: Sequence[Mapping[str, Any]],
+    uids: Sequence[str],
+) -> tuple[KeyColumn, ...]:
+    """The columns that images may be called by: the uid alone where the user names it, and none where that is empty."""
+    if "uid" in columns and not columns["uid"]:
+        return ()
+    has_uid = any(row.get("uid") is not None for row in rows)
+    own = [KeyColumn(columns.get("uid") or "uid", tuple(uids), is_id=True, is_own=True)] if has_uid else []
+    if columns.get("uid"):
+        return tuple(own)
+    names = [name for name in table.columns if name != fields.columns.get("uid", "uid")]
+    values: dict[str, list[str]] = {name: [] for name in names}
+    for _, cells in table.read(names):
+        for name in [*values]:
+            value = "" if isinstance(cells, BadLine) else _key_of(cells.get(name))
+            if value is None:
+                del values[name]  # what is no text or number calls no image
+            else:
+                values[name].append(value)
+    keys = [KeyColumn(name, tuple(column), _id_rank(name) < len(_ID_WORDS)) for name, column in values.items()]
+    keys = [key for key in keys if key.is_id or key.is_unique]
+    return (*own, *sorted(keys, key=lambda key: _id_rank(key.name)))
+
+
+def _key_of(value: Any) -> str | None:
+    """A cell as what an image may be called by; empty for an empty cell, None where it is no text and no whole number."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        return "" if value is None else None
+    text = str(value).strip()
+    return re.sub(r"(?<=\d)\.0+$", "", text) if len(text) <= LONGEST_NAME else None
+
+
+def _id_rank(name: str) -> int:
+    """The place of a column's name among those that columns of ids have; their number for any other name.
+
+    >>> _id_rank("idx") < _id_rank("case_number") < _id_rank("number_of_cats")
+    True
+    """
+    words = [word.lower() for word in _WORD.findall(name)]
+    ends = words[-1:] if "unnamed" not in words else ["unnamed"]
+    if ends == ["no"] and len(words) > 1:
+        return len(_ID_WORDS)
+    return next((rank for rank, word in enumerate(_ID_WORDS) if [word] == ends), len(_ID_WORDS))
+
+
+def _plain(name: str) -> str:
+    return "_".join(_WORD.findall(name)).lower()
 
 
 def _problem(row: Mapping[str, Any]) -> str:

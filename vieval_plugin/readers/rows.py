@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from vieval_plugin.judges.protocol import Image
-from vieval_plugin.readers.tables import BadLine, csv_rows, jsonl_table, require_once
+from vieval_plugin.readers.delimited import csv_table
+from vieval_plugin.readers.tables import BadLine, jsonl_table
 from vieval_plugin.text import yaml_json
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
@@ -150,18 +151,18 @@ def rows_by_uid(rows: Iterable[Row]) -> dict[str, Row]:
 def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
     """The rows of a CSV file that has these columns."""
     _require_there(path, advice)
-    (_, header), *rows = [*csv_rows(path)] or [(1, list[str]())]
-    if missing := [column for column in columns if column not in header]:
+    table = csv_table(path)
+    if missing := [column for column in columns if column not in table.columns]:
         raise VievalError(
-            f"{path}: column {missing[0]!r} is missing (found: {abbreviated(header) or 'none'}); {advice}"
+            f"{path}: column {missing[0]!r} is missing (found: {abbreviated(table.columns) or 'none'}); {advice}"
         )
-    require_once(path, header, columns)
-    for number, cells in rows:
-        if len(cells) not in (0, len(header)):
-            raise VievalError(
-                f"{path}: line {number} has {len(cells)} cells where the header has {len(header)}; correct the line"
-            )
-    return [Row(f"{path}: line {number}", dict(zip(header, cells, strict=True))) for number, cells in rows if cells]
+    rows = []
+    for number, cells in table.read(columns):
+        where = f"{path}: line {number}"
+        if isinstance(cells, BadLine):
+            raise VievalError(f"{where}: {cells}; correct the line")
+        rows.append(Row(where, {**dict.fromkeys(table.columns, ""), **cells}))
+    return rows
 
 
 def read_count(path: Path, default: int) -> int:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import WANTED_TEXT, Image, Sample, SampleId
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.redaction import redacted
-from vieval_plugin.text.untrusted import address_of, overlong, path_of
+from vieval_plugin.text.untrusted import address_of, exists, overlong, path_of
 
 _KEYS = ("uid", "image_model", "draw", "kind", "task", "images", "texts", "tags", "category")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_DATA_ADDRESS = re.compile(r"data:image/[\w.+-]+;base64,", re.IGNORECASE)
+_HEAD = 64  # characters of base64 that show the format of an image
 _LIKE_ADDRESS, _AFTER_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]|[/\\]{2}"), re.compile(r"[?#]")
 
 
@@ -28,10 +33,43 @@ def stem_of(file: str) -> str:
 
     >>> stem_of("http://host/a/1.png?token=x"), stem_of("http:/host/1.png?token=x"), stem_of("a/what?.png")
     ('1', '1', 'what?')
+    >>> stem_of("..\\\\img\\\\0.png")
+    '0'
     """
     address = address_of(file) if is_address(file) else None
     plain = _AFTER_PATH.split(redacted(file))[0] if _LIKE_ADDRESS.match(file) else file
-    return PurePosixPath(address.path if address else plain).stem
+    path: PurePath = PurePosixPath(address.path) if address else PureWindowsPath(plain)
+    return path.stem
+
+
+def image_path(file: str, folder: Path) -> Path:
+    """The path that a text names from a folder; one of Windows where that leads to a file and the text itself to none."""
+    path = path_of(file, folder)
+    if "\\" in file and not exists(path):
+        posix = path_of(PureWindowsPath(file).as_posix(), folder)
+        return posix if exists(posix) else path
+    return path
+
+
+def encoded_image(text: str) -> bytes | None:
+    """The bytes of an image that is a base64 text or a data address; None for any other text.
+
+    Raises:
+        BadLine: a data address holds no base64.
+
+    >>> encoded_image("a/1.png"), encoded_image("data:image/png;base64,iVBORw==")
+    (None, b'\\x89PNG')
+    """
+    address = _DATA_ADDRESS.match(text)
+    encoded = text[address.end() :] if address else text.strip()
+    try:
+        if not address and (len(encoded) < _HEAD or not format_of(base64.b64decode(encoded[:_HEAD], validate=True))):
+            return None
+        return base64.b64decode("".join(encoded.split()), validate=True)
+    except binascii.Error:
+        if address:
+            raise BadLine("a data address holds no base64; save the image to a file and give its path") from None
+        return None
 
 
 def address_among(files: Mapping[str, str]) -> str:
@@ -55,7 +93,7 @@ def samples_of_row(
         folder: where relative paths of images begin.
         number: the row's, which is the uid of one that has none.
         row: as a line of a samples file has it; images may also be `Image`.
-        kind: that of rows which name none.
+        kind: that of rows which name none; None for what their images and texts tell.
         benchmark: what the samples are identified with; their part is their kind.
 
     Raises:
@@ -63,7 +101,7 @@ def samples_of_row(
     """
     if unknown := sorted(map(str, set(row) - set(_KEYS))):
         raise BadLine(f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}")
-    images, texts, code = row.get("images", {}), row.get("texts", {}), row.get("kind", row.get("task", kind or ""))
+    images, texts = row.get("images", {}), row.get("texts", {})
     prompts = texts.get("prompt") if isinstance(texts, dict) else None
     if isinstance(prompts, list) and not (prompts and all(isinstance(prompt, str) for prompt in prompts)):
         raise BadLine("a list of prompts must hold texts, one or more")
@@ -77,19 +115,20 @@ def samples_of_row(
                 "texts must map names (prompt, instruction, subject) to texts; "
                 f"{str(name)[:80]} is no text ({type(text).__name__})"
             )
+    code = row.get("kind", row.get("task", _kind_of(images, texts) if kind is None else kind))
     if not isinstance(code, str):
         raise BadLine(f"kind {str(code)[:80]} is no text")
-    model, uid, category = (
-        _name(row, key, default) for key, default in (("image_model", ""), ("uid", str(number)), ("category", ""))
-    )
+    model = _name("image_model", row.get("image_model"), "")
+    uid = _name("uid", row.get("uid"), str(number))
+    category = _name("category", row.get("category"), "")
     tags = row.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise BadLine("tags must be a list of texts")
     if problem := overlong(model, uid, code, category, *tags, *images, *texts):
         raise BadLine(problem)
     files = {role: file for role, file in images.items() if isinstance(file, str)}
-    located = {**images, **{role: Image(path_of(file, folder)) for role, file in files.items()}}
-    sample_id = SampleId(benchmark, code, model, uid, draw_of(row))
+    located = {**images, **{role: Image(image_path(file, folder)) for role, file in files.items()}}
+    sample_id = SampleId(benchmark, code, model, uid, draw_of(row.get("draw", 0)))
     labels: dict[str, Any] = {"tags": tuple(tags), "category": category}
     if not isinstance(prompts, list):
         return [(Sample(sample_id, located, texts, **labels), files)]
@@ -100,33 +139,28 @@ def samples_of_row(
     return samples
 
 
-def kind_of(row: Mapping[str, Any]) -> str:
+def _kind_of(images: Mapping[str, Any], texts: Mapping[str, Any]) -> str:
     """The kind that images and texts alone tell: a prompt and nothing shown is `tig`, an instruction and a source
     `tie`.
 
-    >>> kind_of({"texts": {"prompt": "a cat"}}), kind_of({"images": {"mask": "m.png"}})
+    >>> _kind_of({}, {"prompt": "a cat"}), _kind_of({"mask": "m.png"}, {})
     ('tig', '')
     """
-    images, texts = row.get("images", {}), row.get("texts", {})
-    if not isinstance(images, Mapping) or not isinstance(texts, Mapping):
-        return ""
     image_roles, text_names = set(images) - {"output"}, set(texts) - {WANTED_TEXT}
     if not image_roles and (text_names == {"prompt"} or (WANTED_TEXT in texts and not text_names)):
         return "tig"
     return "tie" if image_roles == {"source"} and text_names in ({"instruction"}, {"instruction", "prompt"}) else ""
 
 
-def draw_of(row: Mapping[str, Any]) -> int:
-    """Index of a row's image among those of its conditions; BadLine where it says so by no whole number."""
-    draw = row.get("draw", 0)
+def draw_of(draw: Any) -> int:
+    """Index of an image among those of its conditions; BadLine where it is no whole number from 0."""
     if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
         raise BadLine("draw must be a whole number from 0")
     return draw
 
 
-def _name(row: Mapping[str, Any], key: str, default: str) -> str:
+def _name(key: str, name: Any, default: str) -> str:
     """A name that is a text or a number."""
-    name = row.get(key)
     if name is not None and (isinstance(name, bool) or not isinstance(name, (str, int, float))):
         raise BadLine(f"{key} must be a text")
     return default if name is None else str(name)

@@ -13,10 +13,10 @@ from typing import Any
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.readers.absent_images import absence
-from vieval_plugin.readers.columns import fields_of, rows_of
+from vieval_plugin.readers.columns import fields_of, leftover_notes, rows_of
 from vieval_plugin.readers.open_table import open_table
-from vieval_plugin.readers.sample_rows import address_among, addresses_among, draw_of, kind_of, samples_of_row
-from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.readers.sample_rows import address_among, addresses_among, draw_of, samples_of_row
+from vieval_plugin.readers.tables import BadLine, NumberedRow
 from vieval_plugin.records import OWN, unjudged
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import overlong
@@ -86,14 +86,12 @@ def read_samples(
     table = open_table(location)
     fields = fields_of(table, columns or {})
 
-    def rows() -> Iterator[SampleRow]:
-        for number, row in rows_of(table, fields, uids=True):
-            if prefix and not isinstance(row, BadLine):
-                row = {"uid": f"{prefix}{number - 1}", **row}
-            yield from samples_in_row(table.folder, number, row, kind, table.unit)
+    def read() -> Iterator[SampleRow]:
+        return samples_in_rows(rows_of(table, fields, file_uids=True, prefix=prefix), table.folder, kind, table.unit)
 
+    notes = (*fields.notes, *leftover_notes(table.name, fields.leftover))
     fingerprint = fingerprint_of(table.files, kind or "", *(f"{key}={name}" for key, name in fields.columns.items()))
-    return checked(SampleSource(table.name, rows, fingerprint, fields.notes, no_text=fields.no_text))
+    return checked(SampleSource(table.name, read, fingerprint, notes, no_text=fields.no_text))
 
 
 def checked(source: SampleSource) -> SampleSource:
@@ -186,39 +184,44 @@ def fingerprint_of(files: Iterable[Path], *texts: str) -> str:
     return hashed.hexdigest()[:16]
 
 
-def samples_in_row(
-    folder: Path, number: int, row: Mapping[str, Any] | BadLine, kind: str | None, unit: str = "line"
+def samples_in_rows(
+    rows: Iterable[NumberedRow], folder: Path, kind: str | None, unit: str = "line"
 ) -> Iterator[SampleRow]:
-    """The samples of a row, whose relative paths start at `folder`; a bad one is a sample whose verdict is decided.
+    """The samples of rows; a bad row is a sample whose verdict is decided.
 
     Args:
+        rows: as lines of a samples file have them, or what is wrong with them; the number of a row is the uid of one that
+            has none.
         folder: where relative paths of images begin.
-        number: the row's, which is the uid of one that has none.
-        row: as a line of a samples file has it, or what is wrong with it.
         kind: that of rows which name none (default: what their images and texts tell).
         unit: what a row is called: `line`, `row`, ...
     """
-    row_name = f"{unit} {number}"
-    try:
-        if isinstance(row, BadLine):
-            raise row
-        kind = kind or kind_of(row)
-        images = row.get("images")
-        if isinstance(images, Mapping) and isinstance(images.get("output"), list):
-            contest = _contest_of_row(folder, number, row, kind)
-            yield SampleRow(contest, row_name, absence(contest))
-            return
-        for sample, files in samples_of_row(folder, number, row, kind, OWN):
-            addresses = addresses_among(files)
-            located = {
-                role: replace(image, origin=addresses.get(role, image.origin)) for role, image in sample.images.items()
-            }
-            reason = address_among(files)
-            verdict = unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample)
-            yield SampleRow(replace(sample, images=located), row_name, verdict, addresses=addresses)
-    except BadLine as bad:
-        cells = row.row if isinstance(row, BadLine) else row
-        yield SampleRow(_sample_of_bad_row(cells, row_name, kind), row_name, unjudged(Status.PARSE_FAILURE, str(bad)))
+    for number, row in rows:
+        row_name = f"{unit} {number}"
+        try:
+            if isinstance(row, BadLine):
+                raise row
+            images = row.get("images")
+            if isinstance(images, Mapping) and isinstance(images.get("output"), list):
+                contest = _contest_of_row(folder, number, row, kind)
+                yield SampleRow(contest, row_name, absence(contest))
+                continue
+            for sample, files in samples_of_row(folder, number, row, kind, OWN):
+                yield _sample_row(sample, files, row_name)
+        except BadLine as bad:
+            cells = row.row if isinstance(row, BadLine) else row
+            yield SampleRow(
+                _sample_of_bad_row(cells, row_name, kind), row_name, unjudged(Status.PARSE_FAILURE, str(bad))
+            )
+
+
+def _sample_row(sample: Sample, files: Mapping[str, str], row_name: str) -> SampleRow:
+    """A sample of a stream, its verdict decided where an image is lacking or is an address."""
+    addresses = addresses_among(files)
+    images = {role: replace(image, origin=addresses.get(role, image.origin)) for role, image in sample.images.items()}
+    reason = address_among(files)
+    verdict = unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample)
+    return SampleRow(replace(sample, images=images), row_name, verdict, addresses=addresses)
 
 
 def _contest_of_row(folder: Path, number: int, row: Mapping[str, Any], kind: str | None) -> Contest:
@@ -245,7 +248,7 @@ def _sample_of_bad_row(row: Mapping[str, Any], row_name: str, kind: str | None) 
     names = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
     uid, model, code = (name if isinstance(name, str) and not overlong(name) else "" for name in names)
     try:
-        draw = draw_of(row)
+        draw = draw_of(row.get("draw", 0))
     except BadLine:
         draw = 0
     return Sample(SampleId(OWN, code, model, uid or row_name, draw), {})

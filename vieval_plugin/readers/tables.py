@@ -1,10 +1,11 @@
-"""Tables that people bring, read a row at a time: CSV, JSONL, JSON lists and lines of text."""
+"""Tables that people bring, read a row at a time: JSONL, JSON documents and lines of text."""
 
 from __future__ import annotations
 
 import codecs
-import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -13,12 +14,15 @@ from typing import Any, TypeAlias
 from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_encodable
 from vieval_plugin.text.yaml_json import read_json
 
 _LONGEST_LINE = 64 << 20
 _LONGEST_LIST = 256 << 20
 _FIRST = 100  # rows whose keys are the columns of a file that has no header
+_ROW_KEY = re.compile(r"\d|\.(png|jpe?g|webp)$", re.IGNORECASE)  # what the number or the file name of a row has
+_PROMPTS = ("prompt", "text", "caption", "instruction")
 
 
 class BadLine(Exception):
@@ -71,6 +75,28 @@ class InputTable:
     nested: bool = False
     #: Types of the columns whose values are no texts.
     not_texts: Mapping[str, str] = field(default_factory=dict)
+    #: Lines for the user on how it was read.
+    notes: tuple[str, ...] = ()
+
+
+def encoding_of(head: bytes) -> str:
+    """The encoding of a text file that begins so: UTF-8, or UTF-16 where its first bytes say so.
+
+    >>> encoding_of("uid".encode("utf-16")), encoding_of(b"uid,prompt")
+    ('utf-16', 'utf-8-sig')
+    """
+    return "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """A text file while it is read; VievalError where it cannot be, or is not text."""
+    try:
+        yield
+    except UnicodeError:
+        raise VievalError(f"{path}: not UTF-8; save the table as CSV UTF-8") from None
+    except OSError as error:
+        raise VievalError(f"{path}: the samples cannot be read ({error.strerror})") from None
 
 
 def require_once(path: Path | str, header: Sequence[str], columns: Iterable[str]) -> None:
@@ -80,73 +106,73 @@ def require_once(path: Path | str, header: Sequence[str], columns: Iterable[str]
             raise VievalError(f"{path}: two columns are called {column!r}; remove one")
 
 
-def csv_table(path: Path) -> InputTable:
-    """A CSV file with a header; an empty cell is none at all.
-
-    Raises:
-        VievalError: here and while rows are read: it cannot be read as CSV, or has two columns of one name.
-    """
-    header = [name.strip() for _, name_row in islice(csv_rows(path), 1) for name in name_row]
-    if not any(header):
-        raise VievalError(f"{path}: no header in it; its first line names the columns, such as output,prompt")
-    require_once(path, [name for name in header if name], header)
-
-    def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
-        for number, cells in islice(csv_rows(path), 1, None):
-            if not any(cell.strip() for cell in cells):
-                continue
-            row = {name: cell for name, cell in zip(header, cells, strict=False) if cell.strip()}
-            if len(cells) == len(header):
-                yield number, row
-            else:
-                reason = f"{len(cells)} cells where the header has {len(header)}; put texts with commas in quotes"
-                yield number, BadLine(reason, row)
-
-    return InputTable(str(path), tuple(header), read, path.parent, (path,))
-
-
-def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each row of a CSV file, the header's first, with the line where it ends; VievalError as `csv_table`."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            header = file.readline()
-            # where a header has no comma, the semicolon or tab that spreadsheets write in some languages
-            delimiter = next((sign for sign in ",;\t" if sign in header), ",")
-            reader = csv.reader(file, delimiter=delimiter, strict=True)
-            file.seek(0)
-            try:
-                for cells in reader:
-                    yield reader.line_num, cells
-            except csv.Error as error:
-                raise VievalError(
-                    f"{path}: line {reader.line_num} is not readable as CSV ({error}); correct the file"
-                ) from None
-    except UnicodeDecodeError:
-        raise VievalError(f"{path}: not UTF-8; save the table as CSV UTF-8") from None
-    except OSError as error:
-        raise _unreadable(path, error) from None
-
-
 def jsonl_table(path: Path) -> InputTable:
     """A file with a JSON object a line; VievalError where it cannot be read."""
     return _of_objects(path, lambda: ((number, _row_of_line(line)) for number, line in lines_of_file(path)), "line")
 
 
 def json_table(path: Path) -> InputTable:
-    """A JSON file that is a list of objects, of at most 256 MiB; VievalError where it is none."""
-    try:
-        size = path.stat().st_size
-        if size > _LONGEST_LIST:
+    """A JSON file of at most 256 MiB, with rows in any of the forms of `rows_of_document`; VievalError where it has none."""
+    with readable(path):
+        if path.stat().st_size > _LONGEST_LIST:
             raise VievalError(f"{path}: a list of more than {_LONGEST_LIST >> 20} MiB; save an object a line (JSONL)")
-        document = read_json(path.read_bytes().removeprefix(codecs.BOM_UTF8))
-    except OSError as error:
-        raise _unreadable(path, error) from None
+        content = path.read_bytes()
+        text = content.decode(encoding_of(content))
+    try:
+        values = rows_of_document(read_json(text))
     except ValueError as error:
         raise VievalError(f"{path}: not readable as JSON ({error}); give a list of objects, or one a line") from None
-    if not isinstance(document, list):
-        raise VievalError(f"{path}: one JSON object; give a list of objects, or one a line")
-    rows = [(number, _object(value)) for number, value in enumerate(document, start=1)]
-    return _of_objects(path, lambda: iter(rows), "row")
+    rows = [(number, _object(value)) for number, value in enumerate(values, start=1)]
+    return _of_objects(path, lambda: iter(rows), "row", len(rows))
+
+
+def rows_of_document(document: Any) -> Sequence[Any]:
+    """The rows of a JSON document: objects, texts that are prompts, or values that are no row.
+
+    It is a list; an object with one list under any key; an object of columns, each a list, or an object by row as pandas
+    writes it; an object of rows or prompts by number or file name, which is their `key`; or a row itself.
+
+    Raises:
+        ValueError: it has several lists of unequal length.
+
+    >>> rows_of_document({"data": [{"prompt": "a"}]}), rows_of_document({"prompt": ["a"], "id": [7]})
+    ([{'prompt': 'a'}], [{'prompt': 'a', 'id': 7}])
+    >>> rows_of_document({"0": "a cat"}), rows_of_document({"prompt": {"7": "a cat"}})
+    ([{'key': '0', 'prompt': 'a cat'}], [{'key': '7', 'prompt': 'a cat'}])
+    """
+    if not isinstance(document, dict) or not document.keys().isdisjoint(("images", "texts")):
+        return document if isinstance(document, list) else [document]
+    lists = {name: value for name, value in document.items() if isinstance(value, list)}
+    if len(lists) == 1 and (len(document) == 1 or _holds_rows(document, *lists.values())):
+        return next(iter(lists.values()))
+    if lists and len(lists) == len(document):
+        if len({len(values) for values in lists.values()}) > 1:
+            raise ValueError(f"the lists {abbreviated(list(lists))} have different lengths")
+        return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+    return _rows_by_key(document) or [document]
+
+
+def _holds_rows(document: Mapping[str, Any], values: Sequence[Any]) -> bool:
+    """Return whether a list in an object is the rows of a table, and the object no row itself."""
+    return document.keys().isdisjoint(_PROMPTS) and all(isinstance(value, dict) for value in values)
+
+
+def _rows_by_key(document: Mapping[str, Any]) -> list[Any]:
+    """The rows of an object that has a row or a prompt by key, or a column by name; none where it has neither."""
+    is_keyed = bool(document) and all(_ROW_KEY.search(name) for name in document)
+    if is_keyed and all(isinstance(value, str) for value in document.values()):
+        return [{"key": key, "prompt": value} for key, value in document.items()]
+    if not all(isinstance(value, dict) for value in document.values()):
+        return []
+    inner = dict.fromkeys(name for value in document.values() for name in value)
+    if not is_keyed and all(name.isdecimal() for name in inner):
+        return [
+            {"key": key, **{column: values[key] for column, values in document.items() if key in values}}
+            for key in inner
+        ]
+    if is_keyed or all(not value.keys().isdisjoint(_PROMPTS) for value in document.values()):
+        return [{"key": key, **row} for key, row in document.items()]
+    return []
 
 
 def text_table(path: Path) -> InputTable:
@@ -163,18 +189,18 @@ def text_table(path: Path) -> InputTable:
 
 
 def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file that are not blank, with their numbers from 1; VievalError if it cannot be read."""
+    """The lines of a file that are not blank, as UTF-8 with numbers from 1; VievalError if it cannot be read."""
     require_plain(path)
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1):
-                if len(line) == _LONGEST_LINE:
-                    raise VievalError(f"{path}: line {number} is longer than {_LONGEST_LINE >> 20} MiB; shorten it")
-                text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip()
-                if text:
-                    yield number, text
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    with readable(path), path.open("rb") as file:
+        encoding = encoding_of(file.read(2))
+        file.seek(0)
+        stream: Any = codecs.EncodedFile(file, "utf-8", encoding) if encoding == "utf-16" else file
+        for number, line in enumerate(iter(lambda: stream.readline(_LONGEST_LINE), b""), start=1):
+            if len(line) >= _LONGEST_LINE:
+                raise VievalError(f"{path}: line {number} is longer than {_LONGEST_LINE >> 20} MiB; shorten it")
+            text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip()
+            if text:
+                yield number, text
 
 
 def _row_of_line(line: bytes) -> dict[str, Any] | BadLine:
@@ -188,18 +214,15 @@ def _row_of_line(line: bytes) -> dict[str, Any] | BadLine:
 
 
 def _object(value: Any) -> dict[str, Any] | BadLine:
-    if not isinstance(value, dict):
+    row = {"prompt": value} if isinstance(value, str) else value
+    if not isinstance(row, dict):
         return BadLine("not a JSON object")
-    if not is_encodable(value):
+    if not is_encodable(row):
         return BadLine("a text in it has half of a character (a lone surrogate)")
-    return value
+    return row
 
 
-def _of_objects(path: Path, rows: Callable[[], Iterator[NumberedRow]], unit: str) -> InputTable:
-    first = (row for _, row in islice(rows(), _FIRST) if not isinstance(row, BadLine))
-    columns = tuple(dict.fromkeys(name for row in first for name in row))
+def _of_objects(path: Path, rows: Callable[[], Iterator[NumberedRow]], unit: str, first: int = _FIRST) -> InputTable:
+    first_rows = (row for _, row in islice(rows(), first) if not isinstance(row, BadLine))
+    columns = tuple(dict.fromkeys(name for row in first_rows for name in row))
     return InputTable(str(path), columns, lambda columns: rows(), path.parent, (path,), unit, nested=True)
-
-
-def _unreadable(path: Path, error: OSError) -> VievalError:
-    return VievalError(f"{path}: the samples cannot be read ({error.strerror})")

@@ -15,9 +15,7 @@ from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.readers.columns import ColumnMap, rows_of
 from vieval_plugin.readers.places import Place
-from vieval_plugin.readers.sample_rows import kind_of
-from vieval_plugin.readers.samples import SampleRow, samples_in_row
-from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.readers.samples import SampleRow, samples_in_rows
 from vieval_plugin.run.addresses import allowed_hosts, fetched_rows
 from vieval_plugin.run.shards.inputs import rows_in_group
 from vieval_plugin.run.shards.plan import Plan, Shard
@@ -64,13 +62,10 @@ def rows_of_shards(plan: Plan, root: Place, indexes: Path, shards: Sequence[Shar
     table = rows_in_group(file, root, indexes, group, [shard.numbers for shard in shards])
     remaining = iter(shards)
     shard = next(remaining)
-    for number, row in rows_of(table, ColumnMap(plan.columns)):
+    for number, row in rows_of(table, ColumnMap(plan.columns), prefix=f"{file.path}:"):
         while number - 1 not in shard.numbers:
             shard = next(remaining)
-        if not isinstance(row, BadLine):
-            row = {"uid": f"{file.path}:{number - 1}", **row}
-        kind = plan.kind or (None if isinstance(row, BadLine) else kind_of(row))
-        samples = samples_in_row(table.folder, number, row, kind, table.unit)
+        samples = samples_in_rows([(number, row)], table.folder, plan.kind or None, table.unit)
         for prompt, sample in zip(count(), samples):
             yield ShardRow(shard, number - 1, prompt, sample)
 

@@ -15,7 +15,7 @@ import platformdirs
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.readers.columns import ColumnMap, fields_of, require_columns
+from vieval_plugin.readers.columns import ColumnMap, fields_of, leftover_notes, require_columns
 from vieval_plugin.readers.places import Place, place_at, size_of
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.run.evaluate import provenance_of
@@ -124,7 +124,7 @@ def _planned(
     plan = extended(earlier, now, folder.name, request.extend)
     if plan.files != earlier.files:
         folder.storage.write(PLAN, to_json(plan))
-    return plan, root, fields.notes
+    return plan, root, (*fields.notes, *leftover_notes(str(root), fields.leftover))
 
 
 @contextmanager

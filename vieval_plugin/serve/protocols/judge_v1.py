@@ -20,7 +20,7 @@ from vieval_plugin.judges.contests import Contest, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample, Verdict
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.rows import Row
-from vieval_plugin.readers.sample_rows import kind_of, samples_of_row
+from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN, verdict_document
 from vieval_plugin.rewards.reward import RewardValue
@@ -71,8 +71,7 @@ def _entries(number: int, row: Mapping[str, Any], files: Files, reading: Reading
             return [RequestEntry(_contest(number, row, files, reading), group=group_name, fields=facts)]
         cells = {name: value for name, value in row.items() if name != "group"}
         cells["images"] = _images(row.get("images", {}), files, reading)
-        kind = reading.conditions.kind or kind_of(cells)
-        samples = [sample for sample, _ in samples_of_row(Path(), number, cells, kind, OWN)]
+        samples = [sample for sample, _ in samples_of_row(Path(), number, cells, reading.conditions.kind or None, OWN)]
         require_good_texts(*(text for sample in samples for text in sample.texts.values()))
     except (VievalError, BadLine) as error:
         return [RequestEntry(None, str(error), group=group_name, fields=facts)]

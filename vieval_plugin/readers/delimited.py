@@ -1,0 +1,168 @@
+"""CSV and its kin: encoding, sign between cells and the meaning of quotation marks are found from what a file holds."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, encoding_of, readable, require_once
+from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import plural
+
+_SIGNS = ("\t", "|", ";", ",")  # the rarest in prose first, which decides where several fit alike
+_ABSENT_SIGN = "\x1f"  # of a file of one column, whose commas are its texts'
+_FIRST_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # by which spreadsheets name the sign
+_FIRST = 200  # lines by which the sign is found
+_LONGEST_LINE = 1 << 20  # characters of a line that are looked at for the sign
+_LONGEST_CELL = 128 << 20  # characters: a base64 image of the size that is read
+_NUMBER = re.compile(r"[+-]?[\d.,]*")
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    """Form of a file of cells."""
+
+    #: Encoding of its text.
+    encoding: str
+    #: Sign between cells.
+    delimiter: str
+    #: True where a quotation mark quotes, False where it is a letter.
+    quotes: bool
+    #: Lines before the header.
+    skipped: int
+
+
+def _dialect_of(path: Path) -> _Dialect:
+    """The form of a file of cells.
+
+    The sign is the one that most rows have as often as the header. Between tabs, and in a file of one column, a
+    quotation mark is a letter unless the file quotes as writers do.
+    """
+    with path.open("rb") as stream:
+        encoding = encoding_of(stream.read(4))
+    with path.open(encoding=encoding, newline="") as file:
+        lines = [file.readline(_LONGEST_LINE) for _ in range(_FIRST)]
+        named = _FIRST_LINE.fullmatch(lines[0].strip())
+        delimiter = named[1] if named else _delimiter(list(filter(str.strip, lines)))
+        if delimiter not in ("\t", _ABSENT_SIGN):
+            return _Dialect(encoding, delimiter, True, int(named is not None))
+        file.seek(0)
+        return _Dialect(encoding, delimiter, _is_quoted(file.read(), delimiter), int(named is not None))
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """The sign of which most lines have as many as the header."""
+
+    def share(sign: str) -> float:
+        quoting = csv.QUOTE_NONE if sign == "\t" else csv.QUOTE_MINIMAL
+        header, *rows = csv.reader(lines, delimiter=sign, quoting=quoting)
+        if len(header) < 2:
+            return -1.0
+        return sum(len(cells) == len(header) for cells in rows) / max(len(rows), 1)
+
+    shares = {sign: share(sign) for sign in _SIGNS} if lines else {}
+    best = max(_SIGNS, key=lambda sign: shares.get(sign, -1.0))  # the first of those that are alike
+    return best if shares.get(best, -1.0) >= 0 else _ABSENT_SIGN
+
+
+def _is_quoted(text: str, delimiter: str) -> bool:
+    """Return whether marks quote: each cell that begins with one ends with one, doubles those inside, and needs them.
+
+    A cell needs marks where it holds a sign, a line break or a mark. One that does not is quoted only where all are.
+    A mark that is never closed would run on to that of another row: its lines are whole rows without it.
+    """
+    ends = rf"[{re.escape(delimiter)}\r\n]"
+    opening = re.compile(rf'(?:\A|(?<={ends}))"')
+    quoted = re.compile(rf'"((?:[^"]|"")*+)"(?={ends}|\Z)')
+    header_signs = text.partition("\n")[0].count(delimiter)
+    place, needless = 0, False
+    while found := opening.search(text, place):
+        cell = quoted.match(text, found.start())
+        if not cell:
+            return False
+        place = cell.end()
+        start, end = text.rfind("\n", 0, cell.start()) + 1, text.find("\n", place)
+        lines = text[start : end if end >= 0 else len(text)].split("\n")
+        if len(lines) > 1 and all(line.count(delimiter) == header_signs for line in lines):
+            return False
+        needless = needless or not re.search(rf'{ends}|"', cell[1])
+    if not needless:
+        return place > 0
+    bare_cells = re.split(ends, re.sub(rf"(?:\A|(?<={ends})){quoted.pattern}", "", text))
+    return all(_NUMBER.fullmatch(cell) for cell in bare_cells)
+
+
+def csv_table(path: Path) -> InputTable:
+    """A file of cells with a header; an empty cell is none at all, and a column without a name is `Unnamed: N`.
+
+    Raises:
+        VievalError: here and while rows are read: it cannot be read as CSV, or has two columns of one name.
+    """
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    with readable(path):
+        dialect = _dialect_of(path)
+        with path.open(encoding=dialect.encoding, newline="") as file:
+            names = next(filter(any, _reader(file, dialect)), [])
+        if not any(name.strip() for name in names):
+            raise VievalError(f"{path}: no header in it; its first line names the columns, such as output,prompt")
+        header = [name.strip() or f"Unnamed: {number}" for number, name in enumerate(names)]
+        require_once(path, header, header)
+        notes = _joined_lines(path, dialect, len(header)) if dialect.quotes else ()
+    return InputTable(
+        str(path), tuple(header), lambda columns: _rows(path, dialect, header), path.parent, (path,), notes=notes
+    )
+
+
+def _reader(lines: Iterable[str], dialect: _Dialect) -> Any:
+    quoting = csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE
+    return csv.reader(islice(lines, dialect.skipped, None), delimiter=dialect.delimiter, quoting=quoting, strict=True)
+
+
+def _rows(path: Path, dialect: _Dialect, header: Sequence[str]) -> Iterator[NumberedRow]:
+    """The rows under the header; VievalError where a quotation mark opens a cell and does not close it."""
+    start, is_header = 1 + dialect.skipped, True
+    with readable(path), path.open(encoding=dialect.encoding, newline="") as file:
+        reader = _reader(file, dialect)
+        try:
+            for cells in reader:
+                start = reader.line_num + dialect.skipped + 1
+                row = {name: cell for name, cell in zip(header, cells, strict=False) if cell.strip()}
+                if row and not is_header:
+                    is_whole = len(cells) == len(header)
+                    yield start - 1, row if is_whole else BadLine(_cell_count_reason(cells, header), row)
+                is_header = is_header and not row
+        except csv.Error as error:
+            unclosed = (
+                "a quotation mark opens a cell, and none closes it" if "end of data" in str(error) else str(error)
+            )
+            raise VievalError(f"{path}: line {start} is not readable as CSV ({unclosed}); correct the file") from None
+
+
+def _cell_count_reason(cells: Sequence[str], header: Sequence[str]) -> str:
+    return f"{len(cells)} cells where the header has {len(header)}; put texts with commas in quotes"
+
+
+def _joined_lines(path: Path, dialect: _Dialect, width: int) -> tuple[str, ...]:
+    """The line for the user on rows of several lines, each of which would be a row without its quotation mark."""
+    joined: list[tuple[int, int]] = []
+    lines: list[str] = []
+    with path.open(encoding=dialect.encoding, newline="") as file:
+        reader = _reader((lines.append(line) or line for line in file), dialect)
+        with suppress(csv.Error):
+            for _ in reader:
+                cells = csv.reader(lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE)
+                if len(lines) > 1 and all(len(row) == width for row in cells):
+                    end = reader.line_num + dialect.skipped
+                    joined.append((end - len(lines) + 1, end))
+                lines.clear()
+    if not joined:
+        return ()
+    start, end = joined[0]
+    rows = f" ({plural(len(joined), 'such row')})" if joined[1:] else ""
+    return (f"lines {start} to {end} are one row, because a quotation mark opens a cell in line {start}{rows}",)
