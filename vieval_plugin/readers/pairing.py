@@ -129,7 +129,7 @@ class _Pairing:
         own = next((key for key in ids if key.is_uid), None)
         if own and self._shift(own):
             self._refuse_shift(own)
-        if own and self._matched_share(own) > 0.5:
+        if own and self._matched_share(own) >= 0.5:
             return own
         if order and not own:
             for key in ids:
@@ -173,11 +173,12 @@ class _Pairing:
         return len(self._rows(key)) / total
 
     def _contradicts(self, key: KeyColumn, order: Mapping[Path, tuple[int, int]]) -> bool:
-        """Return whether a column finds an image in another row than the order does."""
-        if 2 * len(set(key.uids)) < len(key.uids):
+        """Return whether a column finds an image in another row than the order does, or a row in another image."""
+        if 4 * len(set(key.uids)) < 3 * len(key.uids):
             return False  # a class, not an id
         possible = {file: rows for model in self._models for file, rows in self.matching(key, model).possible.items()}
-        return any(order[file][0] not in rows for file, rows in possible.items())
+        called = frozenset().union(*possible.values())
+        return any(row not in possible.get(file, called.__class__()) and (file in possible or row in called) for file, (row, _) in order.items())
 
     def _shift(self, key: KeyColumn) -> bool:
         """Return whether images count from 1 and a column from 0, or the reverse."""
