@@ -6,19 +6,15 @@ Images are never paired in the order of the rows where a column speaks against i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
-from typing import NoReturn
 
 from vieval_plugin.readers.image_names import are_numbered, composed, expected_name, numbers_of, readings, stems_of
 from vieval_plugin.readers.prompt_rows import KeyColumn, PromptRow, Prompts
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
-from vieval_plugin.text.wording import enumeration, natural, plural
-
-_EXAMPLES = 3
+from vieval_plugin.text.wording import natural, plural
 
 
 @dataclass(frozen=True)
@@ -37,21 +33,29 @@ class PairedImage:
 
 @dataclass(frozen=True)
 class _Matching:
-    """Images by what a column says of them."""
+    """Images by the values of a column."""
 
+    #: The column; without a name it is the order of the rows.
+    key: KeyColumn
     #: Row from 0 and draw of each image.
     rows: Mapping[Path, tuple[int, int]]
-    #: Images that no row is called like, or that are there twice.
-    strange: tuple[Path, ...]
     #: Rows that each image could belong to.
-    possible: Mapping[Path, frozenset[int]]
-    #: True where a name can be read in two ways.
-    is_ambiguous: bool
+    possible: Mapping[Path, set[int]]
+    #: Images that no row is called like, or that are there twice.
+    strange: tuple[Path, ...] = ()
 
     @property
-    def is_whole(self) -> bool:
-        """True where each image has one row."""
-        return not self.strange and not self.is_ambiguous
+    def fits(self) -> bool:
+        """True where each image has one row, and each row a value of its own."""
+        return self.key.is_unique and not self.strange and all(len(rows) == 1 for rows in self.possible.values())
+
+    def contradicts(self, order: _Matching) -> bool:
+        """Return whether an image belongs to another row than by the order, as long as the column is no class."""
+        called = set[int]().union(*self.possible.values())
+        is_id = 4 * len({*self.key.uids}) >= 3 * len(self.key.uids)
+        return is_id and any(
+            row not in self.possible.get(file, {row} - called) for file, (row, _) in order.rows.items()
+        )
 
 
 def pair_images(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> tuple[list[PairedImage], list[str]]:
@@ -69,181 +73,69 @@ def pair_images(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> tuple
         VievalError: nothing fits, or two columns, or a column and the order of the rows, fit and disagree.
     """
     ordered = {model: sorted(files, key=lambda file: natural(file.name)) for model, files in models.items()}
-    pairing = _Pairing(ordered, prompts)
-    key = pairing.key()
-    if key is None:
-        rows = [replace(prompt, uid=str(number)) for number, prompt in enumerate(prompts.rows, start=1)]
-        pairs = [
-            PairedImage(prompt, model, 0, file)
-            for model, files in ordered.items()
-            for prompt, file in zip(rows, files, strict=True)
-        ]
-        return pairs, []
-    rows = [replace(prompt, uid=uid) for prompt, uid in zip(prompts.rows, key.uids, strict=True)]
-    notes = [] if key.is_own else [f"{prompts.name}: the images are matched by the column {key.name!r}"]
+    matching = _chosen(ordered, prompts)
+    rows = [replace(prompt, uid=uid) for prompt, uid in zip(prompts.rows, matching.key.uids, strict=True)]
+    is_told = matching.key.name and not matching.key.is_own
+    notes = [f"{prompts.name}: the images are matched by the column {matching.key.name!r}"] if is_told else []
     pairs = []
     for model, files in ordered.items():
-        matching = pairing.matching(key, model)
-        notes += _strange_notes(files[0].parent, matching.strange)
-        pairs += _pairs(rows, matching, model, files[0].parent)
+        folder, by_row = files[0].parent, defaultdict[int, dict[int, Path]](dict)
+        for file in files:
+            if file in matching.rows:
+                row, draw = matching.rows[file]
+                by_row[row][draw] = file
+        for row, prompt in enumerate(rows):
+            images = by_row.get(row, {0: folder / expected_name(prompt.uid)})
+            pairs += [PairedImage(prompt, model, draw, images[draw]) for draw in sorted(images)]
+        if strange := [file.name for file in files if file in matching.strange]:
+            left_out = f"left out: {len(strange)}, the first {strange[0]}"
+            notes.append(f"{folder}: images that belong to no prompt and are {left_out}")
     return pairs, notes
 
 
-def _pairs(rows: Sequence[PromptRow], matching: _Matching, model: str, folder: Path) -> Iterator[PairedImage]:
-    files: dict[int, dict[int, Path]] = defaultdict(dict)
-    for file, (row, draw) in matching.rows.items():
-        files[row][draw] = file
-    for number, prompt in enumerate(rows):
-        images = files.get(number, {0: folder / expected_name(prompt.uid)})
-        yield from (PairedImage(prompt, model, draw, images[draw]) for draw in sorted(images))
+def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching:
+    """The column, or the order of the rows, by which images are found; VievalError where none is certain."""
+    order = _order(models, prompts)
+    matchings = [_match(models, key) for key in prompts.keys]
+    if prompts.uid_is_named and matchings[0].rows:
+        return matchings[0]
+    ids = [matching for matching in matchings if matching.key.is_id]
+    others = [matching for matching in matchings if not matching.key.is_id and matching.fits]
+    fitting = [matching for matching in ids if matching.fits] or ([] if order else others)
+    uid = next((matching for matching in ids if matching.key.is_uid), None)
+    if fitting:
+        candidates = fitting
+    elif order and (speaking := [matching for matching in ids if matching.contradicts(order)]):
+        candidates = [speaking[0], order]
+    elif uid and 2 * len(uid.rows) >= sum(map(len, models.values())):
+        candidates = [uid]
+    elif order and not uid:
+        candidates = [order, *others]
+    else:
+        raise _no_match(models, prompts, matchings)
+    first = candidates[0]
+    if rival := next((matching for matching in candidates if matching.rows != first.rows), None):
+        flags = " or ".join(f"--columns uid={matching.key.name}" for matching in (first, rival))
+        sides = " and ".join(_side(matching) for matching in (first, rival))
+        raise VievalError(f"{prompts.name}: {sides} pair the images with different prompts; pass {flags}")
+    return first
 
 
-def _strange_notes(folder: Path, strange: Sequence[Path]) -> list[str]:
-    if not strange:
-        return []
-    return [f"{folder}: images that belong to no prompt and are left out: {len(strange)}, the first {strange[0].name}"]
+def _side(matching: _Matching) -> str:
+    return f"the column {matching.key.name!r}" if matching.key.name else "the order of the rows"
 
 
-class _Pairing:
-    """Search for the column by which images and prompts belong together."""
-
-    def __init__(self, models: Mapping[str, Sequence[Path]], prompts: Prompts) -> None:
-        self._models, self._prompts = models, prompts
-        self._matchings: dict[tuple[str, str], _Matching] = {}
-
-    def matching(self, key: KeyColumn, model: str) -> _Matching:
-        """The images of an image model by a column."""
-        if (key.name, model) not in self._matchings:
-            self._matchings[key.name, model] = _match(self._models[model], key)
-        return self._matchings[key.name, model]
-
-    def key(self) -> KeyColumn | None:
-        """The column by which images are found; None where they are in the order of the rows."""
-        keys = self._prompts.keys
-        if self._prompts.uid_is_named:
-            return self._require_some(keys[0])
-        ids, others = [key for key in keys if key.is_id], [key for key in keys if not key.is_id]
-        if fitting := list(filter(self._fits, ids)):
-            return self._agreeing(fitting)
-        order = self._order()
-        own = next((key for key in ids if key.is_uid), None)
-        if own and self._shift(own):
-            self._refuse_shift(own)
-        if own and self._matched_share(own) >= 0.5:
-            return own
-        if order and not own:
-            for key in ids:
-                if self._contradicts(key, order):
-                    self._refuse_order(key)
-            for key in filter(self._fits, others):
-                if self._rows(key) != order:
-                    self._refuse_order(key)
-            return None
-        if fitting := [] if order else list(filter(self._fits, others)):
-            return self._agreeing(fitting)
-        if own:
-            return self._require_some(own, most=True)
-        self._refuse()
-
-    def _rows(self, key: KeyColumn) -> dict[Path, tuple[int, int]]:
-        return {file: place for model in self._models for file, place in self.matching(key, model).rows.items()}
-
-    def _order(self) -> dict[Path, tuple[int, int]] | None:
-        """The row of each image in the order of both; None where images are not numbered as rows are."""
-        numbers = [prompt.number for prompt in self._prompts.rows]
-        for files in self._models.values():
-            if len(files) != len(numbers) or not are_numbered(files, numbers):
-                return None
-        return {file: (row, 0) for files in self._models.values() for row, file in enumerate(files)}
-
-    def _fits(self, key: KeyColumn) -> bool:
-        return key.is_unique and all(self.matching(key, model).is_whole for model in self._models)
-
-    def _agreeing(self, keys: Sequence[KeyColumn]) -> KeyColumn:
-        first, *others = keys
-        if rival := next((key for key in others if self._rows(key) != self._rows(first)), None):
-            raise VievalError(
-                f"{self._where}: the columns {first.name!r} and {rival.name!r} of {self._prompts.name} both name the images, "
-                f"but pair them with other prompts; pass --columns uid={first.name} or --columns uid={rival.name}"
-            )
-        return first
-
-    def _matched_share(self, key: KeyColumn) -> float:
-        total = sum(map(len, self._models.values()))
-        return len(self._rows(key)) / total
-
-    def _contradicts(self, key: KeyColumn, order: Mapping[Path, tuple[int, int]]) -> bool:
-        """Return whether a column finds an image in another row than the order does, or a row in another image."""
-        if 4 * len(set(key.uids)) < 3 * len(key.uids):
-            return False  # a class, not an id
-        possible = {file: rows for model in self._models for file, rows in self.matching(key, model).possible.items()}
-        called = frozenset().union(*possible.values())
-        return any(row not in possible.get(file, called.__class__()) and (file in possible or row in called) for file, (row, _) in order.items())
-
-    def _shift(self, key: KeyColumn) -> bool:
-        """Return whether images count from 1 and a column from 0, or the reverse."""
-        counts = [*range(len(key.uids))], [*range(1, len(key.uids) + 1)]
-        column = sorted(int(uid) for uid in key.uids if uid.isdecimal())
-        for files in self._models.values():
-            images = sorted(number for number, _ in numbers_of(files).values())
-            if len(files) > 1 and (images, column) in (counts, counts[::-1]):
-                return True
-        return False
-
-    def _require_some(self, key: KeyColumn, most: bool = False) -> KeyColumn:
-        """The column; VievalError for an image model none of whose images, or not half, it names."""
-        for model, files in self._models.items():
-            matching = self.matching(key, model)
-            if matching.rows and not most:
-                continue
-            expected = ", ".join(expected_name(uid) for uid in key.uids[:_EXAMPLES])
-            named = f"only {len(matching.rows)} of {len(files)} images are" if matching.rows else "no image there is"
-            strange = ", ".join(file.name for file in matching.strange[:_EXAMPLES])
-            advice = (
-                f"; --columns uid={key.name} insists, and --columns uid= takes the order of the rows" if most else ""
-            )
-            raise VievalError(
-                f"{files[0].parent}: {named} called by a uid of {self._prompts.name}: the images are {strange}, and expected "
-                f"are {expected}{advice}"
-            )
-        return key
-
-    def _refuse_shift(self, key: KeyColumn) -> NoReturn:
-        raise VievalError(
-            f"{self._where}: the images and the column {key.name!r} of {self._prompts.name} do not count from the same "
-            f"number; rename the images, or pass --columns uid= to pair them in the order of the rows"
-        )
-
-    def _refuse_order(self, key: KeyColumn) -> NoReturn:
-        if self._shift(key):
-            self._refuse_shift(key)
-        raise VievalError(
-            f"{self._where}: the column {key.name!r} of {self._prompts.name} numbers the prompts in another order than the "
-            f"rows; pass --columns uid={key.name} to match the images by it, or --columns uid= to take the order of the rows"
-        )
-
-    def _refuse(self) -> NoReturn:
-        images, prompts = list(chain.from_iterable(self._models.values())), self._prompts.rows
-        partial = max(self._prompts.keys, key=lambda key: len(self._rows(key)), default=None)
-        if partial and self._rows(partial):
-            strange = [file.name for model in self._models for file in self.matching(partial, model).strange]
-            names = abbreviated(strange) or "some images twice"
-            advice = f"the column {partial.name!r} does not name {names}; --columns uid={partial.name} leaves these out"
-        else:
-            advice = "give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
-            if len(images) == len(prompts):
-                advice = f"call the images 1.png, 2.png and so on in the order of the prompts, or {advice}"
-        raise VievalError(
-            f"{self._where}: cannot match {plural(len(images), 'image')} ({images[0].name}, ...) to "
-            f"{plural(len(prompts), 'prompt')} of {self._prompts.name}; {advice}"
-        )
-
-    @property
-    def _where(self) -> str:
-        return enumeration([str(files[0].parent) for files in self._models.values()][:_EXAMPLES])
+def _order(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching | None:
+    """The images in the order of the rows; None where they are not numbered as these are."""
+    numbers = [prompt.number for prompt in prompts.rows]
+    if not all(len(files) == len(numbers) and are_numbered(files, numbers) for files in models.values()):
+        return None
+    key = KeyColumn("", tuple(str(place) for place in range(1, len(numbers) + 1)), is_id=False)
+    rows = {file: (row, 0) for files in models.values() for row, file in enumerate(files)}
+    return _Matching(key, rows, {})
 
 
-def _match(files: Sequence[Path], key: KeyColumn) -> _Matching:
+def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
     """Images by the values of a column: by name, by a number that is zero-filled or not, each with or without a draw."""
     by_name, by_number = defaultdict[str, set[int]](set), defaultdict[int, set[int]](set)
     for row, uid in enumerate(key.uids):
@@ -251,28 +143,41 @@ def _match(files: Sequence[Path], key: KeyColumn) -> _Matching:
             by_name[composed(stem)].add(row)
         if uid.isdecimal():
             by_number[int(uid)].add(row)
-    numbers = numbers_of(files)
-    rows: dict[Path, tuple[int, int]] = {}
-    possible: dict[Path, frozenset[int]] = {}
+    matching = _Matching(key, rows := {}, possible := {})
     strange: list[Path] = []
-    taken: set[tuple[int, int]] = set()
-    is_ambiguous = False
-    for file in files:
-        names = [(composed(stem), draw) for stem, draw in readings(file)]
-        options = [(by_name.get(stem), draw) for stem, draw in names]
-        options += [(by_number.get(int(stem)), draw) for stem, draw in names if stem.isdecimal()]
-        number, draw = numbers.get(file, (-1, 0))
-        options.append((by_number.get(number), draw))
-        found = [(candidates, draw) for candidates, draw in options if candidates]
-        if not found:
-            strange.append(file)
-            continue
-        possible[file] = frozenset().union(*(candidates for candidates, _ in found))
-        is_ambiguous = is_ambiguous or len(possible[file]) > 1
-        place = min(found[0][0]), found[0][1]
-        if place in taken:
-            strange.append(file)
-            continue
-        taken.add(place)
-        rows[file] = place
-    return _Matching(rows, tuple(strange), possible, is_ambiguous)
+    for files in models.values():
+        numbers, taken = numbers_of(files), set[tuple[int, int]]()
+        for file in files:
+            names = [(composed(stem), draw) for stem, draw in readings(file)]
+            options = [(by_name.get(stem), draw) for stem, draw in names]
+            options += [(by_number.get(int(stem)), draw) for stem, draw in names if stem.isdecimal()]
+            number, draw = numbers.get(file, (-1, 0))
+            options.append((by_number.get(number), draw))
+            found = [(min(candidates), draw) for candidates, draw in options if candidates]
+            if found:
+                possible[file] = set().union(*(candidates or () for candidates, _ in options))
+            if found and found[0] not in taken:
+                rows[file] = found[0]
+                taken.add(found[0])
+            else:
+                strange.append(file)
+    return replace(matching, strange=tuple(strange))
+
+
+def _no_match(models: Mapping[str, Sequence[Path]], prompts: Prompts, matchings: Sequence[_Matching]) -> VievalError:
+    """The error for images of which no column has most, and that are not numbered as rows are."""
+    images = [file for files in models.values() for file in files]
+    nearest = max(matchings, key=lambda matching: len(matching.rows), default=None)
+    if nearest and nearest.rows:
+        strange = abbreviated([file.name for file in nearest.strange]) or "each image once"
+        reason = f"the column {nearest.key.name!r} does not name {strange}"
+        advice = f"--columns uid={nearest.key.name} leaves such images out"
+    elif nearest and nearest.key.is_uid:
+        expected = ", ".join(expected_name(uid) for uid in nearest.key.uids[:3])
+        reason = f"no image there is called by a uid, as {expected} are"
+        advice = "rename the images, or pass --columns uid= to pair them in the order of the rows"
+    else:
+        reason = "the images are not numbered from 0 or 1 like the prompts, and no column names them"
+        advice = "give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
+    counts = f"{plural(len(images), 'image')} ({images[0].name}, ...) to {plural(len(prompts.rows), 'prompt')}"
+    return VievalError(f"{images[0].parent}: cannot match {counts} of {prompts.name}: {reason}; {advice}")
