@@ -33,7 +33,7 @@ def stems_of(uid: str) -> tuple[str, ...]:
     """The names without a suffix that images of a uid have, as it is and then as it is written; it may be a file's name.
 
     >>> stems_of("7"), stems_of("cat.jpg"), stems_of("a cat.")
-    (('7',), ('cat.jpg', 'cat'), ('a cat.', 'a cat_-01cd1ee3'))
+    (('7',), ('cat.jpg', 'cat'), ('a cat.', 'a cat_-31de96b9'))
     """
     path = PurePosixPath(uid)
     names = [uid, uid.removesuffix(path.suffix)] if path.suffix.lower() in SUFFIXES else [uid]

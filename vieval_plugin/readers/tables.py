@@ -140,7 +140,7 @@ def rows_of_document(document: Any) -> Sequence[Any]:
     >>> rows_of_document({"0": "a cat"}), rows_of_document({"prompt": {"7": "a cat"}})
     ([{'key': '0', 'prompt': 'a cat'}], [{'key': '7', 'prompt': 'a cat'}])
     """
-    if not isinstance(document, dict) or not document.keys().isdisjoint(("images", "texts")):
+    if not isinstance(document, dict) or not document.keys().isdisjoint(("images", "texts", "candidates")):
         return document if isinstance(document, list) else [document]
     lists = {name: value for name, value in document.items() if isinstance(value, list)}
     if len(lists) == 1 and (len(document) == 1 or _holds_rows(document, *lists.values())):
