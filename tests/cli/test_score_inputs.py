@@ -78,11 +78,7 @@ def test_several_folders_and_edits_whose_sources_the_prompts_name(score, tmp_pat
 @pytest.mark.parametrize(
     ("files", "prompts", "message"),
     [
-        (
-            ["1.png"],
-            "a\nb\n",
-            "cannot match 1 image (1.png, ...) to 2 prompts of {p}",
-        ),
+        (["1.png"], "a\nb\n", "cannot match 1 image (1.png, ...) to 2 prompts of {p}"),
         ([], "a\n", "no images in it, nor in its folders"),
         (["1.png"], "", "no prompts in it"),
         (["1.png"], None, "p.txt: the samples cannot be read (No such file or directory)"),
@@ -115,7 +111,7 @@ def test_a_folder_of_images_alone_is_told_to_come_with_prompts(score, tmp_path):
     [
         (
             [["uid", "prompt"], ["7", "x"]],
-            "no image there is called by a uid of {p}: the images are 1.png, and expected are 7.png",
+            "cannot match 1 image (1.png, ...) to 1 prompt of {p}: no image there is called by a uid, as 7.png are",
         ),
         ([["uid", "prompt"], ["1", "x"], ["1", "y"]], "lines 2 and 3 are both '1'; give each a uid of its own"),
         ([["prompt", "output"], ["x", "y.png"]], "line 2: it names an output"),

@@ -282,7 +282,6 @@ OTHERS = {
     "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
     "a pickle": (PICKLE, "a pickle, which could run any code and is not read"),
     "a binary file": (b"\x7fELF" + bytes(100), "a binary file, and no table that can be read here"),
-    "UTF-16": ("image,prompt\n".encode("utf-16"), "no samples in it"),
     "text": (
         b"Dear diary,\ntoday I drew a cat.\n" * 67,
         "no column of images; the columns are Dear diary|none of its 134 rows can be read",
