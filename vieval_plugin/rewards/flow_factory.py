@@ -67,7 +67,9 @@ class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc
 def _values(reward: OpenReward, prompts: Any, images: Any, videos: Any, conditions: Any) -> list[RewardValue]:
     if videos:
         raise VievalError("videos are not judged here: generate images")
-    return reward.values(reward.samples(prompts, images or (), conditions or ()))
+    return reward.values(
+        reward.samples(prompts, () if images is None else images, () if conditions is None else conditions)
+    )
 
 
 def _opened(config: Any) -> OpenReward:

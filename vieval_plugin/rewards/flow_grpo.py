@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward, pictures
+from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
 from vieval_plugin.rewards.samples import Conditions
 
 
@@ -41,8 +41,8 @@ class BatchReward:
         Raises:
             VievalError: an image has no score, or the backbone is away: training is to stop, and not to learn from a 0.
         """
-        sources = [] if ref_images is None else [[source] for source in pictures(ref_images)]
-        samples = self.reward.samples(map(str, prompts), pictures(images), sources)
+        sources = [] if ref_images is None else [[source] for source in ref_images]
+        samples = self.reward.samples(map(str, prompts), images, sources)
         return numbers(self.reward.values(samples)), {}
 
 

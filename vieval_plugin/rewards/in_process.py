@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from vieval_plugin import config
 from vieval_plugin.api.conversion import Format, GivenImage, image, in_threads
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.rewards.pixels import pictures
 from vieval_plugin.rewards.reward import (
     Reward,
     RewardValue,
@@ -24,8 +23,6 @@ from vieval_plugin.rewards.reward import (
 from vieval_plugin.rewards.samples import PLAIN, Conditions, require_equally_many, sample_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.text.errors import VievalError
-
-_BATCH_AXES = 4
 
 
 @dataclass(frozen=True)
@@ -47,28 +44,29 @@ class OpenReward:
         return Reward("reward", read_terms(self.definition, lambda name: self.judges[name].prepared))
 
     def samples(
-        self, prompts: Iterable[str], outputs: Iterable[GivenImage], images: Sequence[Sequence[GivenImage]] = ()
+        self, prompts: Iterable[str], outputs: Iterable[GivenImage], images: Iterable[Iterable[GivenImage]] = ()
     ) -> list[Sample]:
         """The samples of a batch.
 
         Args:
             prompts: a text an output.
-            outputs: what was generated, each anything that `Judge` takes for an image.
-            images: for each output the images that were given with its prompt; none at all where none were.
+            outputs: what was generated, as `pictures` takes a batch.
+            images: for each output the images that were given with its prompt, likewise; none at all where none were.
 
         Raises:
             VievalError: they are not as many, or one is no image.
         """
-        texts, pictures = list(prompts), list(outputs)
-        references = list(images) or [()] * len(pictures)
-        require_equally_many(texts, pictures, references)
+        texts = list(prompts)
+        generated = pictures(outputs)
+        references = [pictures(given) for given in images] or [[]] * len(generated)
+        require_equally_many(texts, generated, references)
 
         def sample(number: int) -> Sample:
-            pixels = (pictures[number], *references[number])
+            pixels = (generated[number], *references[number])
             output, *conditions = [image(picture, self.image_format) for picture in pixels]
             return sample_of(number, texts[number], output, conditions, self.conditions)
 
-        return in_threads(sample, len(pictures))
+        return in_threads(sample, len(generated))
 
     def values(self, samples: Sequence[Sample]) -> list[RewardValue]:
         """The reward of each sample, or why it has none; all are of one group where the reward compares them.
@@ -124,30 +122,3 @@ def numbers(values: Sequence[RewardValue]) -> list[float]:
     if message := failure_message(values):
         raise VievalError(message)
     return [value.value for value in values if value.value is not None]
-
-
-def pictures(batch: Any) -> list[Any]:
-    """The pictures of a batch.
-
-    Tensors and arrays may be (number, 3, height, width) or (number, height, width, 3), floats from 0 to 1 or uint8; floats
-    a little outside are cut off, as trainers do. Anything else, such as a list of pictures of Pillow, is taken as it is.
-
-    Raises:
-        VievalError: a tensor or array of another shape.
-    """
-    if isinstance(batch, (list, tuple)):
-        return [picture for item in batch for picture in (pictures(item[None]) if _is_array(item) else [item])]
-    if not _is_array(batch):
-        return list(batch)
-    if hasattr(batch, "detach"):
-        batch = (batch.detach().float() if batch.is_floating_point() else batch.detach()).cpu()
-    array = np.asarray(batch)
-    if array.ndim != _BATCH_AXES or 3 not in (array.shape[1], array.shape[-1]):
-        raise VievalError(f"images of shape {tuple(array.shape)} are no batch; pass (number, 3, height, width)")
-    if array.shape[-1] != 3:
-        array = array.transpose(0, 2, 3, 1)
-    return list(array if array.dtype == np.uint8 else array.clip(0, 1))
-
-
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "ndim")

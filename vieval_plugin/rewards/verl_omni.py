@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward, pictures
+from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
 from vieval_plugin.rewards.samples import Conditions
 from vieval_plugin.text.errors import VievalError
 
@@ -34,7 +34,7 @@ async def compute_score(
 
     Args:
         data_source: not used.
-        solution_image: (3, height, width) of uint8, or one such image in a batch.
+        solution_image: (3, height, width) of uint8 or of floats from 0 to 1, or one such image in a batch.
         ground_truth: the prompt, or the instruction of an edit.
         extra_info: `source_img` in it makes it an edit.
         reward: `JUDGE`, `JUDGE:ASPECT` or a weighted sum of such.
@@ -56,19 +56,16 @@ async def compute_score(
         raise VievalError("the entry names no judge: set reward: JUDGE or JUDGE:ASPECT beside path and name")
     urls = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
     opened = _opened(reward, model, urls, options, Conditions(kind, (role,)), attempts)
-    batch = solution_image if solution_image.ndim == 4 else solution_image[None]
     source = (extra_info or {}).get("source_img")
     sources = [] if source is None else [[_picture(source)]]
-    samples = await asyncio.to_thread(opened.samples, [str(ground_truth)], pictures(batch)[:1], sources)
+    samples = await asyncio.to_thread(opened.samples, [str(ground_truth)], [solution_image], sources)
     values = await opened.values_async(samples)
     return {"score": numbers(values)[0], "vieval_status": str(values[0].status)}
 
 
 def _picture(source: Any) -> Any:
-    """A source as data sets have it: bytes or a path by name, pixels, or a picture."""
-    if isinstance(source, Mapping):
-        return source.get("bytes") or source.get("path")
-    return pictures(source[None])[0] if hasattr(source, "ndim") else source
+    """A source, of which data sets have the bytes or the path by name."""
+    return source.get("bytes") or source.get("path") if isinstance(source, Mapping) else source
 
 
 @lru_cache(maxsize=8)
