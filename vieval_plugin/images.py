@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import stat
 import threading
 from collections import OrderedDict
@@ -68,6 +69,8 @@ _TURNS = {
     7: PIL.Image.Transpose.TRANSVERSE,
     8: PIL.Image.Transpose.ROTATE_90,
 }
+_SIDEWAYS = [_TURNS[orientation] for orientation in (5, 6, 7, 8)]
+_PNG_ORIENTATION = re.compile(rb"eXIf|Raw profile type exif|tiff:Orientation")
 
 
 def format_of(head: bytes) -> str:
@@ -290,6 +293,20 @@ def size(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS)
         VievalError: as `decode`, as far as the header shows it.
     """
     return _open(image, data, most_pixels)[1].size
+
+
+def upright_size(image: Image) -> tuple[int, int]:
+    """Width and height in pixels as a viewer shows an image; a PNG is decoded only if its file may have an orientation.
+
+    Raises:
+        VievalError: as `size`.
+    """
+    data = read_bytes(image)
+    picture = _open(image, data, MAX_PIXELS)[1]
+    width, height = picture.size
+    may_be_turned = picture.format != "PNG" or _PNG_ORIENTATION.search(data)
+    is_sideways = may_be_turned and _turn(picture) in _SIDEWAYS
+    return (height, width) if is_sideways else (width, height)
 
 
 @contextmanager

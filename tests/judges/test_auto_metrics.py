@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import PIL.ExifTags
 import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageFilter
@@ -11,7 +12,9 @@ import pytest
 
 from tests.pictures import encoded
 from tests.playing import play, prepared
+from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics import pixel_metrics as backend
+from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.pixel_metrics import WORKING_SIDE, measure
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.auto_metrics import AutoMetric, judge
@@ -229,3 +232,31 @@ def test_without_scikit_image_it_says_what_to_install(monkeypatch):
 def test_a_role_the_metric_needs_is_named():
     with pytest.raises(VievalError, match="'reference'"):
         measure(Measure("ssim", {"image": png(scene())}, ()))
+
+
+def _flat(width, height, orientation=1, form="PNG"):
+    exif = PIL.Image.Exif()
+    exif[PIL.ExifTags.Base.Orientation] = orientation
+    return Image(encoded(PIL.Image.new("RGB", (width, height), "teal"), form, exif=exif))
+
+
+@pytest.mark.parametrize(
+    ("metric", "image", "reference", "finding"),
+    [
+        ("ssim", _flat(32, 32), _flat(32, 32), ()),
+        ("ssim", _flat(64, 32), _flat(32, 32), (backend.OTHER_SHAPE,)),
+        ("psnr", _flat(32, 64), _flat(32, 32), (backend.OTHER_SHAPE,)),
+        ("edge_f1", _flat(64, 64), _flat(32, 32), (backend.OTHER_SIZE,)),
+        ("psnr", _flat(63, 32), _flat(32, 16), (backend.OTHER_SIZE,)),
+        ("histogram", _flat(64, 32), _flat(32, 32), ()),
+        ("psnr", _flat(32, 64), _flat(64, 32, 6, "JPEG"), ()),
+        ("psnr", _flat(32, 64), _flat(64, 32, 6, "PNG"), ()),
+        ("psnr", _flat(64, 32), _flat(64, 32, 6, "JPEG"), (backend.OTHER_SHAPE,)),
+    ],
+)
+def test_a_reference_of_another_size_is_a_finding(metric, image, reference, finding):
+    batcher = Batcher(Usage())
+    [reply] = batcher.measure([Measure(metric, {"image": image, "reference": reference}, (metric,))])
+    batcher.close()
+    assert isinstance(reply, Measurement)
+    assert reply.notes == finding

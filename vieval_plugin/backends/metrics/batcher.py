@@ -19,7 +19,7 @@ from tqdm import tqdm
 from vieval_plugin.backends.cache.store import Store, key_of
 from vieval_plugin.backends.concurrency import DaemonPool, cores, gather_or_cancel
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.metrics.pixel_metrics import measure
+from vieval_plugin.backends.metrics.pixel_metrics import measure, size_findings
 from vieval_plugin.backends.reply_checks import checked, final
 from vieval_plugin.images import digest
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status, ToolResult, UseTool
@@ -75,7 +75,7 @@ class PixelInstrument:
         self._pool = pool
 
     def look(self, ask: Measure) -> PreparedMeasure:
-        return PreparedMeasure(_key(ask), ask)
+        return PreparedMeasure(_key(ask), ask, notes=size_findings(ask))
 
     def compute(self, contents: Sequence[Measure]) -> list[Reply]:
         return list(self._pool.map(measure, contents))

@@ -15,7 +15,7 @@ import numpy as np
 import PIL.Image
 from numpy.typing import NDArray
 
-from vieval_plugin.images import decode, decoding, size
+from vieval_plugin.images import decode, decoding, size, upright_size
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
 from vieval_plugin.text.errors import VievalError, install_advice
 
@@ -25,13 +25,16 @@ Metric: TypeAlias = Callable[[Mapping[str, Pixels]], float]
 # Structural similarity takes some 200 bytes a pixel; larger images are measured at this length of their longer side.
 WORKING_SIDE = 2048
 PSNR_CAP = 100.0
+#: Findings on an image and its reference.
+OTHER_SIZE = "reference resized: its size differs from the image's"
+OTHER_SHAPE = "reference distorted: its aspect ratio differs from the image's"
 
 
 def measure(ask: Measure) -> Reply:
     """The value of the named metric for the ask's images.
 
     Images are decoded by `vieval_plugin.images.decode` and, where longer than 2048 pixels, reduced to that. Metrics
-    that compare pixel by pixel resize the reference to the size of the image where the two differ.
+    that compare pixel by pixel resize the reference to the size of the image where the two differ (`size_findings`).
 
     Returns:
         A `Measurement` with a finite value, or a `Failure` with status `tool_error` if an image cannot be read or the
@@ -132,6 +135,33 @@ METRICS: dict[str, Metric] = {
     "histogram": histogram,
     "sharpness": sharpness,
 }
+
+
+_COMPARED_BY_PIXEL = (ssim, psnr, edge_f1)
+
+
+def size_findings(ask: Measure) -> tuple[str, ...]:
+    """The finding on a reference that a metric resizes; empty for a metric that does not compare pixel by pixel.
+
+    Raises:
+        VievalError: an image cannot be read, as far as its header shows it.
+    """
+    if METRICS.get(ask.metric) not in _COMPARED_BY_PIXEL or not {"image", "reference"} <= ask.images.keys():
+        return ()
+    return resizing(upright_size(ask.images["image"]), upright_size(ask.images["reference"]))
+
+
+def resizing(size: tuple[int, int], reference_size: tuple[int, int]) -> tuple[str, ...]:
+    """The finding on a reference that is resized from one width and height to another; empty where both are equal.
+
+    >>> resizing((64, 64), (64, 64)), resizing((64, 64), (128, 64)) == (OTHER_SHAPE,)
+    ((), True)
+    """
+    if size == reference_size:
+        return ()
+    (width, height), (reference_width, reference_height) = size, reference_size
+    same_shape_height = reference_height * width / reference_width
+    return (OTHER_SIZE,) if abs(same_shape_height - height) <= 1 else (OTHER_SHAPE,)
 
 
 def _edges(image: Pixels) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
-from vieval_plugin.backends.metrics.pixel_metrics import pair, working_pixels
+from vieval_plugin.backends.metrics.pixel_metrics import pair, resizing, working_pixels
 from vieval_plugin.backends.weights import Origin, device, identity, library, state_dict, weights_name
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import path_of
@@ -77,7 +77,8 @@ def show(network: PerceptualDistance, images: Mapping[str, Picture], texts: Mapp
     pixel_pair = pair({role: working_pixels(image) for role, image in images.items()})
     torch = library("torch")
     tensors = (torch.from_numpy(np.array(pixels)).permute(2, 0, 1) for pixels in pixel_pair)
-    return NetworkInputs(dict(zip(("image", "reference"), tensors, strict=True)))
+    findings = resizing(images["image"].size, images["reference"].size)
+    return NetworkInputs(dict(zip(("image", "reference"), tensors, strict=True)), findings)
 
 
 def lpips(network: PerceptualDistance, batch: Mapping[str, Sequence[Any]]) -> Any:
