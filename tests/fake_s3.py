@@ -47,6 +47,8 @@ class FakeS3:
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         key = unquote(parts.path).removeprefix(f"/{self.bucket}").strip("/")
         self.requests.append((method, key, query))
+        if parts.path.strip("/").partition("/")[0] != self.bucket:
+            return 404, {}, _error("NoSuchBucket")
         if self.fails(method, key):
             return 403, {}, _error("AccessDenied")
         if method == "GET" and not key:

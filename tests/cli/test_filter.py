@@ -58,7 +58,7 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
         ('"row" % 4 = 1', 10),
         ("rationale like '%' and calls = 2 and draw = 0", 40),
         ("uid in ('u1', 'u7') or SC < -1", 2),
-        ("cardinality(sub_scores) > 0 and tokens.input > 0", 40),
+        ("len(sub_scores) > 0 and tokens.input > 0", 40),
     )
     for number, (where, passes) in enumerate(conditions):
         assert f"{passes} of 40 rows" in vieval("filter", out, "--where", where, "--out", tmp_path / str(number)).out

@@ -20,6 +20,7 @@ from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import did_you_mean
+from vieval_plugin.text.untrusted import has_scheme
 from vieval_plugin.text.versions import VERSION
 
 if TYPE_CHECKING:
@@ -214,7 +215,9 @@ def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argp
 def add_batch(model: argparse._ActionsContainer) -> None:
     """The flags that have a model asked by batches."""
     model.add_argument("--batch", action="store_true", help="ask by batches, which cost half and take hours")
-    model.add_argument("--batch-files", type=Path, metavar="FOLDER", help="write batches there, for vllm run-batch")
+    model.add_argument(
+        "--batch-files", type=output_path, metavar="FOLDER", help="write batches there, for vllm run-batch"
+    )
 
 
 def number_between(
@@ -230,6 +233,16 @@ def number_between(
         raise argparse.ArgumentTypeError(f"a {'whole ' * (kind is int)}number {bounds} is needed, not {text!r}")
 
     return number
+
+
+def output_path(text: str) -> Path:
+    """The type of a flag that names a file or folder to write; argparse's error for an address."""
+    if has_scheme(text):
+        address = redacted(text).partition("?")[0]
+        raise argparse.ArgumentTypeError(
+            f"must be a path on this machine, got {address}; write it here, then copy it there"
+        )
+    return Path(text)
 
 
 #: The type of --margin.

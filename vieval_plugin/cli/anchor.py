@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command, number_between
+from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command, number_between, output_path
 from vieval_plugin.cli.score.backbone import named_backbone, require_model
 from vieval_plugin.text.errors import ExitCode
 
@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
     making.add_argument(
         "--n", type=number_between(1), default=200, metavar="N", help="number of samples (default: %(default)s)"
     )
-    making.add_argument("--out", type=Path, required=True, help="the anchor to write, a .jsonl file")
+    making.add_argument("--out", type=output_path, required=True, help="the anchor to write, a .jsonl file")
     making.add_argument("--copy-images", action="store_true", help="copy the images into a folder beside the anchor")
     making.set_defaults(run=_make)
     checking = add_command(

@@ -8,7 +8,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_columns, add_command, add_judge, number_between
+from vieval_plugin.cli import (
+    EXAMPLE_BACKBONE,
+    add_backbone,
+    add_columns,
+    add_command,
+    add_judge,
+    number_between,
+    output_path,
+)
 from vieval_plugin.cli.score import DEFAULT_JUDGE
 from vieval_plugin.cli.score.backbone import named_backbone, options_in_force
 
@@ -44,7 +52,7 @@ def add(commands: Commands) -> None:
         metavar="N",
         help="audit N samples, chosen at random (default: %(default)s)",
     )
-    parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
+    parser.add_argument("--out", type=output_path, help="folder for the numbers as CSV and JSON")
     add_judge(parser, DEFAULT_JUDGE)
     add_backbone(parser)
     parser.set_defaults(run=_run)

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, add_partial
+from vieval_plugin.cli import add_command, add_partial, output_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("verdicts", type=Path, help="verdicts of one judge, which vieval score wrote")
     parser.add_argument("--human", nargs="+", type=Path, required=True, help="CSV files of human ratings")
-    parser.add_argument("--out", type=Path, required=True, help="the file to write, in JSON")
+    parser.add_argument("--out", type=output_path, required=True, help="the file to write, in JSON")
     parser.add_argument("--anyway", action="store_true", help="write it also where it is not surely better, marked so")
     add_partial(parser)
     parser.set_defaults(run=_run)

@@ -10,7 +10,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_batch, add_command, add_judge, number_between
+from vieval_plugin.cli import (
+    EXAMPLE_BACKBONE,
+    add_backbone,
+    add_batch,
+    add_command,
+    add_judge,
+    number_between,
+    output_path,
+)
 from vieval_plugin.cli.score.backbone import batch_of, named_backbone, options_in_force, require_model
 
 if TYPE_CHECKING:
@@ -61,7 +69,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--published", type=Path, metavar="FOLDER", help="folder of published verdicts (default: as prepared)"
     )
-    parser.add_argument("--out", type=Path, help="folder for the card and its verdicts (default: card-MODEL)")
+    parser.add_argument("--out", type=output_path, help="folder for the card and its verdicts (default: card-MODEL)")
     add_judge(parser, " and ".join(JUDGES))
     add_batch(add_backbone(parser))
     parser.set_defaults(run=_run)

@@ -7,7 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_benchmark, add_command, add_label_option, add_partial, number_between, tell_unreadable
+from vieval_plugin.cli import (
+    add_benchmark,
+    add_command,
+    add_label_option,
+    add_partial,
+    number_between,
+    output_path,
+    tell_unreadable,
+)
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -31,7 +39,7 @@ def add(commands: Commands) -> None:
     add_label_option(parser)
     add_benchmark(parser)
     add_partial(parser)
-    parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
+    parser.add_argument("--out", type=output_path, help="folder for the numbers as CSV and JSON")
     parser.add_argument(
         "--draws",
         type=number_between(1, 100_000),

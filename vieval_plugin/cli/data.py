@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_columns, add_command, number_between
+from vieval_plugin.cli import add_columns, add_command, number_between, output_path
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -43,7 +43,7 @@ def _add_adiee(actions: Commands) -> None:
     )
     parser.add_argument("folders", nargs="*", type=Path, help="folders of editing sequences")
     parser.add_argument(
-        "--out", type=Path, required=True, help="folder for the edits, which `vieval train adiee` reads"
+        "--out", type=output_path, required=True, help="folder for the edits, which `vieval train adiee` reads"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of what is sampled (default: %(default)s)")
     parser.add_argument(
@@ -137,7 +137,7 @@ def _add_drawn(actions: Commands) -> None:
         ("a thousand sequences", "vieval data drawn --out turns"),
         ("a hundred others", "vieval data drawn --out turns --count 100 --seed 1"),
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder for the sequences")
+    parser.add_argument("--out", type=output_path, required=True, help="folder for the sequences")
     parser.add_argument(
         "--count", type=number_between(1), default=1000, help="number of sequences (default: %(default)s)"
     )

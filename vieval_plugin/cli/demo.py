@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, main
+from vieval_plugin.cli import add_command, main, output_path
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -24,7 +24,9 @@ def add(commands: Commands) -> None:
         ("the posters, verdicts and a page in a browser", "vieval demo --open"),
         ("in a folder of your choice", "vieval demo --out posters"),
     )
-    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER", help="where to (default: demo)")
+    parser.add_argument(
+        "--out", type=output_path, default=Path("demo"), metavar="FOLDER", help="where to (default: demo)"
+    )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.set_defaults(run=_run)
 

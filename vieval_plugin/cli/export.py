@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, add_partial, margin
+from vieval_plugin.cli import add_command, add_partial, margin, output_path
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -33,7 +33,10 @@ def add(commands: Commands) -> None:
         help="write the best and the worst image of each prompt by these verdicts",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, help="the file to write: .jsonl for examples, .jsonl or .parquet for pairs"
+        "--out",
+        type=output_path,
+        required=True,
+        help="the file to write: .jsonl for examples, .jsonl or .parquet for pairs",
     )
     add_partial(parser)
     parser.add_argument(

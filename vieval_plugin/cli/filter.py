@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_calibration, add_command, add_partial
+from vieval_plugin.cli import add_calibration, add_command, add_partial, output_path
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
         help="a condition in SQL on scores and columns of verdicts (file, row, uid, image_model, kind, category, status, "
         "reason, rationale, ...), and not on those of the data set, such as \"SC > .7 and status = 'ok'\"",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder for the files")
+    parser.add_argument("--out", type=output_path, required=True, help="folder for the files")
     parser.add_argument(
         "--prefix", default="", help="prefix of the columns, or of the member of a tar, that are added (default: none)"
     )

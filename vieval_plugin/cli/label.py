@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_columns, add_command, add_human, add_partial, number_between
+from vieval_plugin.cli import add_columns, add_command, add_human, add_partial, number_between, output_path
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -32,7 +32,9 @@ def add(commands: Commands) -> None:
         help="samples as vieval score takes them, a .jsonl file of contests, verdicts, or BENCHMARK/PART; behind a folder of "
         "shards you may name rows, each by its uid or as FILE:ROW",
     )
-    parser.add_argument("--out", type=Path, required=True, help="the page to write, one HTML file with its images")
+    parser.add_argument(
+        "--out", type=output_path, required=True, help="the page to write, one HTML file with its images"
+    )
     parser.add_argument(
         "--n", type=number_between(1), default=100, help="number of images or pairs (default: %(default)s)"
     )

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command
+from vieval_plugin.cli import add_command, output_path
 
 if TYPE_CHECKING:
     from vieval_plugin.card.card import Card
@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
             help="the folder that vieval card wrote, with card.json and verdicts",
         )
     for action in (making, adding):
-        action.add_argument("--out", type=Path, required=True, help="folder of the page and its submissions/")
+        action.add_argument("--out", type=output_path, required=True, help="folder of the page and its submissions/")
     for action in (making, checking, adding):
         action.add_argument(
             "--published", type=Path, metavar="FOLDER", help="folder of published verdicts (default: as prepared)"

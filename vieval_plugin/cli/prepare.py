@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command
+from vieval_plugin.cli import add_command, output_path
 from vieval_plugin.text.errors import docs_url
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def add(commands: Commands) -> None:
         help=f"a benchmark's name, or {NAME} for the verdicts of published judges; `vieval tasks` lists them",
     )
     parser.add_argument("--count", type=int, help="frames of a video, or views of an object, that stand for a sample")
-    parser.add_argument("--root", type=Path, help="data folder (default: VIEVAL_DATA, else the user's cache folder)")
+    parser.add_argument(
+        "--root", type=output_path, help="data folder (default: VIEVAL_DATA, else the user's cache folder)"
+    )
     parser.add_argument("--part", dest="parts", action="append", metavar="PART", help="only this part; may be repeated")
     parser.add_argument("--no-images", action="store_true", help="only ratings and conditions, without images")
     hosts = {

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command
+from vieval_plugin.cli import add_command, output_path
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -52,7 +52,7 @@ def add(commands: Commands) -> None:
         ("a pack of your own", "vieval prompts copy viescore/v1 my_pack"),
     )
     copy_parser.add_argument("pack", help="a name from `vieval prompts list`, or a folder")
-    copy_parser.add_argument("folder", type=Path, help="a new folder; the pack gets its name")
+    copy_parser.add_argument("folder", type=output_path, help="a new folder; the pack gets its name")
     copy_parser.set_defaults(run=_copy)
     _add_export(actions)
     importing = add_command(
@@ -66,7 +66,7 @@ def add(commands: Commands) -> None:
     importing.add_argument(
         "source", type=Path, help="a checkout of the authors' repository, or a folder of their results"
     )
-    importing.add_argument("--to", type=Path, required=True, help="folder for the packs")
+    importing.add_argument("--to", type=output_path, required=True, help="folder for the packs")
     importing.add_argument("--context", help="name of the context file, if the wording has one (default: context.txt)")
     importing.set_defaults(run=_import)
 
@@ -81,7 +81,7 @@ def _add_export(actions: Commands) -> None:
         ("one part", "vieval prompts export imagenhub/tig --out prompts"),
     )
     parser.add_argument("benchmark", help="a benchmark, or BENCHMARK/PART for one of its parts")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--out", type=output_path, required=True, help="folder to write to")
     parser.set_defaults(run=_export)
 
 

@@ -25,6 +25,7 @@ from vieval_plugin.cli import (
     add_partial,
     lines_by_reason,
     margin,
+    output_path,
     tell_unreadable,
 )
 from vieval_plugin.cli.score import DEFAULT_JUDGE, Request, request_of
@@ -70,7 +71,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--prompts", type=Path, help="the prompts of images in folders: a .txt, .csv or .jsonl file")
     add_columns(parser)
     parser.add_argument("--kind", help="the task type of prompts that name none, such as tig")
-    parser.add_argument("--out", type=Path, help="write the verdicts on folders here, a .jsonl file")
+    parser.add_argument("--out", type=output_path, help="write the verdicts on folders here, a .jsonl file")
     parser.add_argument(
         "--against",
         type=Path,
@@ -86,12 +87,16 @@ def add(commands: Commands) -> None:
         "of an anchor has drifted",
     )
     for name, words in _OUTPUTS.items():
-        parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"write the decision of the gate as {words}")
+        parser.add_argument(
+            f"--{name}", type=output_path, metavar="FILE", help=f"write the decision of the gate as {words}"
+        )
     add_human(parser, ", which correct the judge's means")
     add_label_option(parser)
     add_partial(parser)
-    parser.add_argument("--tables", type=Path, metavar="FOLDER", help="write all tables as Markdown, CSV and JSON")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with images side by side")
+    parser.add_argument(
+        "--tables", type=output_path, metavar="FOLDER", help="write all tables as Markdown, CSV and JSON"
+    )
+    parser.add_argument("--html", type=output_path, metavar="FILE", help="write a page with images side by side")
     parser.add_argument("--best-of", action="store_true", help="only name the best image of each prompt and generator")
     add_judge(parser, DEFAULT_JUDGE)
     add_backbone(parser)

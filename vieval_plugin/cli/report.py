@@ -13,6 +13,7 @@ from vieval_plugin.cli import (
     add_human,
     add_label_option,
     add_partial,
+    output_path,
     tell_unreadable,
 )
 
@@ -41,7 +42,10 @@ def add(commands: Commands) -> None:
     add_human(parser, " of your samples")
     add_calibration(parser)
     parser.add_argument(
-        "--out", type=Path, required=True, help="folder for report.html, report.md, numbers.csv, pairs.csv and tables"
+        "--out",
+        type=output_path,
+        required=True,
+        help="folder for report.html, report.md, numbers.csv, pairs.csv and tables",
     )
     parser.add_argument("--expect", type=Path, help="compare with the published cells in this CSV file")
     parser.add_argument(

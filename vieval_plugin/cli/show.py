@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, add_partial
+from vieval_plugin.cli import add_command, add_partial, output_path
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -30,7 +30,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--judge", help="the verdict of this judge, if there are several")
     add_partial(parser)
-    parser.add_argument("--html", type=Path, help="write a page with the questions and images to this file")
+    parser.add_argument("--html", type=output_path, help="write a page with the questions and images to this file")
     parser.set_defaults(run=_run)
 
 

@@ -9,7 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, number_between
+from vieval_plugin.cli import add_command, number_between, output_path
 from vieval_plugin.text.errors import VievalError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _add_tuning(parser: argparse.ArgumentParser, examples: str, groups: str) -> 
     """The options of every training; `examples` are what a step sees, `groups` what is held out whole."""
     parser.add_argument("--base", required=True, help="the image-text model to train: a folder, or a name on the hub")
     parser.add_argument(
-        "--out", type=Path, required=True, help="folder for the model; a training that was stopped goes on there"
+        "--out", type=output_path, required=True, help="folder for the model; a training that was stopped goes on there"
     )
     parser.add_argument(
         "--tune", choices=["lora", "full"], default="lora", help="train adapters or all weights (default: %(default)s)"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.untrusted import exists, isdir, isfile
+from vieval_plugin.text.untrusted import exists, has_scheme, isdir, isfile
 from vieval_plugin.text.wording import enumeration
 
 #: Name of the list of files that `write_folder` leaves.
@@ -145,6 +145,8 @@ def require_suffix(path: Path, suffixes: Sequence[str], option: str = "--out") -
 @contextlib.contextmanager
 def _errors_for_user(path: Path, option: str) -> Iterator[None]:
     """Turns what the system refuses into a line for the user. Of what is there, only a plain file is replaced."""
+    if has_scheme(path):
+        raise VievalError(f"{option} must be a path on this machine, got an address ({path}); write there and copy it")
     try:
         with contextlib.suppress(FileNotFoundError):
             mode = os.stat(path).st_mode

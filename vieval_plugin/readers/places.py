@@ -6,6 +6,7 @@ import errno
 import os
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from urllib.parse import quote
 
 from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.untrusted import has_scheme
 
 #: The beginning of an address of object storage.
 REMOTE = re.compile(r"(s3|gs|gcs):/+")
@@ -38,12 +40,12 @@ class Place:
     query: str = ""
 
     def __str__(self) -> str:
-        return f"{self.scheme}{self.path}"
+        return f"{self.scheme}{quote(self.path)}" if self.scheme else self.path
 
     @property
     def address(self) -> str:
         """The text that `place_at` makes this place of."""
-        return f"{self.scheme}{quote(self.path)}{self.query}" if self.scheme else self.path
+        return f"{self}{self.query}"
 
     def below(self, name: str) -> Place:
         """The place of a file or folder in this folder."""
@@ -53,12 +55,29 @@ class Place:
 def location_of(path: str | Path) -> str:
     """The location that a user names, as `place_at` takes it: an address of object storage, or an absolute path.
 
+    Raises:
+        VievalError: it is an address of another scheme.
+
     >>> location_of(Path("s3://bucket/verdicts"))
     's3://bucket/verdicts'
     """
     text = str(path)
     match = REMOTE.match(text)
+    if not match and has_scheme(text):
+        address = redacted(text).partition("?")[0]
+        raise VievalError(
+            f"object storage must be s3://, gs:// or gcs://, got {address}; or use a path on this machine"
+        )
     return f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
+
+
+def shown_location(path: str | Path) -> str:
+    """A location as a user can paste it into a shell: a path as it is, an address with its options and in quotes.
+
+    >>> shown_location(Path("s3://bucket/run?region=here&scheme=http")), shown_location("out/run")
+    ("'s3://bucket/run?region=here&scheme=http'", 'out/run')
+    """
+    return shlex.quote(location_of(path)) if REMOTE.match(str(path)) else str(path)
 
 
 def arrow(reader: str = "a parquet file") -> Any:

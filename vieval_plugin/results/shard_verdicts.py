@@ -70,7 +70,7 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
     if (note := opened.note) and not partial:
         raise VievalError(f"{note}; the command that began it goes on, or read it as it is with --partial")
     if not opened.entries:
-        raise VievalError(f"{path}: no verdicts in it; judge again")
+        raise VievalError(f"{folder.name}: no verdicts in it; judge again")
     return opened
 
 
@@ -156,15 +156,17 @@ def _numbers(scores: Mapping[str, float | None] | None) -> dict[str, float]:
 def _choice(choice: Mapping[str, Any] | None) -> Choice | None:
     if choice is None:
         return None
-    return Choice(dict(choice["votes"]), dict(choice["preferences"]), tuple(map(_numbers, choice.get("scores") or ())))
+    votes = {vote["order"]: vote["vote"] for vote in choice["votes"]}
+    preferences = {preference["order"]: preference["preference"] for preference in choice["preferences"]}
+    return Choice(votes, preferences, tuple(map(_numbers, choice.get("scores") or ())))
 
 
-def _trace(row: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
+def _trace(verdict: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
     """The steps of a verdict; of one without its trace those that have scores, and the reason of a failure."""
     if is_kept:
-        return _STEPS.validate_json(row["trace"])
-    steps = [Step(tuple(label.split("/")), Status.OK, tuple(scores)) for label, scores in row["sub_scores"]]
-    failed = [Step(("verdict",), Status(row["status"]), reason=row["reason"])] if row["reason"] else []
+        return _STEPS.validate_json(verdict["trace"])
+    steps = [Step(tuple(row["question"].split("/")), Status.OK, tuple(row["scores"])) for row in verdict["sub_scores"]]
+    failed = [Step(("verdict",), Status(verdict["status"]), reason=verdict["reason"])] if verdict["reason"] else []
     return (*steps, *failed)
 
 

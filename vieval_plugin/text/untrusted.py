@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,6 +21,8 @@ LONGEST_NAME = 1000
 
 #: The schemes that a server is called by, with the ports that need not be named.
 PORTS = {"http": 80, "https": 443}
+# of a drive such as C:/ the name has one letter; of a Path one slash is left
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,15 @@ def address_of(text: str, base: str = "") -> ParsedAddress | None:
     except ValueError:
         return None
     return ParsedAddress(url, parts.scheme, parts.hostname, port, parts.path) if parts.hostname else None
+
+
+def has_scheme(text: str | Path) -> bool:
+    """Return whether a text or a path made of one is an address, of whatever scheme.
+
+    >>> has_scheme("s3://bucket/a"), has_scheme(Path("s3://bucket/a")), has_scheme("C:/a"), has_scheme("a/s3:b")
+    (True, True, False, False)
+    """
+    return bool(_SCHEME.match(str(text)))
 
 
 def path_of(text: str | Path, folder: Path = Path()) -> Path:

@@ -51,7 +51,7 @@ def test_each_row_has_its_verdict_in_the_file_of_its_shard(vieval, server, data,
     assert found[0]["calls"] == 2
     assert found[0]["tokens"]["input"] > 0
     assert found[0]["seconds"] > 0
-    assert dict(found[0]["sub_scores"])
+    assert {score["question"] for score in found[0]["sub_scores"]}
     # row groups of 20 rows are two shards of 8 rows and one of 4
     assert sorted(metadata(path)["verdicts"] for path in files_in(tmp_path / "out")) == [4] * 6 + [8] * 12
     assert "18 of 18 done" in printed.out
@@ -594,7 +594,7 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
     assert [row["uid"] for row in voted] == [f"c{number}" for number in range(10)]
     assert [row["status"] for row in scored].count("ok") == 9
     assert "give as many of both" in voted[4]["reason"]
-    assert {"forward", "reverse"} == dict(voted[0]["choice"]["votes"]).keys()
+    assert {vote["order"] for vote in voted[0]["choice"]["votes"]} == {"forward", "reverse"}
     assert [len(row["choice"]["scores"]) for row in scored if row["choice"]] == [2] * 9
     assert scored[0]["choice"]["scores"][1]["SC"] is not None
 

@@ -50,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
     folder = open_folder(options.folder)
     plan = folder.plan()
     if plan is None:
-        raise VievalError(f"{options.folder}: no plan of shards there; name the folder that was given with --out")
+        raise VievalError(f"{folder.name}: no plan of shards there; name the folder that was given with --out")
     code = _rejudge(options, folder, plan) if options.rejudge else 0
     if options.compact:
         joined, into = compact(folder, plan)

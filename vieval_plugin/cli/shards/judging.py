@@ -60,25 +60,37 @@ def is_of_shards(options: argparse.Namespace) -> bool:
     """Return whether verdicts go to a folder of shards, by the name of --out and by what is judged.
 
     Raises:
-        VievalError: they do not, and what is judged are tar files, a pattern or data in object storage.
+        VievalError: they do not, and what is judged are tar files, a pattern or data in object storage, or --out is an
+            address.
     """
+    from vieval_plugin.readers.places import location_of
     from vieval_plugin.run.shards.inputs import is_data_set, is_for_shards_alone, is_object_storage
     from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.redaction import redacted
+    from vieval_plugin.text.untrusted import has_scheme
 
-    if not options.out or options.plan or options.out.suffix.lower() in _FILES:
-        if for_shards := [name for name in options.samples if is_for_shards_alone(name)]:
-            next_step = (
-                "in place of --plan, judge 1,000 rows by --limit 1000 --fresh --out measure, and read the rate and the tokens"
-                if options.plan
-                else "name one with --out"
-            )
-            location = for_shards[0].partition("?")[0] if is_object_storage(for_shards[0]) else for_shards[0]
-            raise VievalError(
-                f"{location}: tar files, patterns and data in object storage are judged into a folder of "
-                f"shards; {next_step}"
-            )
-        return False
-    return any(map(is_data_set, options.samples))
+    takes_shards = bool(options.out) and not options.plan and options.out.suffix.lower() not in _FILES
+    if takes_shards and any(map(is_data_set, options.samples)):
+        return True
+    if options.out and has_scheme(options.out):
+        address = redacted(location_of(options.out)).partition("?")[0]
+        raise VievalError(
+            f"--out must be a path on this machine, got {address}; object storage takes only the folder of shards of "
+            "parquet or tar files"
+        )
+    for_shards = [] if takes_shards else [name for name in options.samples if is_for_shards_alone(name)]
+    if for_shards:
+        next_step = (
+            "in place of --plan, judge 1,000 rows by --limit 1000 --fresh --out measure, and read the rate and the tokens"
+            if options.plan
+            else "name one with --out"
+        )
+        location = for_shards[0].partition("?")[0] if is_object_storage(for_shards[0]) else for_shards[0]
+        raise VievalError(
+            f"{location}: tar files, patterns and data in object storage are judged into a folder of "
+            f"shards; {next_step}"
+        )
+    return False
 
 
 def require_no_shard_flags(options: argparse.Namespace) -> None:
@@ -130,6 +142,7 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
 def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     """Judge what is left, and say what the folder holds then."""
     from vieval_plugin.judges.protocol import FAILED_CALLS
+    from vieval_plugin.readers.places import shown_location
     from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.launchers.parts import part_of
     from vieval_plugin.run.shards.progress import progress_of
@@ -152,7 +165,7 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     elif progress.is_complete:
         if options.batch and batch and not any(progress.statuses[status] for status in FAILED_CALLS):
             shutil.rmtree(batch.folder, ignore_errors=True)
-        say(f"wrote {options.out}")
+        say(f"wrote {shown_location(options.out)}")
     if progress.unscored:
         say(f"vieval: {progress.unscored}; the reasons are above", file=sys.stderr)
     return 1 if progress.unscored else code

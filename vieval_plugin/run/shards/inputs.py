@@ -32,7 +32,7 @@ from vieval_plugin.readers.places import (
 from vieval_plugin.readers.tables import InputTable
 from vieval_plugin.readers.webdataset import COMPRESSED, PLAIN, TarMember, tar_index, webdataset_table
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.untrusted import exists, isdir, path_of
+from vieval_plugin.text.untrusted import exists, has_scheme, isdir, path_of
 from vieval_plugin.text.wording import natural
 
 PARQUET = (".parquet",)
@@ -77,9 +77,9 @@ def input_places(names: Sequence[str]) -> list[Place]:
     """
     sources: dict[Place, None] = {}
     for name in names:
-        files = _in_object_storage(name) if is_object_storage(name) else _on_disk(name)
+        files = _in_object_storage(name) if has_scheme(name) else _on_disk(name)
         if not files:
-            label = name.partition("?")[0] if is_object_storage(name) else name
+            label = name.partition("?")[0] if has_scheme(name) else name
             raise VievalError(
                 f"{label}: no parquet or tar file there, of which a folder of shards is made; name such "
                 "files, folders or patterns such as 'data/*.parquet', or end the name of --out in .jsonl, .csv or .parquet"
@@ -122,7 +122,11 @@ def _in_object_storage(name: str) -> list[Place]:
             return [source]
         everywhere = not pattern or "/" in pattern or "**" in pattern
         selected = fs.FileSelector(source.path, recursive=everywhere, allow_not_found=True)
-        names = [entry.path[len(source.path) + 1 :] for entry in source.system.get_file_info(selected) if entry.is_file]
+        entries = source.system.get_file_info(selected)
+        bucket = source.path.partition("/")[0]
+        if not entries and source.system.get_file_info(bucket).type == fs.FileType.NotFound:
+            raise VievalError(f"{source.scheme}{bucket}: no such bucket; correct its name, its region or its endpoint")
+        names = [entry.path[len(source.path) + 1 :] for entry in entries if entry.is_file]
     matches = partial(_matches, pattern.split("/")) if pattern else _is_known
     return [source.below(path) for path in sorted(filter(matches, names), key=natural)]
 
@@ -206,8 +210,9 @@ def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 
 def _input_file(source: Place, root: Place, indexes: Path, planned: Mapping[str, InputFile]) -> InputFile:
-    name = Path(os.path.relpath(str(source), str(root))).as_posix()
-    if name.startswith("../"):
+    is_elsewhere = source.scheme != root.scheme
+    name = "" if is_elsewhere else posixpath.relpath(source.path, root.path)
+    if is_elsewhere or name.startswith("../"):
         raise VievalError(
             f"{source}: it does not lie below {root}, as the files of the plan do; judge it into another --out"
         )

@@ -14,8 +14,8 @@ A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, 
 | `reason` | string | why there is no score; empty where there is one |
 | `scores` | struct of doubles | a field an aspect, then further scores, null where not rated; if the judge scores |
 | `bounds` | struct of double pairs | the ends of a score that is known to an interval; only of judges with such |
-| `sub_scores` | map of string to doubles | what each question of the judge gave, by its name |
-| `choice` | struct | of a contest `votes` and `preferences` by order and the `scores` of each candidate; else null |
+| `sub_scores` | list of structs | `question`, and its `scores`, a list of doubles |
+| `choice` | struct | of a contest `votes` (`order`, `vote`), `preferences` (`order`, `preference`) and the `scores` of each candidate; else null |
 | `rationale` | string | the judge's words |
 | `findings` | list of strings | what is counted over a run |
 | `calls` | int32 | answers of a model that it took |
@@ -80,14 +80,18 @@ class VerdictSchema:
         candidates = {"scores": pyarrow.list_(scores["scores"])}
         if not self.scores:  # of a struct without fields there can be no column
             scores = bounds = candidates = {}
-        choice = {"votes": pyarrow.map_(text, text), "preferences": pyarrow.map_(text, number), **candidates}
+        # lists of structs and no maps, which Hugging Face datasets cannot read
+        vote = pyarrow.struct([("order", text), ("vote", text)])
+        preference = pyarrow.struct([("order", text), ("preference", number)])
+        sub_score = pyarrow.struct([("question", text), ("scores", pyarrow.list_(number))])
+        choice = {"votes": pyarrow.list_(vote), "preferences": pyarrow.list_(preference), **candidates}
         columns = {
             **{"file": text, "row": pyarrow.int64(), "prompt": pyarrow.int32()},
             **dict.fromkeys(("uid", "image_model", "kind", "category"), text),
             **{"draw": pyarrow.int32(), "digest": pyarrow.binary(32), "status": text, "reason": text},
             **scores,
             **(bounds if self.intervals else {}),
-            "sub_scores": pyarrow.map_(text, pyarrow.list_(number)),
+            "sub_scores": pyarrow.list_(sub_score),
             "choice": pyarrow.struct(list(choice.items())),
             **{"rationale": text, "findings": pyarrow.list_(text), "calls": pyarrow.int32()},
             "tokens": pyarrow.struct([("input", pyarrow.int64()), ("output", pyarrow.int64())]),
@@ -241,18 +245,19 @@ def metadata_in(footer: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> dict[str, list[float]]:
+def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> list[dict[str, Any]]:
     steps = {step.label: list(step.scores) for step in verdict.trace if step.scores}
     further = {name: [score] for name, score in verdict.scores.items() if name not in schema.scores}
-    return {_encodable(name): scores for name, scores in {**steps, **further}.items()}
+    scores_by_question = {_encodable(name): scores for name, scores in {**steps, **further}.items()}
+    return [{"question": question, "scores": scores} for question, scores in scores_by_question.items()]
 
 
 def _choice(choice: Choice | None) -> dict[str, Any] | None:
     if choice is None:
         return None
     return {
-        "votes": dict(choice.votes),
-        "preferences": dict(choice.preferences),
+        "votes": [{"order": order, "vote": vote} for order, vote in choice.votes.items()],
+        "preferences": [{"order": order, "preference": value} for order, value in choice.preferences.items()],
         "scores": [dict(scores) for scores in choice.scores],
     }
 

@@ -1,0 +1,88 @@
+"""Addresses as output: a command writes there or refuses it at once, and what it prints of an address can be pasted."""
+
+import argparse
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.fake_s3 import KEYS, FakeS3
+from tests.shard_runs import write_parquet
+from vieval_plugin.cli import _parser, output_path
+
+_WRITTEN = {"out", "html", "tables", "to", "root", "batch_files", "junit", "summary", "json_file"}
+_ADDRESS = "s3://bucket/folder/x?region=here"
+
+
+def outputs(parser, command=()):
+    """The flags of a parser and of its commands that name a file or folder to write."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from outputs(below, (*command, name))
+        elif action.type is output_path or (action.type is Path and action.dest in _WRITTEN):
+            yield command, action
+
+
+FLAGS = [pytest.param(command, action, id=" ".join((*command, action.dest))) for command, action in outputs(_parser())]
+
+
+def test_most_commands_write_something():
+    assert len({flag.values[0] for flag in FLAGS}) >= 20
+
+
+@pytest.mark.parametrize(("command", "action"), FLAGS)
+def test_an_address_is_refused_before_any_work(command, action, monkeypatch, tmp_path, capsys):
+    if command == ("score",) and action.dest == "out":
+        pytest.skip("a folder of shards may be an address")
+    monkeypatch.chdir(tmp_path)
+    assert action.type is output_path
+    with pytest.raises(argparse.ArgumentTypeError, match="this machine, got s3://bucket/folder/x;"):
+        action.type(_ADDRESS)
+
+
+@pytest.mark.parametrize(
+    ("samples", "out", "key"),
+    [
+        ("cat.png", "s3://bucket/v.jsonl", "folder of shards"),
+        ("rows.jsonl", "s3://bucket/folder", "folder of shards"),
+        ("data", "s3://bucket/verdicts.parquet", "folder of shards"),
+        ("data", "az://bucket/verdicts", "must be s3://"),
+        ("data", "https://host/verdicts", "must be s3://"),
+        ("az://bucket/a.parquet", "out", "must be s3://"),
+    ],
+)
+def test_score_refuses_an_address_that_it_does_not_write(vieval, tmp_path, monkeypatch, samples, out, key):
+    monkeypatch.chdir(tmp_path)
+    write_parquet(tmp_path / "data", files=1, rows_each=4)
+    before = sorted(tmp_path.rglob("*"))
+    error = vieval("score", samples, "--judge", "sharpness", "--out", out, code=1).err
+    assert key in error
+    assert "://" in error
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    return FakeS3()
+
+
+def test_a_printed_address_can_be_pasted(vieval, tmp_path, bucket):
+    data = write_parquet(tmp_path / "data", files=1, rows_each=4)
+    with bucket.serving() as address:
+        printed = vieval("score", data, "--judge", "sharpness", "--out", address).out
+        [line] = [line for line in printed.splitlines() if line.startswith("wrote")]
+        [_, pasted] = shlex.split(line)
+        assert pasted == address
+        assert "complete" in vieval("shards", pasted, "--verify").out
+        assert "s3://bucket/other: no plan" in vieval("shards", address.replace("/run", "/other"), code=1).err
+
+
+def test_a_bucket_that_there_is_not_is_named(vieval, tmp_path, bucket):
+    with bucket.serving() as address:
+        wrong = address.replace("bucket/run", "bucktes/run")
+        for inputs in (wrong, wrong.replace("/run", "/run/*.parquet"), wrong.replace("/run", "/run/a.parquet")):
+            error = vieval("score", inputs, "--judge", "sharpness", "--out", tmp_path / "out", code=1).err
+            assert "s3://bucktes: no such bucket" in error

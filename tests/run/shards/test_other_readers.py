@@ -1,0 +1,61 @@
+"""Files of verdicts on samples and contests, read by what people read parquet with."""
+
+import pytest
+
+from tests.shard_runs import arguments, parquet, picture, pyarrow, verdicts, write_parquet
+
+pytestmark = pytest.mark.usefixtures("no_store")
+
+
+@pytest.fixture(params=["samples", "contests"])
+def folder(request, vieval, server, tmp_path):
+    """A folder of verdicts."""
+    data, judge = tmp_path / "data", ()
+    if request.param == "samples":
+        write_parquet(data, files=1, rows_each=8)
+    else:
+        data.mkdir()
+        contests = [
+            {"prompt": f"a thing {number}", "output": [picture(number), picture(-number + 99)]} for number in range(8)
+        ]
+        parquet.write_table(pyarrow.Table.from_pylist(contests), data / "a.parquet")
+        judge = ("--judge", "pairwise")
+    vieval(*arguments(data, tmp_path / "out", server, "--rows-per-shard", "4", *judge))
+    return tmp_path / "out"
+
+
+def _by_datasets(files, cache):
+    datasets = pytest.importorskip("datasets")
+    return datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(cache)).to_list()
+
+
+def _by_duckdb(files, cache):
+    duckdb = pytest.importorskip("duckdb")
+    query = duckdb.sql(f"SELECT * FROM read_parquet({files})")
+    names = query.columns
+    return [dict(zip(names, row, strict=True)) for row in query.fetchall()]
+
+
+def _by_polars(files, cache):
+    return pytest.importorskip("polars").read_parquet(files).to_dicts()
+
+
+def _by_pandas(files, cache):
+    pandas = pytest.importorskip("pandas")
+    return pandas.concat(map(pandas.read_parquet, files)).to_dict("records")
+
+
+@pytest.mark.parametrize("read", [_by_datasets, _by_duckdb, _by_polars, _by_pandas])
+def test_each_reads_all_verdicts(read, folder, tmp_path):
+    expected = verdicts(folder)
+    rows = read([str(path) for path in sorted((folder / "verdicts").glob("*.parquet"))], tmp_path / "cache")
+    rows.sort(key=lambda row: row["row"])
+    assert len(rows) == len(expected) == 8
+    for row, verdict in zip(rows, expected, strict=True):
+        assert row["uid"] == verdict["uid"]
+        assert row["digest"] == verdict["digest"]
+        questions = [(score["question"], list(score["scores"])) for score in row["sub_scores"]]
+        assert questions == [(score["question"], score["scores"]) for score in verdict["sub_scores"]]
+        if verdict["choice"]:
+            votes = [dict(vote) for vote in row["choice"]["votes"]]
+            assert votes == verdict["choice"]["votes"]
