@@ -222,6 +222,16 @@ def _field(column: str) -> str:
     return column if part in ("images", "texts") and name else _FIELDS.get(column, "")
 
 
+def is_column_name(name: str) -> bool:
+    """Return whether a column of this name is known, by our names or by those of published tables.
+
+    >>> is_column_name("mask"), is_column_name("Edited-Image"), is_column_name("5_000")
+    (True, True, False)
+    """
+    plain = _plain(name)
+    return bool(_field(plain)) or any(plain in names for names in _COMMON.values())
+
+
 def _guessed(table: InputTable, fields: Mapping[str, str], outputs: bool) -> tuple[dict[str, str], dict[str, str]]:
     """Columns by the fields that their names are common for, beside fields whose columns are there.
 

@@ -15,8 +15,19 @@ from vieval_plugin.text.untrusted import real
 #: The suffixes of files that are taken for images where a folder is searched for them; what they are, their bytes say.
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif")
 
+_SYSTEM_FILES = (".DS_Store", "Thumbs.db", "desktop.ini")
 _LONGEST = 100
 _IMPOSSIBLE = re.compile(r'[/\\<>:"|?*\x00-\x1f\x7f]|^\.+|[. ]+$')
+
+
+def is_system_file(name: str) -> bool:
+    """Return whether a name is that of a file which an operating system leaves beside data, in folders and archives.
+
+    >>> is_system_file("a/._7.png"), is_system_file("__MACOSX/a/7.png"), is_system_file("a/7.png")
+    (True, True, False)
+    """
+    path = PurePosixPath(name)
+    return path.name.startswith("._") or path.name in _SYSTEM_FILES or "__MACOSX" in path.parts
 
 
 def expected_name(uid: str) -> str:

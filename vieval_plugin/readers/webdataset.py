@@ -1,33 +1,40 @@
-"""Webdataset tar files as tables: a sample is the members that follow each other and share a name up to the first dot.
+"""Webdataset tar files as tables: a sample is the members that share a name up to the first dot.
 
 `key.output.png` is the column `output`, `key.png` the column `image`, `key.prompt.txt` the column `prompt`, `key.txt`
 the column `text`, and of `key.json` each entry that is a text, a number or a list of texts; the column `key` has the
-name.
+name. Where names have further dots that are no columns, as `cfg3.5_000.png` has, the last dot ends the key.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import tarfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, Self
 
 from vieval_plugin.images import MAX_BYTES
 from vieval_plugin.judges.protocol import TableCell
-from vieval_plugin.readers.image_names import SUFFIXES
+from vieval_plugin.readers.columns import is_column_name
+from vieval_plugin.readers.image_names import SUFFIXES, is_system_file
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
 #: The suffixes of tar files, whose members can be found by their place, and of those that are read from the beginning.
 PLAIN, COMPRESSED = (".tar",), (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+#: The end of a member that `vieval filter` adds to each sample, after its prefix.
+ADDED = "vieval.json"
 _COMPRESSIONS = {"tgz": "gz"}
-_FIRST = 100  # samples whose members are the columns
+_FIRST = 100  # samples whose JSON entries are columns
 _HEADER, _CHECKSUM = 512, slice(148, 156)
+_LAST_DOT = re.compile(rf"(.*?)\.(\w*{re.escape(ADDED)}|[^.]*)")
 
 
 @dataclass(frozen=True)
@@ -47,11 +54,112 @@ class TarMember:
     #: Checksum of its header.
     checksum: int
 
+    @property
+    def is_image(self) -> bool:
+        return f".{self.name.rpartition('.')[2]}" in SUFFIXES
 
-def tar_index(path: Path) -> Iterator[TarMember]:
-    """The files in a tar, in order; VievalError where it cannot be read."""
-    for member, _, _ in _tar_entries(path):
-        yield member
+    @property
+    def column(self) -> str:
+        """Column of an image or a text; empty for any other member."""
+        column, _, suffix = self.name.rpartition(".")
+        default = "image" if self.is_image else "text" if suffix == "txt" else ""
+        return column or default if default else ""
+
+
+@dataclass(frozen=True)
+class TarIndex:
+    """The files in a tar by samples."""
+
+    #: The files, those of a sample one after another.
+    members: tuple[TarMember, ...]
+    #: The last dot of a name ends the key, and not the first.
+    last_dot: bool = False
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return self.members[-1].sample + 1 if self.members else 0
+
+    @property
+    def repeated_keys(self) -> int:
+        """The number of samples whose key another sample has before them."""
+        return self.samples - len({member.key for member in self.members})
+
+    @property
+    def images(self) -> Counter[str]:
+        """The number of images by column."""
+        return Counter(member.column for member in self.members if member.is_image)
+
+
+def tar_index(path: Path, last_dot: bool | None = None, columns: Iterable[str] = ()) -> TarIndex:
+    """The files in a tar by samples.
+
+    Members of a key are one sample wherever they stand; a member that the sample has already begins another of this key.
+
+    Args:
+        path: the file.
+        last_dot: whether the last dot of a name ends the key (default: where all names allow it).
+        columns: names of columns beside the known ones.
+
+    Raises:
+        VievalError: it cannot be read, or it is compressed and members of a sample are not together.
+    """
+    entries = [(name, entry.offset_data, entry.size, entry.chksum) for name, entry, _ in _tar_entries(path)]
+    if last_dot is None:
+        last_dot = _last_dot_ends_keys([name for name, *_ in entries], set(columns))
+    is_seekable = path.name.lower().endswith(PLAIN)
+    samples_by_key: dict[str, int] = {}
+    names_by_sample: list[set[str]] = []
+    members = []
+    for full_name, *place in entries:
+        key, name = _key_and_name(full_name, last_dot)
+        sample = samples_by_key.get(key, -1)
+        if sample < 0 or name in names_by_sample[sample]:
+            sample = samples_by_key[key] = len(names_by_sample)
+            names_by_sample.append(set())
+        elif sample < len(names_by_sample) - 1 and not is_seekable:
+            raise VievalError(
+                f"{path}: {full_name} stands apart from the other members of its sample; make the archive again with "
+                "tar --sort=name, or without compression"
+            )
+        names_by_sample[sample].add(name)
+        members.append(TarMember(sample, key, name, *place))
+    members.sort(key=attrgetter("sample"))
+    return TarIndex(tuple(members), last_dot)
+
+
+def _key_and_name(full_name: str, last_dot: bool) -> tuple[str, str]:
+    """The key of a member's sample, and the member's name in it.
+
+    >>> _key_and_name("a.b/cfg3.5_0.png", False), _key_and_name("a.b/cfg3.5_0.png", True)
+    (('a.b/cfg3', '5_0.png'), ('a.b/cfg3.5_0', 'png'))
+    """
+    folder, slash, file = full_name.rpartition("/")
+    stem, _, name = file.partition(".")
+    if last_dot and (match := _LAST_DOT.fullmatch(file)):
+        stem, name = match.groups()
+    return f"{folder}{slash}{stem}", name.lower()
+
+
+def _last_dot_ends_keys(full_names: Sequence[str], columns: set[str]) -> bool:
+    """Return whether some names have dots within, no part between dots is a column, and no key is the start of another.
+
+    >>> _last_dot_ends_keys(["cfg3.5_0.png", "cfg3.5_0.txt"], set()), _last_dot_ends_keys(["0.jpg", "0.seg.png"], set())
+    (True, False)
+    """
+    keys = {_key_and_name(name, last_dot=True)[0] for name in full_names}
+    has_dots = False
+    for key in keys:
+        start, *between = key.rpartition("/")[2].split(".")
+        has_dots = has_dots or bool(between)
+        if any(part in columns or is_column_name(part) for part in between):
+            return False
+        prefix = f"{key.rpartition('/')[0]}/{start}" if "/" in key else start
+        for part in between:
+            if prefix in keys:
+                return False
+            prefix = f"{prefix}.{part}"
+    return has_dots
 
 
 def webdataset_table(path: Path, index: Sequence[TarMember], samples: Sequence[range] | None = None) -> InputTable:
@@ -59,7 +167,7 @@ def webdataset_table(path: Path, index: Sequence[TarMember], samples: Sequence[r
 
     Args:
         path: the file.
-        index: by `tar_index`.
+        index: the members by `tar_index`.
         samples: those that are read, by their numbers from 0 (default: all).
     """
 
@@ -74,6 +182,7 @@ def webdataset_table(path: Path, index: Sequence[TarMember], samples: Sequence[r
 
     first = (members for _, members in _read(path, index, [range(_FIRST)]))
     columns = dict.fromkeys(name for members in first for name in _cells(path, members, broken={}))
+    columns |= dict.fromkeys(member.column for member in index if member.column)
     return InputTable(str(path), tuple(columns), read, path.parent, (path,), "sample")
 
 
@@ -104,22 +213,23 @@ def _read_at_offsets(path: Path, members: Iterable[TarMember]) -> Iterator[tuple
 
 def _read_through(path: Path, members: Sequence[TarMember]) -> Iterator[tuple[TarMember, bytes]]:
     """The content of members of a compressed tar, which is read from its beginning as far as the last of them."""
-    names = {(member.sample, member.name) for member in members}
-    for member, entry, open_entry in _tar_entries(path):
-        if (member.sample, member.name) in names:
+    by_offset = {member.offset: member for member in members}
+    for _, entry, open_entry in _tar_entries(path):
+        if member := by_offset.get(entry.offset_data):
             file = open_entry() if entry.size <= MAX_BYTES else None
             yield member, file.read() if file else b""
-        if members and member.offset >= members[-1].offset:
+        if members and entry.offset_data >= members[-1].offset:
             return
 
 
-def copy_samples(path: Path, target: Path, further: Mapping[int, bytes], name: str) -> None:
+def copy_samples(path: Path, target: Path, index: Sequence[TarMember], further: Mapping[int, bytes], name: str) -> None:
     """Write some samples of a tar, as they are, to another, compressed alike.
 
     Args:
         path: the tar.
         target: the file that is written.
-        further: by the number of each sample that is copied, the content of a further member.
+        index: the members by `tar_index`.
+        further: by the number of each sample that is copied, the content of a further member, which comes first.
         name: of the further member, after the sample's key.
 
     Raises:
@@ -128,42 +238,38 @@ def copy_samples(path: Path, target: Path, further: Mapping[int, bytes], name: s
     """
     suffix = target.name.lower().rpartition(".")[2]
     mode: Any = "w" if suffix == "tar" else f"w:{_COMPRESSIONS.get(suffix, suffix)}"
+    by_offset = {member.offset: member for member in index if member.sample in further}
+    begun: set[int] = set()
     with tarfile.open(target, mode) as copy:
-        key, number = "", -1
-        for member, entry, open_entry in _tar_entries(path):
-            if member.sample != number:
-                _add(copy, f"{key}.{name}", further.get(number))
-                key, number = member.key, member.sample
-            if number in further:
-                if member.name == name.lower():
-                    raise VievalError(f"{path}: it has a member {key}.{name}; name the one that is added with --prefix")
-                copy.addfile(entry, open_entry())
-        _add(copy, f"{key}.{name}", further.get(number))
+        for _, entry, open_entry in _tar_entries(path):
+            member = by_offset.get(entry.offset_data)
+            if member is None:
+                continue
+            if member.name == name.lower():
+                raise VievalError(
+                    f"{path}: it has a member {member.key}.{name}; name the one that is added with --prefix"
+                )
+            if member.sample not in begun:
+                begun.add(member.sample)
+                _add(copy, f"{member.key}.{name}", further[member.sample])
+            copy.addfile(entry, open_entry())
 
 
-def _add(tar: tarfile.TarFile, name: str, content: bytes | None) -> None:
-    if content is not None:
-        entry = tarfile.TarInfo(name)
-        entry.size = len(content)
-        tar.addfile(entry, io.BytesIO(content))
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    tar.addfile(entry, io.BytesIO(content))
 
 
-def _tar_entries(path: Path) -> Iterator[tuple[TarMember, tarfile.TarInfo, Callable[[], IO[bytes] | None]]]:
-    """The files in a tar, each with its entry and a function that opens it."""
-    sample, key = -1, None
+def _tar_entries(path: Path) -> Iterator[tuple[str, tarfile.TarInfo, Callable[[], IO[bytes] | None]]]:
+    """The files in a tar that are data, each with its name, its entry and a function that opens it."""
     try:
         with tarfile.open(path, "r:" if path.name.lower().endswith(PLAIN) else "r|*", tarinfo=_Entry) as tar:
             for entry in tar:
-                if not entry.isreg():
-                    continue
                 # a name that is not UTF-8 comes with halves of characters, which no file of texts can hold
-                folder, _, name = entry.name.encode(errors="replace").decode().rpartition("/")
-                stem, _, name = name.partition(".")
-                entry_key = f"{folder}/{stem}" if folder else stem
-                if entry_key != key:
-                    sample, key = sample + 1, entry_key
-                member = TarMember(sample, entry_key, name.lower(), entry.offset_data, entry.size, entry.chksum)
-                yield member, entry, partial(tar.extractfile, entry)
+                name = entry.name.encode(errors="replace").decode().removeprefix("./")
+                if entry.isreg() and not is_system_file(name):
+                    yield name, entry, partial(tar.extractfile, entry)
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200] or type(error).__name__
         raise VievalError(f"{path}: not readable as a tar file ({reason}); restore the file") from None
@@ -188,14 +294,13 @@ def _cells(
     """A sample's members by column; ValueError for JSON and text that cannot be read, unless `broken` stands for it."""
     cells: dict[str, Any] = {"key": members[0][0].key}
     for member, content in members:
-        column, _, suffix = member.name.rpartition(".")
+        name = member.column
         try:
-            if f".{suffix}" in SUFFIXES:
-                name = column or "image"
+            if member.is_image:
                 cells[name] = StoredImage(member.name, content, TableCell(path, member.sample, name))
-            elif suffix == "txt":
-                cells[column or "text"] = content.decode()
-            elif suffix == "json" and not column:
+            elif name:
+                cells[name] = content.decode()
+            elif member.name == "json":
                 document = read_json(content)
                 if not isinstance(document, dict):
                     raise ValueError("not a JSON object")

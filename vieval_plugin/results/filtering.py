@@ -17,10 +17,10 @@ import numpy as np
 from vieval_plugin.media.files import unfinished_file
 from vieval_plugin.readers.arrow_tables import batches_of, parquet_file, reading_table
 from vieval_plugin.readers.places import Place, arrow, place_at
-from vieval_plugin.readers.webdataset import copy_samples
+from vieval_plugin.readers.webdataset import ADDED, copy_samples
 from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, verdict_tables
 from vieval_plugin.run.calibration import Calibration
-from vieval_plugin.run.shards.inputs import InputFile, require_same
+from vieval_plugin.run.shards.inputs import InputFile, hidden_images, require_same, tar_members
 from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import exists
@@ -115,7 +115,8 @@ def filter_shards(
         "that type do not show that calibration helps"
         for kind, count in uncalibrated.items()
     ]
-    notes = filter(None, (source.calibration_note, replaced, *lines, opened.note))
+    hidden = hidden_images(opened.plan.files, opened.plan.columns.values())
+    notes = filter(None, (source.calibration_note, replaced, *lines, opened.note, *hidden))
     return FilteredRows(verdicts, passed, files, tuple(notes))
 
 
@@ -195,7 +196,8 @@ def _write(opened: VerdictFolder, file: InputFile, passing: Any, out: Path, pref
     for row in passing.to_pylist():
         verdicts.setdefault(row["row"], []).append({name: row[name] for name in row if name not in _KEY})
     members = {n: json.dumps(of_row if of_row[1:] else of_row[0]).encode() for n, of_row in verdicts.items()}
-    copy_samples(Path(opened.plan.root) / file.path, out / file.path, members, f"{prefix}vieval.json")
+    index = tar_members(file, root, opened.folder.indexes)
+    copy_samples(Path(opened.plan.root) / file.path, out / file.path, index, members, f"{prefix}{ADDED}")
 
 
 def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -> None:

@@ -144,6 +144,7 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     from vieval_plugin.judges.protocol import FAILED_CALLS
     from vieval_plugin.readers.places import shown_location
     from vieval_plugin.run.shards.folder import open_folder
+    from vieval_plugin.run.shards.inputs import hidden_images
     from vieval_plugin.run.shards.launchers.parts import part_of
     from vieval_plugin.run.shards.progress import progress_of
     from vieval_plugin.run.shards.start import passes_left
@@ -162,6 +163,9 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
             "raise --budget, or lower --rows-per-shard with another --out" if exceeds else "the same command goes on"
         )
         say(f"vieval: some shards were not written; {next_step}", file=sys.stderr)
+    elif hidden := hidden_images(started.plan.files, started.plan.columns.values()):
+        say(*(f"vieval: not complete: {line}" for line in hidden), file=sys.stderr)
+        code = 1
     elif progress.is_complete:
         if options.batch and batch and not any(progress.statuses[status] for status in FAILED_CALLS):
             shutil.rmtree(batch.folder, ignore_errors=True)

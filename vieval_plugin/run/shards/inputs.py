@@ -7,9 +7,10 @@ import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import TypeVar
 
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.arrow_tables import parquet_file, parquet_table, reading_table
-from vieval_plugin.readers.image_names import SUFFIXES
+from vieval_plugin.readers.image_names import SUFFIXES, is_system_file
 from vieval_plugin.readers.places import (
     REMOTE,
     Place,
@@ -30,16 +31,18 @@ from vieval_plugin.readers.places import (
     size_of,
 )
 from vieval_plugin.readers.tables import InputTable
-from vieval_plugin.readers.webdataset import COMPRESSED, PLAIN, TarMember, tar_index, webdataset_table
+from vieval_plugin.readers.webdataset import COMPRESSED, PLAIN, TarIndex, TarMember, tar_index, webdataset_table
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, has_scheme, isdir, path_of
-from vieval_plugin.text.wording import natural
+from vieval_plugin.text.wording import natural, plural
 
 PARQUET = (".parquet",)
 _TARS = (*PLAIN, *COMPRESSED)
 # images and tables, of which a file of verdicts is made too
 _NO_TAR_MEMBERS = (*SUFFIXES, *PARQUET, ".csv", ".jsonl", ".arrow")
 _AT_ONCE = 8
+_MOST_COLUMNS = 100  # of the images of a tar, in the plan
+_MOST_NOTES = 20  # lines on tars
 _OTHER_FILE = "{}: another file than when the plan was made; restore it, or judge it again into another folder"
 _PATTERN = re.compile(r"[*[]")
 
@@ -59,6 +62,12 @@ class InputFile:
     digest: str
     #: Rows of each row group; a tar is one as a whole.
     groups: tuple[int, ...]
+    #: The last dot of a member's name ends its key; of tars.
+    last_dot: bool = False
+    #: Samples with the key of another; of tars.
+    repeated_keys: int = 0
+    #: Number of images by column; of tars.
+    images: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_tar(self) -> bool:
@@ -101,10 +110,21 @@ def input_places(names: Sequence[str]) -> list[Place]:
 def _on_disk(name: str) -> list[Place]:
     path = path_of(name)
     if path.is_dir():
-        files = [file for file in path.rglob("*") if _is_known(str(file))]
+        files = data_files(path)
     else:
         files = [path] if path.exists() else [Path(file) for file in glob.glob(str(path), recursive=True)]
     return [place_of(file.absolute()) for file in sorted(files, key=lambda file: natural(str(file)))]
+
+
+def data_files(folder: Path) -> list[Path]:
+    """The parquet and tar files below a folder, less the tables that img2dataset writes beside its tars, `N.parquet`."""
+    files = [file for file in folder.rglob("*") if _is_known(file.relative_to(folder).as_posix())]
+    tars = {file.with_suffix("") for file in files if file.suffix == ".tar"}
+    return [file for file in files if file.with_suffix("") not in tars or not _is_of_img2dataset(file)]
+
+
+def _is_of_img2dataset(file: Path) -> bool:
+    return file.suffix == ".parquet" and file.with_name(f"{file.stem}_stats.json").exists()
 
 
 def _in_object_storage(name: str) -> list[Place]:
@@ -156,7 +176,7 @@ def is_data_set(name: str) -> bool:
     path = path_of(name)
     if is_object_storage(name) or _is_known(str(path)):
         return True
-    return isdir(path) and any(_is_known(str(file)) for file in path.rglob("*"))
+    return isdir(path) and bool(data_files(path))
 
 
 def is_for_shards_alone(name: str) -> bool:
@@ -166,12 +186,13 @@ def is_for_shards_alone(name: str) -> bool:
         return True
     if not isdir(path):
         return not exists(path) and bool(_PATTERN.search(name)) and _is_known(str(path))
-    has_tar = False
-    for name_below in (file.name.lower() for file in path.rglob("*")):
-        if name_below.endswith(_NO_TAR_MEMBERS):
-            return False
-        has_tar = has_tar or name_below.endswith(_TARS)
-    return has_tar
+    data = data_files(path)
+    has_tar = any(file.name.lower().endswith(_TARS) for file in data)
+    if not has_tar or any(file.suffix.lower() in PARQUET for file in data):
+        return False
+    return not any(
+        file.name.lower().endswith(_NO_TAR_MEMBERS) and not _is_of_img2dataset(file) for file in path.rglob("*")
+    )
 
 
 def root_of(sources: Sequence[Place]) -> Place:
@@ -186,7 +207,7 @@ def root_of(sources: Sequence[Place]) -> Place:
 
 
 def input_files(
-    sources: Sequence[Place], root: Place, indexes: Path, planned: Mapping[str, InputFile]
+    sources: Sequence[Place], root: Place, indexes: Path, planned: Mapping[str, InputFile], columns: Iterable[str] = ()
 ) -> list[InputFile]:
     """Files with their sizes, digests and rows; a tar is read through once, and its index kept in the folder `indexes`.
 
@@ -195,12 +216,17 @@ def input_files(
         root: the folder that they lie in.
         indexes: the folder of the indexes of tar files.
         planned: files of a plan by their paths; one that is as the plan has it is not read again.
+        columns: those that a user names.
 
     Raises:
         VievalError: one cannot be read.
     """
     arrow()
-    return in_threads(partial(_input_file, root=root, indexes=indexes, planned=planned), sources)
+    # keys of a plan that is fixed end where they ended
+    is_fixed = bool(planned) and not any(file.last_dot for file in planned.values())
+    last_dot = False if is_fixed else None
+    read = partial(_input_file, root=root, indexes=indexes, planned=planned, last_dot=last_dot, columns=columns)
+    return in_threads(read, sources)
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -209,7 +235,55 @@ def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         return list(pool.map(function, items))
 
 
-def _input_file(source: Place, root: Place, indexes: Path, planned: Mapping[str, InputFile]) -> InputFile:
+def _most_common(images: Counter[str]) -> dict[str, int]:
+    """The numbers of images of the commonest columns, and those of all others under an empty name."""
+    counts = dict(images.most_common(_MOST_COLUMNS))
+    others = images.total() - sum(counts.values())
+    return {**counts, "": others} if others else counts
+
+
+def tar_notes(files: Iterable[InputFile], columns: Collection[str]) -> list[str]:
+    """Lines on tars whose keys end at the last dot or come again, and on images that no column reads.
+
+    Args:
+        files: of a plan.
+        columns: those that are read.
+    """
+    notes = []
+    for file in files:
+        if file.last_dot:
+            notes.append(f"{file.path}: the last dot of a name ends its key, as all names allow it")
+        if file.repeated_keys:
+            notes.append(
+                f"{file.path}: {plural(file.repeated_keys, 'key')} are there again; each is a sample of its own"
+            )
+    notes += hidden_images(files, columns)
+    return notes if len(notes) <= _MOST_NOTES else [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more such lines"]
+
+
+def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[str]:
+    """A line for each tar with images that no column reads, with cause and remedy."""
+    lines = []
+    for file in files:
+        hidden = {name: count for name, count in file.images.items() if name not in columns}
+        if hidden:
+            column = next(iter(hidden)) or "..."
+            lines.append(
+                f"{file.path}: {plural(sum(hidden.values()), 'image')} of its members are not judged, the first of a column "
+                f"{column[:80]!r}, as the first dot of a name ends its key; rename the members and judge into another --out, "
+                f"or read the column with --columns images.NAME={column[:80]}"
+            )
+    return lines
+
+
+def _input_file(
+    source: Place,
+    root: Place,
+    indexes: Path,
+    planned: Mapping[str, InputFile],
+    last_dot: bool | None,
+    columns: Iterable[str],
+) -> InputFile:
     is_elsewhere = source.scheme != root.scheme
     name = "" if is_elsewhere else posixpath.relpath(source.path, root.path)
     if is_elsewhere or name.startswith("../"):
@@ -224,8 +298,10 @@ def _input_file(source: Place, root: Place, indexes: Path, planned: Mapping[str,
             metadata = parquet_file(source).metadata
             groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         return InputFile(name, size, footer_digest(source), groups)
-    digest, members = _index_tar(source, indexes)
-    return InputFile(name, size, digest, (members[-1].sample + 1 if members else 0,))
+    digest, index = _index_tar(source, indexes, last_dot, columns)
+    return InputFile(
+        name, size, digest, (index.samples,), index.last_dot, index.repeated_keys, _most_common(index.images)
+    )
 
 
 def _is_same(source: Place, size: int, file: InputFile) -> bool:
@@ -254,7 +330,7 @@ def table_of(file: InputFile, root: Place, indexes: Path) -> InputTable:
     source = root.below(file.path)
     if not file.is_tar:
         return parquet_table(source)
-    return webdataset_table(Path(source.path), _members(file, source, indexes))
+    return webdataset_table(Path(source.path), tar_members(file, root, indexes))
 
 
 def rows_in_group(file: InputFile, root: Place, indexes: Path, group: int, ranges: Sequence[range]) -> InputTable:
@@ -262,20 +338,22 @@ def rows_in_group(file: InputFile, root: Place, indexes: Path, group: int, range
     source = root.below(file.path)
     if not file.is_tar:
         return parquet_table(source, group, ranges)
-    return webdataset_table(Path(source.path), _members(file, source, indexes), ranges)
+    return webdataset_table(Path(source.path), tar_members(file, root, indexes), ranges)
 
 
 def _index_file(indexes: Path, digest: str) -> Path:
     return indexes / f"{digest}.parquet"
 
 
-def _index_tar(source: Place, indexes: Path) -> tuple[str, list[TarMember]]:
+def _index_tar(
+    source: Place, indexes: Path, last_dot: bool | None, columns: Iterable[str] = ()
+) -> tuple[str, TarIndex]:
     """The digest of a tar's index, which is kept in the folder `indexes`, and the index."""
-    members = list(tar_index(Path(source.path)))
+    index = tar_index(Path(source.path), last_dot, columns)
     # of the members, not of the file: another pyarrow writes other bytes
-    digest = hashlib.sha256("\n".join(map(str, members)).encode()).hexdigest()[:32]
-    write_whole(_index_file(indexes, digest), _encoded(members), synced=True)
-    return digest, members
+    digest = hashlib.sha256("\n".join(map(str, index.members)).encode()).hexdigest()[:32]
+    write_whole(_index_file(indexes, digest), _encoded(index.members), synced=True)
+    return digest, index
 
 
 def _encoded(members: Sequence[TarMember]) -> bytes:
@@ -286,13 +364,15 @@ def _encoded(members: Sequence[TarMember]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _members(file: InputFile, source: Place, indexes: Path) -> list[TarMember]:
+def tar_members(file: InputFile, root: Place, indexes: Path) -> Sequence[TarMember]:
+    """The members of a tar by its kept index; VievalError where it is another tar than when the plan was made."""
     index = _index_file(indexes, file.digest)
     if not index.exists():  # a run whose verdicts lie in object storage keeps its indexes on each machine
-        digest, members = _index_tar(source, indexes)
+        source = root.below(file.path)
+        digest, tar = _index_tar(source, indexes, file.last_dot)
         if digest != file.digest:
             raise VievalError(_OTHER_FILE.format(source))
-        return members
+        return tar.members
     try:
         columns = arrow().parquet.read_table(index).to_pydict()
     except (OSError, ValueError) as error:
@@ -305,7 +385,8 @@ def _members(file: InputFile, source: Place, indexes: Path) -> list[TarMember]:
 
 def _is_known(path: str) -> bool:
     name = posixpath.basename(path)
-    return name.lower().endswith((*PARQUET, *_TARS)) and not name.startswith(".")
+    is_data = name.lower().endswith((*PARQUET, *_TARS))
+    return is_data and not name.startswith(".") and not is_system_file(path)
 
 
 def rows_of_files(files: Iterable[InputFile]) -> int:

@@ -15,7 +15,7 @@ A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, 
 | `scores` | struct of doubles | a field an aspect, then further scores, null where not rated; if the judge scores |
 | `bounds` | struct of double pairs | the ends of a score that is known to an interval; only of judges with such |
 | `sub_scores` | list of structs | `question`, and its `scores`, a list of doubles |
-| `choice` | struct | of a contest `votes` (`order`, `vote`), `preferences` (`order`, `preference`) and the `scores` of each candidate; else null |
+| `choice` | struct | of a contest lists of `votes`, `preferences` and `scores`, the last by candidate; else null |
 | `rationale` | string | the judge's words |
 | `findings` | list of strings | what is counted over a run |
 | `calls` | int32 | answers of a model that it took |

@@ -22,7 +22,15 @@ from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
-from vieval_plugin.run.shards.inputs import InputFile, in_threads, input_files, input_places, root_of, table_of
+from vieval_plugin.run.shards.inputs import (
+    InputFile,
+    in_threads,
+    input_files,
+    input_places,
+    root_of,
+    table_of,
+    tar_notes,
+)
 from vieval_plugin.run.shards.passes import PassQueue, passes_over
 from vieval_plugin.run.shards.plan import ROWS_PER_SHARD, Plan, extended, new_plan, require_same_run, to_json
 from vieval_plugin.run.shards.rows import rows_of_shards, with_fetched
@@ -105,7 +113,7 @@ def _planned(
     earlier = folder.plan()
     root = _root(earlier, locations)
     planned = earlier.by_path if earlier else {}
-    files = input_files(locations, root, folder.indexes, planned)
+    files = input_files(locations, root, folder.indexes, planned, (request.columns or {}).values())
     fields = _fields(request, files, [file for file in files if file.path not in planned], root, folder.indexes)
     now = new_plan(
         root,
@@ -124,7 +132,8 @@ def _planned(
     plan = extended(earlier, now, folder.name, request.extend)
     if plan.files != earlier.files:
         folder.storage.write(PLAN, to_json(plan))
-    return plan, root, (*fields.notes, *leftover_notes(str(root), fields.leftover))
+    notes = (*fields.notes, *leftover_notes(str(root), fields.leftover))
+    return plan, root, (*notes, *tar_notes(plan.files, plan.columns.values()))
 
 
 @contextmanager

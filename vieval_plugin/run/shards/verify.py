@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vieval_plugin.readers.places import place_at
 from vieval_plugin.run.shards.folder import ShardFolder
-from vieval_plugin.run.shards.inputs import InputFile, in_threads, require_same
+from vieval_plugin.run.shards.inputs import InputFile, hidden_images, in_threads, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import output_digest, rows_of_shards
 from vieval_plugin.text.errors import VievalError
@@ -66,6 +66,7 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
         verified.problems.append(
             f"{len(missing_shards):,} of {len(planned):,} shards have no verdicts, the first: {rows}"
         )
+    verified.problems += hidden_images(plan.files, plan.columns.values())
     _note_duplicates(verified)
     return verified
 
