@@ -49,6 +49,7 @@ def meets(request, condition):
         and (condition.get("lacks") is None or condition["lacks"] not in request)
         and (not field or request.get(field, 0) > most)
         and (not limit or given < least)
+        and condition.get("words", "") in json.dumps(request["messages"])
         and (not condition.get("image") or "image_url" in json.dumps(request["messages"]))
         and (not condition.get("loose_schema") or bool(loose_nodes(request)))
     )

@@ -6,11 +6,15 @@ import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
+from tests.cli.test_rank_folders import by_brightness, images, prompts
 from tests.fake_server import named
 from tests.one_server import wait_shortly
+from tests.serve.serving import serving
+from tests.serve.test_judge_v1 import rows_of
 from tests.service_server import BEHAVIOURS, ServiceServer, loose_nodes
 
 SAMPLES = 3
+GATED = 40
 PROBES = 5  # of schemas, and what a run may ask further at its start
 JUDGES = {"viescore": "expect", "vqascore": "likelihood"}
 
@@ -61,3 +65,68 @@ def test_the_same_behaviour_with_log_probabilities(behaviour, score, samples_fil
     with ServiceServer(behaviour["rules"]) as server:
         scored = score(few(samples_file), "--judge", "vqascore", "--patience", "5", *named(server))
     check(behaviour, behaviour.get("likelihood", behaviour["expect"]), "vqascore", server, scored)
+
+
+EXPECTED = """
+name: shown
+kinds: [tie]
+replies: expected
+scale: [0, 1]
+answers: {"Yes": 1, "No": 0}
+questions: {SC: {text: "Does it show this: {{ instruction }}? Reply with Yes or No."}}
+"""
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour["name"])
+def test_the_same_behaviour_with_a_judge_in_a_file(behaviour, score, samples_file, tmp_path):
+    file = tmp_path / "shown.yaml"
+    file.write_text(EXPECTED)
+    with ServiceServer(behaviour["rules"]) as server:
+        scored = score(few(samples_file), "--judge", file, "--patience", "5", *named(server))
+    check(behaviour, behaviour.get("likelihood", behaviour["expect"]), "shown", server, scored)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour["name"])
+def test_doctor_says_the_same_of_a_behaviour(behaviour, vieval):
+    rules = [rule for rule in behaviour["rules"] if "times" not in rule]
+    stem = behaviour["expect"].get("ends", "")
+    with ServiceServer(rules) as server:
+        out = vieval("doctor", "--base-url", server.base_url, "--model", "fake", code=None).out
+    assert ("PROBLEM" in out and stem in out) if stem else "fake at" in out
+    assert "Error" not in out.replace(stem, "")
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour["name"])
+def test_the_reward_server_ends_in_the_same_status(behaviour, samples_file):
+    expected, rows = behaviour["expect"], list(rows_of(few(samples_file)))
+    flags = ["--reward", "r=viescore", "--patience", "5"]
+    with ServiceServer(behaviour["rules"]) as server, serving(*flags, *named(server)) as running:
+        status, answer = running.post("/r/v1/judge", {"samples": rows})
+    values = [one["value"] for one in answer["verdicts"]] if status == 200 else [None] * SAMPLES
+    assert all((value is not None) == (expected.get("status") == "ok") for value in values)
+
+
+BLOCKED = [behaviour for behaviour in BEHAVIOURS if behaviour.get("blocked")]
+
+
+def test_blocked_images_give_one_decision_in_whichever_form(tmp_path, vieval, monkeypatch):
+    """A gate whose new build has five of forty images blocked, once in each form."""
+    monkeypatch.chdir(tmp_path)
+    prompts(tmp_path, GATED)
+    level = lambda prompt, draw: 0.35 + prompt % 7 / 20  # noqa: E731
+    with ServiceServer([], reply=by_brightness()) as server:
+        last = images(tmp_path, "last", level, GATED)
+        vieval("score", last, "--prompts", "prompts.csv", "--out", "last.jsonl", *named(server))
+    images(tmp_path, "new", level, GATED)
+    outcomes = set()
+    for behaviour in BLOCKED:
+        [rule] = behaviour["rules"]
+        blocked = {**rule, "if": {**rule["if"], "words": "grey square 3"}}
+        with ServiceServer([blocked], reply=by_brightness()) as server:
+            command = ["rank", "new", "--prompts", "prompts.csv", "--against", "last.jsonl", "--margin", "0.1"]
+            result = vieval(*command, "--fresh", *named(server), code=None)
+        outcomes.add(result.out.splitlines()[0])
+    assert len(outcomes) == 1, outcomes

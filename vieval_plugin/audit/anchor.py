@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from vieval_plugin.judges.protocol import FAILED_CALLS, Image, Sample, Status, V
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.records import Provenance, Record
-from vieval_plugin.results.baseline import REPEAT
+from vieval_plugin.results.baseline import REPEAT, unsent_fields
 from vieval_plugin.results.lookup import Lookup, require_as_judged
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.stats.drift import LEVEL, DriftTest, drift_tests
@@ -153,7 +154,15 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
         anchor: the repeats.
         fresh: one verdict a sample, in the anchor's order.
         seed: of the permutations.
+
+    Raises:
+        VievalError: the model refuses other sampling fields than then.
     """
+    then, now = unsent_fields(chain.from_iterable(anchor.repeats)), unsent_fields(fresh)
+    if then != now:
+        raise VievalError(
+            f"the anchor was made with {then or 'all fields sent'}, now {now or 'all are sent'}; make a new one"
+        )
     rows = [
         (judged, (*repeats, verdict))
         for judged, repeats, verdict in zip(anchor.judged, anchor.repeats, fresh, strict=True)

@@ -80,7 +80,10 @@ def read_baseline(path: Path, records: Sequence[Record], partial: bool = False) 
         )
     judged = [record.verdict for record in records if record.verdict.trace]
     if judged:
-        _require_same_judge(path, _sent([record.verdict for record in earlier]), _sent(judged))
+        then_fields, now_fields = (
+            {"fields": unsent_fields(side)} for side in ([record.verdict for record in earlier], judged)
+        )
+        _require_same_judge(path, then_fields, now_fields)
     names = (generator, path.stem, f"{path.stem} (baseline)")
     name = next(name for name in names if name not in ("", new_generator, new_generator or YOUR_IMAGES))
     return Baseline(path, tuple(_with_generator(record, name) for record in earlier), is_anchor)
@@ -130,10 +133,10 @@ def _judge_fields(provenance: Provenance) -> dict[str, str]:
     return {**fields, **dict(source_of(provenance).details), "calibration": " ".join(provenance.calibration)}
 
 
-def _sent(verdicts: Iterable[Verdict]) -> dict[str, str]:
-    """The sampling fields that a judge's model refused."""
+def unsent_fields(verdicts: Iterable[Verdict]) -> str:
+    """The sampling fields that a judge's model refused, in words; empty for none."""
     refused = {finding for verdict in verdicts for finding in verdict.findings if finding.startswith(NOT_SENT)}
-    return {"fields": ", ".join(sorted(refused))} if refused else {}
+    return ", ".join(sorted(refused))
 
 
 def _shown(record: Record) -> dict[str, str]:

@@ -17,7 +17,7 @@ from vieval_plugin.backends.concurrency import SharedTasks
 from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
 from vieval_plugin.backends.http.faults import Refused, parsed_json
 from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
-from vieval_plugin.backends.http.request_form import LIMITS, MORE_ROOM, Negotiation, named_fields
+from vieval_plugin.backends.http.request_form import LIMITS, MORE_ROOM, NO_ROOM, Negotiation, named_fields
 from vieval_plugin.backends.http.responses import (
     cached_tokens_of,
     finish_reason,
@@ -215,16 +215,18 @@ class OpenAIBackend:
         room = 1 if self.batches else self._negotiation.form.room
         answer = _STARVED
         for tokens in (limit, MORE_ROOM * limit)[room > 1 :]:
+            if tokens > limit:
+                self.usage.output_limit += tokens - limit * (room > 1)
+                self.usage.retries.update([NO_ROOM] * (room == 1))
             try:
                 answer = await self._chat(ask, images, send, tokens)
             except Refused as refused:
                 context = _CONTEXT.search(refused.reason)
                 if tokens == limit or not context:
                     raise
-                left = int(context[1]) - (tokens_of(answer)[0] or 0)
-                return await self._chat(
-                    ask, images, send, max(limit, min(left, tokens) if answer is not _STARVED else 0)
-                )
+                input_tokens, _ = tokens_of(answer)
+                left = int(context[1]) - input_tokens if input_tokens else limit
+                return await self._chat(ask, images, send, max(limit, min(left, tokens)))
             if not is_starved(answer):
                 break
         return answer

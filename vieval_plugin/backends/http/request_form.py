@@ -30,6 +30,8 @@ LIMITS = ("max_tokens", "max_completion_tokens")
 OF_A_QUESTION = ("response_format", "repetition_detection")
 #: Times the room of an answer that a model is given which thinks until its token limit cuts it.
 MORE_ROOM = 4
+#: Kind of a second try with more room.
+NO_ROOM = "cut before its first word"
 
 _REQUIRED = ("model", "messages", "stream")
 _BOUNDED = (*LIMITS, "top_logprobs")
@@ -52,14 +54,15 @@ class RequestForm:
     highest: Mapping[str, int] = field(default_factory=dict)
     #: Lowest value of a field.
     lowest: Mapping[str, int] = field(default_factory=dict)
-    #: Its name of the limit of an answer's tokens.
-    limit: str = "max_tokens"
+    #: Its name of the limit of an answer's tokens; empty where it takes the one sent.
+    limit: str = ""
     #: Times the room that judges give an answer.
     room: int = 1
 
     def applied(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """A request in this form."""
-        fields = {self.limit if name in LIMITS else name: value for name, value in body.items()}
+        renamed = LIMITS if self.limit else ()
+        fields = {self.limit if name in renamed else name: value for name, value in body.items()}
         for name in self.refused:
             fields.pop(name, None)
         for name in fields.keys() & {*self.highest, *self.lowest}:
@@ -91,7 +94,7 @@ class RequestForm:
         parts = [f"{name} is not sent" for name in self.refused if name not in earlier.refused]
         parts += [f"{name} is at most {n}" for name, n in self.highest.items() if earlier.highest.get(name) != n]
         parts += [f"{name} is at least {n}" for name, n in self.lowest.items() if earlier.lowest.get(name) != n]
-        parts += [f"{self.limit} is sent for {earlier.limit}"] if self.limit != earlier.limit else []
+        parts += [f"the token limit is sent as {self.limit}"] if self.limit != earlier.limit else []
         parts += [f"answers get {self.room} times the room"] if self.room != earlier.room else []
         return enumeration(parts) if parts else ""
 

@@ -77,8 +77,8 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
     if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
         reason = f"no TLS connection ({_cause(error)})"
         return Denied(0, reason, f"{server}: {reason}; check that the address begins with http:// or https:// rightly")
-    if isinstance(error.__cause__, aiohttp.http_exceptions.BadStatusLine):
-        reason = f"the server does not speak HTTP ({_cause(error.__cause__)})"
+    if isinstance(error, aiohttp.ClientResponseError) and "status line" in error.message:
+        reason = f"the server does not speak HTTP ({' '.join(redacted(error.message).split())[:_LONGEST_CAUSE]})"
         return Denied(0, reason, f"{server}: {reason}; check the address and its port")
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return Again("connection", f"no connection{by} (its name cannot be resolved)")
