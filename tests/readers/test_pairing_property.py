@@ -83,7 +83,7 @@ def written(folder: Folder, path, seed: int):
 
 @pytest.mark.parametrize("start", range(0, 1000, 100))
 def test_no_pair_is_wrong_and_nothing_is_lost_in_silence(tmp_path, start):
-    read = 0
+    refused = []
     for seed in range(start, start + 100):
         path = tmp_path / str(seed)
         path.mkdir()
@@ -91,11 +91,9 @@ def test_no_pair_is_wrong_and_nothing_is_lost_in_silence(tmp_path, start):
         prompts = written(folder, path, seed)
         try:
             source = read_folders([path / "m"], prompts)
-        except VievalError as error:
-            plain = folder.oddities <= {"shuffled", "gaps in ids", "text ids", "dots", "missing"}
-            assert not plain or folder.column in OTHER_NAMES, (seed, folder, str(error))
+        except VievalError:
+            refused.append(folder)
             continue
-        read += 1
         rows = [(row.sample.texts["prompt"], row.verdict, row.sample.images["output"].source) for row in source]
         pairs = [(text, file) for text, verdict, file in rows if verdict is None]
         assert all(text == f"made of {file.read_text()}" for text, file in pairs), (seed, folder)
@@ -107,4 +105,6 @@ def test_no_pair_is_wrong_and_nothing_is_lost_in_silence(tmp_path, start):
             int(number) for note in source.notes for number in re.findall(r"are left out: (\d+), the first", note)
         )
         assert len(folder.images) == len(paired) + told, (seed, folder, source.notes)
-    assert read > 40, f"seeds from {start}: only {read} of 100 folders were paired"
+    assert len(refused) < 60, f"of 100 folders from {start} these were not paired: {len(refused)}"
+    plain = {"shuffled", "gaps in ids", "text ids", "dots", "missing"}
+    assert not [folder for folder in refused if folder.oddities <= plain and folder.column not in OTHER_NAMES]

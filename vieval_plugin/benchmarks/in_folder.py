@@ -165,7 +165,7 @@ class _Reading:
         }
         try:
             sample_cells = sample_row(cells, self.fields)
-            sample_cells |= located_images(sample_cells, self.table)
+            sample_cells["images"] = located_images(sample_cells.get("images", {}), self.table)
             samples = samples_of_row(self.table.folder, number, sample_cells, described.kind, described.name)
         except BadLine as bad:
             raise VievalError(f"{row.where}: {bad}") from None

@@ -331,7 +331,8 @@ def rows_of(table: InputTable, fields: ColumnMap, file_uids: bool = False, prefi
             row["uid"] = uid
             counts[*owner, str(uid)] += 1
         try:
-            row |= located_images(row, table)
+            if "images" in row:
+                row["images"] = located_images(row["images"], table)
         except BadLine as bad:
             yield number, BadLine(str(bad), row)
             continue
@@ -383,16 +384,15 @@ def _free_uid(
     return uid
 
 
-def located_images(row: Mapping[str, Any], table: InputTable) -> dict[str, Any]:
-    """The `images` of a row with `Image` where the table holds one or others wrote it; empty where it has none.
+def located_images(images: Any, table: InputTable) -> Any:
+    """The images of a row by role, as `Image` where the table holds one or others wrote it; anything else as it is.
 
     Raises:
         BadLine: others wrote the table and a path leads out of its folder, or a data address holds no base64.
     """
-    images = row.get("images")
     if not isinstance(images, dict):
-        return {}
-    return {"images": {role: _located(image, role, table) for role, image in images.items()}}
+        return images
+    return {role: _located(image, role, table) for role, image in images.items()}
 
 
 def _located(value: Any, role: str, table: InputTable) -> Any:

@@ -125,14 +125,11 @@ def are_numbered(files: Sequence[Path], rows: Sequence[int]) -> bool:
     >>> are_numbered([Path("a_0.png"), Path("a_1.png")], [1, 2]), are_numbered([Path("cat.png"), Path("dog.png")], [1, 2])
     (True, False)
     """
-    pieces = [re.split(r"(\d+)", file.stem) for file in files]
-    if len(files) < 2 or len({len(name) for name in pieces}) > 1:
-        return len(files) == 1
-    different = [index for index, column in enumerate(zip(*pieces, strict=True)) if len({*column}) > 1]
-    if len(different) != 1 or different[0] % 2 == 0:
-        return False
-    numbers = sorted(int(name[different[0]]) for name in pieces)
-    return numbers in ([*range(len(files))], [*range(1, len(files) + 1)], [*rows])
+    if len(files) == 1:
+        return True
+    is_alike = len({re.sub(r"\d+", "#", file.stem) for file in files}) == 1
+    numbers = sorted(number for number, draw in numbers_of(files).values() if not draw)
+    return is_alike and numbers in ([*range(len(files))], [*range(1, len(files) + 1)], [*rows])
 
 
 def _stem(uid: str) -> str:

@@ -115,7 +115,7 @@ def samples_of_row(
                 "texts must map names (prompt, instruction, subject) to texts; "
                 f"{str(name)[:80]} is no text ({type(text).__name__})"
             )
-    code = row.get("kind", row.get("task", _kind_of(images, texts) if kind is None else kind))
+    code = row.get("kind", row.get("task", _kind_of({*images}, {*texts}) if kind is None else kind))
     if not isinstance(code, str):
         raise BadLine(f"kind {str(code)[:80]} is no text")
     model = _name("image_model", row.get("image_model"), "")
@@ -139,17 +139,18 @@ def samples_of_row(
     return samples
 
 
-def _kind_of(images: Mapping[str, Any], texts: Mapping[str, Any]) -> str:
-    """The kind that images and texts alone tell: a prompt and nothing shown is `tig`, an instruction and a source
-    `tie`.
+def _kind_of(images: set[str], texts: set[str]) -> str:
+    """The kind that the names of images and texts alone tell.
 
-    >>> _kind_of({}, {"prompt": "a cat"}), _kind_of({"mask": "m.png"}, {})
+    A prompt and nothing shown is `tig`, an instruction and a source `tie`.
+
+    >>> _kind_of({"output"}, {"prompt"}), _kind_of({"mask"}, {"prompt"})
     ('tig', '')
     """
-    image_roles, text_names = set(images) - {"output"}, set(texts) - {WANTED_TEXT}
-    if not image_roles and (text_names == {"prompt"} or (WANTED_TEXT in texts and not text_names)):
+    shown, told = images - {"output"}, texts - {WANTED_TEXT}
+    if not shown and (told == {"prompt"} or (WANTED_TEXT in texts and not told)):
         return "tig"
-    return "tie" if image_roles == {"source"} and text_names in ({"instruction"}, {"instruction", "prompt"}) else ""
+    return "tie" if shown == {"source"} and told in ({"instruction"}, {"instruction", "prompt"}) else ""
 
 
 def draw_of(draw: Any) -> int:
