@@ -60,15 +60,12 @@ def _delimiter(lines: Sequence[str]) -> str:
     """The sign of which most lines have as many as the header."""
 
     def share(sign: str) -> float:
-        quoting = csv.QUOTE_NONE if sign == "\t" else csv.QUOTE_MINIMAL
-        header, *rows = csv.reader(lines, delimiter=sign, quoting=quoting)
-        if len(header) < 2:
-            return -1.0
-        return sum(len(cells) == len(header) for cells in rows) / max(len(rows), 1)
+        rows = list(csv.reader(lines, delimiter=sign, quoting=csv.QUOTE_NONE if sign == "\t" else csv.QUOTE_MINIMAL))
+        width = len(rows[0]) if rows else 0
+        return sum(len(cells) == width for cells in rows) / len(rows) if width > 1 else 0.0
 
-    shares = {sign: share(sign) for sign in _SIGNS} if lines else {}
-    best = max(_SIGNS, key=lambda sign: shares.get(sign, -1.0))  # the first of those that are alike
-    return best if shares.get(best, -1.0) >= 0 else _ABSENT_SIGN
+    best = max(_SIGNS, key=share)  # the first of those that are alike
+    return best if share(best) else _ABSENT_SIGN
 
 
 def _is_quoted(text: str, delimiter: str) -> bool:
@@ -126,26 +123,25 @@ def _reader(lines: Iterable[str], dialect: _Dialect) -> Any:
 
 def _rows(path: Path, dialect: _Dialect, header: Sequence[str]) -> Iterator[NumberedRow]:
     """The rows under the header; VievalError where a quotation mark opens a cell and does not close it."""
-    start, is_header = 1 + dialect.skipped, True
     with readable(path), path.open(encoding=dialect.encoding, newline="") as file:
         reader = _reader(file, dialect)
+        end = dialect.skipped
         try:
+            next(filter(any, reader), None)
             for cells in reader:
-                start = reader.line_num + dialect.skipped + 1
+                end = reader.line_num + dialect.skipped
                 row = {name: cell for name, cell in zip(header, cells, strict=False) if cell.strip()}
-                if row and not is_header:
-                    is_whole = len(cells) == len(header)
-                    yield start - 1, row if is_whole else BadLine(_cell_count_reason(cells, header), row)
-                is_header = is_header and not row
+                if len(cells) != len(header) and row:
+                    reason = f"{len(cells)} cells where the header has {len(header)}; put texts with commas in quotes"
+                    yield end, BadLine(reason, row)
+                elif row:
+                    yield end, row
         except csv.Error as error:
             unclosed = (
                 "a quotation mark opens a cell, and none closes it" if "end of data" in str(error) else str(error)
             )
-            raise VievalError(f"{path}: line {start} is not readable as CSV ({unclosed}); correct the file") from None
-
-
-def _cell_count_reason(cells: Sequence[str], header: Sequence[str]) -> str:
-    return f"{len(cells)} cells where the header has {len(header)}; put texts with commas in quotes"
+            line = max(end, 1 + dialect.skipped) + 1
+            raise VievalError(f"{path}: line {line} is not readable as CSV ({unclosed}); correct the file") from None
 
 
 def _joined_lines(path: Path, dialect: _Dialect, width: int) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from vieval_plugin.readers.columns import leftover_notes
 from vieval_plugin.readers.image_names import are_numbered, composed, expected_name, numbers_of, readings, stems_of
 from vieval_plugin.readers.prompt_rows import KeyColumn, PromptRow, Prompts
 from vieval_plugin.text.errors import VievalError
@@ -77,6 +78,7 @@ def pair_images(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> tuple
     rows = [replace(prompt, uid=uid) for prompt, uid in zip(prompts.rows, matching.key.uids, strict=True)]
     is_told = matching.key.name and not matching.key.is_own
     notes = [f"{prompts.name}: the images are matched by the column {matching.key.name!r}"] if is_told else []
+    notes += leftover_notes(prompts.name, [name for name in prompts.leftover if name != matching.key.name])
     pairs = []
     for model, files in ordered.items():
         folder, by_row = files[0].parent, defaultdict[int, dict[int, Path]](dict)

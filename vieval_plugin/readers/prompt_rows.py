@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.readers.columns import ColumnMap, fields_of, rows_of
+from vieval_plugin.readers.columns import fields_of, rows_of
 from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.tables import BadLine, InputTable
 from vieval_plugin.text.errors import VievalError
@@ -18,10 +18,9 @@ from vieval_plugin.text.untrusted import LONGEST_NAME, isfile
 #: The files in which a folder of images may have its own prompts.
 NAMES = tuple(f"prompts.{suffix}" for suffix in ("jsonl", "csv", "tsv", "json", "parquet", "txt"))
 
-#: What the name of a column of ids ends in, the surest first.
-_ID_WORDS = ("uid", "id", "key", "index", "idx", "ids", "uuid", "guid", "number", "num", "nr", "no", "unnamed")
 #: Names of columns that are the uid even where the images could be in the order of the rows.
 _UID_COLUMNS = ("uid", "id", "image_id", "sample_id", "key")
+_ID_NAME = re.compile(r"(\w+_)?(uid|id|key|index|idx|ids|uuid|guid|number|num|nr)|no|unnamed")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -114,13 +113,15 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
         rows.append((number, dict(row)))
     if not rows:
         raise VievalError(f"{path}: no prompts in it")
-    keys = _keys(table, fields, columns or {}, [row for _, row in rows], list(numbers))
-    named = next((key.uids for key in keys if key.is_own or (key.is_id and key.is_unique)), tuple(numbers))
+    named, has_uid = (columns or {}).get("uid"), any("uid" in row for _, row in rows)
+    own = [KeyColumn(named or "uid", tuple(numbers), is_id=True, is_own=True)] if named or has_uid else []
+    keys = own if named is not None else own + _key_columns(table, fields.columns.get("uid", "uid"))
+    uids = next((key.uids for key in keys if key.is_own or (key.is_id and key.is_unique)), tuple(numbers))
     return Prompts(
         str(path),
-        tuple(PromptRow(number, row, uid) for (number, row), uid in zip(rows, named, strict=True)),
-        keys,
-        bool((columns or {}).get("uid")),
+        tuple(PromptRow(number, row, uid) for (number, row), uid in zip(rows, uids, strict=True)),
+        tuple(keys),
+        bool(named),
         table.folder,
         table.unit,
         fields.notes,
@@ -128,55 +129,29 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
     )
 
 
-def _keys(
-    table: InputTable,
-    fields: ColumnMap,
-    columns: Mapping[str, str],
-    rows: Sequence[Mapping[str, Any]],
-    uids: Sequence[str],
-) -> tuple[KeyColumn, ...]:
-    """The columns that images may be called by: the uid alone where the user names it, and none where that is empty."""
-    if "uid" in columns and not columns["uid"]:
-        return ()
-    has_uid = any(row.get("uid") is not None for row in rows)
-    own = [KeyColumn(columns.get("uid") or "uid", tuple(uids), is_id=True, is_own=True)] if has_uid else []
-    if columns.get("uid"):
-        return tuple(own)
-    names = [name for name in table.columns if name != fields.columns.get("uid", "uid")]
-    values: dict[str, list[str]] = {name: [] for name in names}
+def _key_columns(table: InputTable, uid_column: str) -> list[KeyColumn]:
+    """The columns of texts and whole numbers whose name is that of an id, or whose values differ."""
+    names = [name for name in table.columns if name != uid_column]
+    columns: dict[str, list[str | None]] = {name: [] for name in names}
     for _, cells in table.read(names):
-        for name in [*values]:
-            value = "" if isinstance(cells, BadLine) else _key_of(cells.get(name))
-            if value is None:
-                del values[name]  # what is no text or number calls no image
-            else:
-                values[name].append(value)
-    keys = [KeyColumn(name, tuple(column), _id_rank(name) < len(_ID_WORDS)) for name, column in values.items()]
-    keys = [key for key in keys if key.is_id or key.is_unique]
-    return (*own, *sorted(keys, key=lambda key: _id_rank(key.name)))
+        for name, values in columns.items():
+            values.append(None if isinstance(cells, BadLine) else _key_of(cells.get(name)))
+    keys = []
+    for name, values in columns.items():
+        uids = tuple(uid for uid in values if uid is not None)
+        key = KeyColumn(name, uids, _ID_NAME.fullmatch(_plain(name)) is not None)
+        if len(uids) == len(values) and (key.is_id or key.is_unique):
+            keys.append(key)
+    return keys
 
 
 def _key_of(value: Any) -> str | None:
     """A cell as what an image may be called by; empty for an empty cell, None where it is no text and no whole number."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        return "" if value is None else None
-    text = str(value).strip()
-    return re.sub(r"(?<=\d)\.0+$", "", text) if len(text) <= LONGEST_NAME else None
-
-
-def _id_rank(name: str) -> int:
-    """The place of a column's name among those that columns of ids have; their number for any other name.
-
-    >>> _id_rank("idx") < _id_rank("case_number") < _id_rank("number_of_cats")
-    True
-    """
-    words = [word.lower() for word in _WORD.findall(name)]
-    ends = words[-1:] if "unnamed" not in words else ["unnamed"]
-    if ends == ["no"] and len(words) > 1:
-        return len(_ID_WORDS)
-    return next((rank for rank, word in enumerate(_ID_WORDS) if [word] == ends), len(_ID_WORDS))
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not (value is None or is_whole or isinstance(value, str)):
+        return None
+    text = re.sub(r"(?<=\d)\.0+$", "", "" if value is None else str(value).strip())
+    return text if len(text) <= LONGEST_NAME else None
 
 
 def _plain(name: str) -> str:
