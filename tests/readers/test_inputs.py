@@ -100,7 +100,7 @@ def samples_of_table(table, columns):
 def read_tar(row, folder, columns):
     from vieval_plugin.readers.webdataset import tar_index, webdataset_table
 
-    return samples_of_table(webdataset_table(folder / "t.tar", list(tar_index(folder / "t.tar"))), columns)
+    return samples_of_table(webdataset_table(folder / "t.tar", tar_index(folder / "t.tar").members), columns)
 
 
 def read_shards(row, folder, columns):
