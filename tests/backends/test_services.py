@@ -16,7 +16,6 @@ from tests.service_server import BEHAVIOURS, ServiceServer, loose_nodes
 SAMPLES = 3
 GATED = 40
 PROBES = 5  # of schemas, and what a run may ask further at its start
-JUDGES = {"viescore": "expect", "vqascore": "likelihood"}
 
 
 @pytest.fixture(autouse=True)
@@ -24,9 +23,13 @@ def short_waits(monkeypatch):
     wait_shortly(monkeypatch)
 
 
-def few(samples_file):
-    rows = samples_file.read_text().splitlines()[:SAMPLES]
-    samples_file.write_text("\n".join(rows) + "\n")
+def few(samples_file, generated=False):
+    """The first samples of a file of edits; with `generated`, as images that were made from a prompt."""
+    rows = [json.loads(line) for line in samples_file.read_text().splitlines()[:SAMPLES]]
+    for row in rows if generated else []:
+        texts, images = {"prompt": row["texts"]["instruction"]}, {"output": row["images"]["output"]}
+        row |= {"kind": "tig", "texts": texts, "images": images}
+    samples_file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return samples_file
 
 
@@ -63,7 +66,7 @@ def test_a_behaviour_ends_in_its_own_status(behaviour, score, samples_file):
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour["name"])
 def test_the_same_behaviour_with_log_probabilities(behaviour, score, samples_file):
     with ServiceServer(behaviour["rules"]) as server:
-        scored = score(few(samples_file), "--judge", "vqascore", "--patience", "5", *named(server))
+        scored = score(few(samples_file, generated=True), "--judge", "vqascore", "--patience", "5", *named(server))
     check(behaviour, behaviour.get("likelihood", behaviour["expect"]), "vqascore", server, scored)
 
 
