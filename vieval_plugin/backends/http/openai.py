@@ -187,8 +187,10 @@ class OpenAIBackend:
 
     async def _reply(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
         """A reply without keys and with possible numbers only."""
-        sampling = {**asdict(self.sampling), "repeat": repeat}
-        kind, send = "refusal", partial(self.batches.post, asked=sampling) if self.batches else self._server.post
+        kind = "refusal"
+        send: Send = self._server.post
+        if self.batches:
+            send = partial(self.batches.post, asked={**asdict(self.sampling), "repeat": repeat})
         reply: Reply
         try:
             if self._batch and self._batch.sends:
