@@ -52,7 +52,7 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
         printed,
     )
     for line in (
-        "Squared error on held-out labels less that of the raw score: -",
+        "Squared error on all 200 held-out labels less that of the raw score: -",
         "Typical error on generators without labels: not known",
     ):
         assert line in printed

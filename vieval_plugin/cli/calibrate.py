@@ -90,7 +90,7 @@ def _lines(result: CalibrationResult) -> Iterator[str]:
         yield f"Not calibrated: {calibration.labels} ratings do not show that {score} is nearer to people's, calibrated, than {unbeaten}."
     for name, gain in gains.items():
         interval = f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
-        yield f"Squared error on held-out labels less that of {name}: {interval}, which has to lie below 0."
+        yield f"Squared error on all {result.labels} held-out labels less that of {name}: {interval}, which has to lie below 0."
     if not better.accepted:
         needed = better.labels_needed(calibration.labels)
         number = f"Some {needed:,} labels" if needed else f"No number of labels up to {MOST_LABELS:,}"

@@ -44,6 +44,8 @@ class CalibrationResult:
     better: Improvement
     #: Shares of pairs on one prompt that are tied, by raw and by calibrated scores.
     ties: tuple[float, float]
+    #: Number of labels of all task types.
+    labels: int
     #: Labels of each task type that takes the common function.
     common: Mapping[str, int]
     #: The judge's mean of labelled images less that of the others where a test says that they differ; None elsewhere.
@@ -101,7 +103,7 @@ def calibrate(run: Run, options: StatisticsOptions, anyway: bool = False, random
     groups = [image.group for image in scored]
     raw, calibrated = (tied_share([scores[name] for scores in added], groups) for name in (aspect, calibration.name))
     small = Counter(kind for kind in labels.kinds if kind not in labels.large_kinds)
-    return CalibrationResult(calibration, better, (raw, calibrated), small, selection)
+    return CalibrationResult(calibration, better, (raw, calibrated), len(labels.kinds), small, selection)
 
 
 def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
