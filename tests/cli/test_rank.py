@@ -88,8 +88,11 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     assert evidence.startswith("Mean score 0.59 (95% interval 0.57 to 0.6")
     assert evidence.endswith("; good is better than poor; also is better than poor.")
     assert [row[:2] for row in rows_under(shown, title)] == [["1-2", "good"], ["1-2", "also"], ["3", "poor"]]
-    rate = f"people. Rate 50 of them: `vieval label {tmp_path / 'v.jsonl'} --out label.html`"
-    assert f"Nobody has rated these images, and a judge can disagree with {rate}" in shown
+    assert (
+        "Nobody has rated these images, and a judge can disagree with people. Rate 40 prompts of each generator"
+        in shown
+    )
+    assert f"`vieval label {tmp_path / 'v.jsonl'} --n 120 --out label.html`" in shown
     written = [row for row in csv_rows(tmp_path / "out" / "numbers.csv") if not row["breakdown"]]
     of_poor = {(row["aspect"], row["system"]): row for row in written}["SC", "poor"]
     score = [GENERATORS["poor"](prompt, 0) for prompt in range(40)]
@@ -379,7 +382,7 @@ def test_judges_have_a_block_each_with_judge_setting_and_model(tmp_path, vieval)
             line for line in lines if line.endswith(": also has the highest O, but cannot be told apart from good.")
         ]
         assert [line.split(": ")[0] for line in answers] == judges
-        assert shown.count("Nobody has rated these images") == shown.count("Rate 24 of them: ") == 1
+        assert shown.count("Nobody has rated these images") == shown.count(". Rate ") == 1
         assert "judge-7b cigeval paper" not in shown
     for folder in ("t", "r"):
         named = ["cigeval paper (judge-7b)", "viescore 0shot (judge-7b)", "sharpness"]

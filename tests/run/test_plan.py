@@ -131,7 +131,7 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
         assert server.stats()["requests"] == paid
         assert numbers("calls", again)[0] == pytest.approx(numbers("calls", first)[0], abs=1)
         assert numbers("tokens in", again)[0] == pytest.approx(numbers("tokens in", first)[0], rel=0.05)
-        assert "seconds: not known, as answers of the pilot were in the store; --fresh" in again
+        assert "seconds: not known, as answers of the pilot were in the store; " in again
         assert "16 answers of the pilot were in the store; the figures are of a run that asks everything" in again
         _, anew, _ = run(samples, server, "--fresh")
         assert server.stats()["requests"] == 2 * paid

@@ -113,9 +113,12 @@ class Answer:
 
 
 def lines_of(answers: Sequence[Answer]) -> list[str]:
-    """All sentences of several answers, next steps last and each once."""
+    """All sentences of several answers, next steps last, one of those that begin with the same sentence."""
     lines = [line for of_board in answers for line in replace(of_board, next="").lines]
-    return [*lines, *dict.fromkeys(of_board.next for of_board in answers if of_board.next)]
+    steps: dict[str, str] = {}
+    for of_board in answers:
+        steps.setdefault(of_board.next.partition(". ")[0], of_board.next)
+    return [*lines, *filter(None, steps.values())]
 
 
 def placed(of_board: Answer, *places: str) -> Answer:

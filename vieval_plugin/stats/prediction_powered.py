@@ -16,7 +16,6 @@ from vieval_plugin.stats.bootstrap import Ints, factorize
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import low_with_one_fall
 
 
 class PredictionPoweredMean(NamedTuple):
@@ -32,6 +31,9 @@ class PredictionPoweredMean(NamedTuple):
     deviations: Mapping[Hashable, float] = MappingProxyType({})
     degrees: int = 0
 
+
+#: Groups that an end of an interval counts more than were rated.
+_MORE_GROUPS = 0.2
 
 OfWeight: TypeAlias = Callable[[float], PredictionPoweredMean]
 
@@ -108,24 +110,30 @@ def prediction_powered_mean(
 def bounded_interval(powered: PredictionPoweredMean, groups: int) -> tuple[float, float]:
     """The 95% interval of a mean on a scale from 0 to 1, which holds also where most ratings lie at one end.
 
-    Each end is Student's, with one more group than was rated, whose mean is that end of the scale: of few ratings that
-    are nearly all 0, the normal interval holds the truth in 63 to 78%, and this one in 97% or more.
+    Each end is Student's, as if a fifth of a group more had been rated, whose mean is that end of the scale. Of few ratings
+    that are nearly all 0 the normal interval is too short, and has no width where all are.
 
     Args:
         powered: of `prediction_powered_mean`.
         groups: how many were rated.
 
-    Source: that of `non_inferiority.low_with_one_fall`; `bench/corrected_means.py` has its coverage.
+    Source: `bench/corrected_means.py` has its coverage.
 
     >>> zeros = prediction_powered_mean([0.0] * 20, [0.0] * 20)
     >>> [round(end, 2) for end in bounded_interval(zeros, 20)]
-    [0.0, 0.15]
+    [0.0, 0.06]
     """
     value = float(np.clip(powered.mean.value, 0, 1))
-    error = math.sqrt(math.fsum(deviation**2 for deviation in powered.deviations.values()))
-    low = float(low_with_one_fall(value, error, groups, 0.0))
-    high = 1 - float(low_with_one_fall(1 - value, error, groups, 0.0))
-    return max(low, 0.0), min(high, 1.0)
+    squares = groups * (groups - 1) * math.fsum(deviation**2 for deviation in powered.deviations.values())
+    total = groups + _MORE_GROUPS
+    quantile = float(scipy.stats.t.ppf(0.975, total - 1))
+    ends = []
+    for end, side in ((0.0, -1.0), (1.0, 1.0)):
+        mean = (groups * value + _MORE_GROUPS * end) / total
+        spread = squares + groups * _MORE_GROUPS / total * (value - end) ** 2
+        ends.append(mean + side * quantile * math.sqrt(spread / total / (total - 1)))
+    low, high = np.clip(ends, 0, 1).tolist()
+    return low, high
 
 
 def common_weight(first: OfWeight, second: OfWeight) -> float:
