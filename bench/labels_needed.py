@@ -11,8 +11,7 @@ import argparse
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -197,21 +196,6 @@ def print_errors(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> 
     table(["labels a task", "left out", "error", "raw", "mean", "median", "calibrated"], rows)
 
 
-def print_accepted(
-    tasks: Sequence[RecordedTask], options: argparse.Namespace, remade: Callable[..., RecordedTask]
-) -> None:
-    groups = [("all tasks", tasks, n) for n in options.labels] + [(task.kind, [task], 200) for task in tasks]
-    rows = []
-    for name, group, number in tqdm(groups, desc="accepted", disable=None):
-        wins = []
-        for seed in range(options.runs):
-            rng = np.random.default_rng([options.seed, seed, number])
-            labels = [draw_labels(remade(task, rng), number, rng, options.on_prompts) for task in group]
-            wins.append(accepted(labels, seed))
-        rows.append([name, str(number), f"{np.mean(wins):.0%}"])
-    table(["labels of", "labels a task", "accepted"], rows)
-
-
 def print_by_type(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> None:
     """How often a task type of noise is calibrated beside six of a judge, by all types together and by its own labels."""
     rows = []
@@ -228,26 +212,6 @@ def print_by_type(tasks: Sequence[RecordedTask], options: argparse.Namespace) ->
         rows.append([str(number), *(f"{share:.1%}" for share in counts / options.runs)])
     print(f"{tasks[0].kind} scored at random, the other types by the judge:")
     table(["labels of each", "all together accepted", "noise calibrated", "others calibrated"], rows)
-
-
-def print_needed(
-    tasks: Sequence[RecordedTask], options: argparse.Namespace, number: int = 50, attempts: int = 4
-) -> None:
-    rows = []
-    for task in tqdm(tasks, desc="needed", disable=None):
-        refused, needed, wins = 0, [], []
-        for seed in range(options.runs):
-            labels = draw_labels(task, number, np.random.default_rng([options.seed, seed]), options.on_prompts)
-            better = improvement(labels, held_out(labels, seed), 500, seed)
-            refused += not better.accepted
-            if not better.accepted and (enough := better.labels_needed(number)):
-                rngs = (np.random.default_rng([options.seed, seed, again]) for again in range(1, 1 + attempts))
-                wins += [accepted([draw_labels(task, enough, rng, options.on_prompts)], seed) for rng in rngs]
-                needed.append(enough)
-        numbers = (f"{np.median(needed):.0f}", f"{np.mean(wins):.0%}") if needed else ("", "")
-        rows.append([task.kind, str(refused), str(len(needed)), *numbers])
-    print(f"Of {options.runs} calibrations with {number} labels of one task:")
-    table(["task", "refused", "name a number", "median", "written with that number"], rows)
 
 
 def noise(task: RecordedTask, rng: np.random.Generator) -> RecordedTask:
@@ -307,7 +271,7 @@ def print_ties(tasks: Sequence[RecordedTask]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="a folder with imagenhub/human_ratings and viescore_logs")
-    parser.add_argument("--show", nargs="+", default=["errors", "accepted", "types", "needed", "order", "ties"])
+    parser.add_argument("--show", nargs="+", default=["errors", "types", "order", "ties"])
     parser.add_argument("--judges", nargs="+", choices=JUDGES, default=list(JUDGES))
     parser.add_argument("--metrics", action="store_true", help="the order by recorded metrics too")
     parser.add_argument("--labels", type=int, nargs="+", default=[20, 30, 50, 100, 200], help="of each task")
@@ -327,23 +291,12 @@ def main() -> None:
         print(f"\n## {judge}: {len(tasks)} tasks, {sum(len(task.scores) for task in tasks):,} images\n")
         if "errors" in options.show:
             print_errors(tasks, options)
-        if "accepted" in options.show:
-            print_accepted(tasks, options, lambda task, _: task)
-        if "needed" in options.show:
-            print_needed(tasks, options)
         if "order" in options.show:
             print_order(tasks, options)
         if "types" in options.show:
             print_by_type(tasks, options)
         if "ties" in options.show:
             print_ties(tasks)
-        if "accepted" in options.show and judge == options.judges[0]:
-            for name, remade in (
-                ("uniform noise", noise),
-                ("the judge's scores, calibrated on all labels", calibrated),
-            ):
-                print(f"In the place of the scores, {name}:")
-                print_accepted(tasks, options, partial(remade))
 
 
 if __name__ == "__main__":
