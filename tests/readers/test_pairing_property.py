@@ -4,14 +4,20 @@ The test knows what each image was made of, as it writes that into the file, and
 """
 
 import csv
+import io
 import json
 import random
 import re
+import tarfile
 from dataclasses import dataclass, field
 
 import pytest
 
+from vieval_plugin.images import read_bytes
+from vieval_plugin.readers.columns import fields_of, rows_of
 from vieval_plugin.readers.image_folder import read_folders
+from vieval_plugin.readers.samples import samples_in_rows
+from vieval_plugin.readers.webdataset import tar_index, webdataset_table
 from vieval_plugin.text.errors import VievalError
 
 ID_NAMES = ("index", "idx", "id", "number", "uid", "image_id", "prompt_idx", "case_number", "Index", "")
@@ -108,3 +114,34 @@ def test_no_pair_is_wrong_and_nothing_is_lost_in_silence(tmp_path, start):
     assert len(refused) < 60, f"of 100 folders from {start} these were not paired: {len(refused)}"
     plain = {"shuffled", "gaps in ids", "text ids", "dots", "missing"}
     assert not [folder for folder in refused if folder.oddities <= plain and folder.column not in OTHER_NAMES]
+
+
+def random_tar(seed: int, path) -> dict[str, str]:
+    """Write a tar of images and texts in random order; the text of each image by what is in it."""
+    noise = random.Random(seed)
+    form = noise.choice(["{}", "{:0>6}", "train/{:0>5}", "cfg3.5_{:0>3}", "a.b/{}"])
+    members = [(f"{form.format(n)}.{end}", f"{n}") for n in range(noise.randint(3, 8)) for end in ("png", "txt")]
+    if noise.random() < 0.7:
+        noise.shuffle(members)  # members of a sample come late
+    foreign = [("__MACOSX/0.png", "x"), ("._0.png", "x"), (".DS_Store", "x"), ("readme.md", "x")]
+    members += [member for member in foreign if noise.random() < 0.3]
+    with tarfile.open(path, "w") as tar:
+        for name, content in members:
+            data = (f"image {content}" if name.endswith("png") else f"made of {content}").encode()
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return {f"image {number}": f"made of {number}" for _, number in members if number != "x"}
+
+
+def test_no_image_of_a_tar_is_paired_wrongly_or_lost(tmp_path):
+    for seed in range(200):
+        path = tmp_path / f"{seed}.tar"
+        expected = random_tar(seed, path)
+        table = webdataset_table(path, tar_index(path).members)
+        rows = samples_in_rows(rows_of(table, fields_of(table, {})), tmp_path, None)
+        pairs = {}
+        for row in rows:
+            if "output" in row.sample.images:
+                pairs[read_bytes(row.sample.images["output"]).decode()] = row.sample.texts.get("prompt")
+        assert pairs == expected, f"seed {seed}"
