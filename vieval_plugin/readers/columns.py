@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ _FIELDS = {
     **{text: f"texts.{text}" for text in _TEXTS},
     "task": "kind",
 }
+_NEXT_KEY = re.compile(r",(?=[^,=]*=)")  # a comma before a key; any other is one in a column's name
 _LONGEST_PATH = 4096  # characters; a longer text in place of a path is an image in base64
 _FIRST = 100  # rows whose values say whether a column of such a name holds images
 
@@ -76,7 +78,7 @@ def parse_columns(options: Sequence[str]) -> dict[str, str]:
         VievalError: a text is no such list, or no sample has what it names.
     """
     columns: dict[str, str] = {}
-    for pair in (pair for text in options for pair in text.split(",")):
+    for pair in (pair for text in options for pair in _NEXT_KEY.split(text)):
         key, equals, column = (piece.strip() for piece in pair.partition("="))
         if not equals:
             raise VievalError(f"--columns {pair[:80]!r} names no column; write it as output=image,prompt=caption")

@@ -119,11 +119,19 @@ def json_table(path: Path) -> InputTable:
         content = path.read_bytes()
         text = content.decode(encoding_of(content))
     try:
-        values = rows_of_document(read_json(text))
+        values = rows_of_document(read_json(text, object_pairs_hook=_object_of_pairs))
     except ValueError as error:
         raise VievalError(f"{path}: not readable as JSON ({error}); give a list of objects, or one a line") from None
     rows = [(number, _object(value)) for number, value in enumerate(values, start=1)]
     return _of_objects(path, lambda: iter(rows), "row", len(rows))
+
+
+def _object_of_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"two values of the key {max(names, key=names.count)[:80]!r}")
+    return document
 
 
 def rows_of_document(document: Any) -> Sequence[Any]:
