@@ -65,7 +65,7 @@ def _require_locks(path: Path) -> None:
         import fcntl
     except ImportError:
         return
-    with suppress(FileNotFoundError), tempfile.TemporaryFile(dir=path.parent) as file:
+    with suppress(OSError), tempfile.TemporaryFile(dir=path.parent) as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

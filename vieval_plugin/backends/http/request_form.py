@@ -72,18 +72,19 @@ class RequestForm:
 
     def after(self, refused: Refused, sent: Mapping[str, Any]) -> RequestForm:
         """The form that a refusal of a request teaches; the same where it names no field as unsupported."""
-        form, report = self, refused.report
+        form, message = self, refused.report.message if refused.report else ""
         for name in named_fields(refused, sent):
+            bounded = "top_logprobs" if name == "logprobs" else name
+            value = sent.get(bounded, 0)
+            bound = _bound(message, value) if bounded in _BOUNDED else 0
             other_limit = next((limit for limit in LIMITS if name in LIMITS and limit != name), "")
-            if report and other_limit and other_limit in report.message:
+            if other_limit and other_limit in message:
                 form = replace(form, limit=other_limit)
-            elif report and name in _BOUNDED and (bound := _bound(report.message, sent[name])):
-                bounds = form.highest if bound < sent[name] else form.lowest
-                bounds = {**bounds, name: bound}
-                form = replace(form, highest=bounds) if bound < sent[name] else replace(form, lowest=bounds)
-            elif report and name == "logprobs" and (bound := _bound(report.message, sent.get("top_logprobs", 0))):
-                form = replace(form, highest={**form.highest, "top_logprobs": bound})
-            elif name == "top_logprobs" and sent[name] > _FEWER:
+            elif bound > value:
+                form = replace(form, lowest={**form.lowest, bounded: bound})
+            elif bound:
+                form = replace(form, highest={**form.highest, bounded: bound})
+            elif name == "top_logprobs" and value > _FEWER:
                 form = replace(form, highest={**form.highest, name: _FEWER})
             elif name not in OF_A_QUESTION:
                 form = replace(form, refused=tuple(dict.fromkeys((*form.refused, name))))
