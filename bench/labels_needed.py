@@ -134,8 +134,9 @@ def joined(labels: Sequence[Labels]) -> Labels:
 
 
 def accepted(labels: Sequence[Labels], seed: int) -> bool:
-    """True where `vieval calibrate` would write a calibration by the labels of these tasks."""
-    return bool(calibrated_kinds(labels, seed))
+    """True where the labels of these tasks together show that calibration helps."""
+    together = joined(labels)
+    return improvement(together, held_out(together, seed), 500, seed).accepted
 
 
 def calibrated_kinds(labels: Sequence[Labels], seed: int) -> set[str]:
@@ -205,10 +206,12 @@ def print_by_type(tasks: Sequence[RecordedTask], options: argparse.Namespace) ->
             rng = np.random.default_rng([options.seed, seed, number, 7])
             changed = [noise(tasks[0], rng), *tasks[1:]]
             labels = [draw_labels(task, number, rng, options.on_prompts) for task in changed]
-            together = joined(labels)
             kinds = calibrated_kinds(labels, seed)
-            all_together = improvement(together, held_out(together, seed), 500, seed).accepted
-            counts += [all_together, changed[0].kind in kinds, len(kinds - {changed[0].kind}) / len(tasks[1:])]
+            counts += [
+                accepted(labels, seed),
+                changed[0].kind in kinds,
+                len(kinds - {changed[0].kind}) / len(tasks[1:]),
+            ]
         rows.append([str(number), *(f"{share:.1%}" for share in counts / options.runs)])
     print(f"{tasks[0].kind} scored at random, the other types by the judge:")
     table(["labels of each", "all together accepted", "noise calibrated", "others calibrated"], rows)
