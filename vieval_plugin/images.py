@@ -27,9 +27,10 @@ import PIL.ImageFile
 from numpy.typing import NDArray
 
 from vieval_plugin.judges.contests import Judged, candidates_of
-from vieval_plugin.judges.protocol import Image
+from vieval_plugin.judges.protocol import Image, TableCell
 from vieval_plugin.media.image_checks import ImageStream, load_strictly
 from vieval_plugin.media.jpeg import without_coded_pixels
+from vieval_plugin.media.png import encode
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
@@ -43,6 +44,7 @@ MAX_SIDE = 65_535
 MAX_DECODING = 66_000_000
 _REMEMBERED = 50_000  # files by digest: some 20 MB
 _LONGEST_NAME = 300
+_GRID = re.compile(r"grid (\d{1,2})x(\d{1,2})")
 _HEAD = 64  # bytes of a file that show its format
 
 #: What files of the format begin with.
@@ -440,3 +442,48 @@ def _line(error: Exception) -> str:
 def images_of(judged: Judged) -> Iterator[Image]:
     """The images of a sample, or of all candidates of a contest."""
     return (image for sample in candidates_of(judged) for image in sample.images.values())
+
+
+def images_of_grid(file: Path, grid: str) -> list[Image]:
+    """The images of a grid, row by row, as PNG files in memory.
+
+    Args:
+        file: the grid.
+        grid: its columns and rows, such as `2x2`.
+
+    Raises:
+        VievalError: the file cannot be decoded, or its sides are no multiples of columns and rows.
+    """
+    column = f"grid {grid}"
+    columns, rows = _size_of(column)
+    pixels = np.asarray(decode(Image(file)))
+    height, width = pixels.shape[:2]
+    if height % rows or width % columns:
+        raise VievalError(f"{file}: a grid of {grid} must have sides that are multiples of these, got {width}x{height}")
+    tall, wide = height // rows, width // columns
+    pieces = [pixels[y : y + tall, x : x + wide] for y in range(0, height, tall) for x in range(0, width, wide)]
+    return [
+        Image(encode(np.ascontiguousarray(piece)), TableCell(file, number, column))
+        for number, piece in enumerate(pieces)
+    ]
+
+
+def is_of_grid(cell: TableCell) -> bool:
+    """Return whether a cell is an image of a grid."""
+    return bool(_GRID.fullmatch(cell.column))
+
+
+def image_in_grid(cell: TableCell) -> bytes:
+    """An image of a grid again; VievalError where the file cannot be read or is another grid."""
+    columns, rows = _size_of(cell.column)
+    images = images_of_grid(cell.file, f"{columns}x{rows}")
+    source = images[cell.row].source if cell.row < len(images) else b""
+    return source if isinstance(source, bytes) else b""
+
+
+def _size_of(column: str) -> tuple[int, int]:
+    match = _GRID.fullmatch(column)
+    columns, rows = map(int, match.groups()) if match else (0, 0)
+    if not columns or not rows:
+        raise VievalError(f"a grid must be COLUMNSxROWS such as 2x2, got {column.removeprefix('grid ')[:20]!r}")
+    return columns, rows

@@ -6,6 +6,7 @@ from _ext import markdown
 
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.readers.layout import layout_names, read_layout_file
 
 
 def page() -> str:
@@ -20,7 +21,37 @@ def page() -> str:
         _table([benchmark for benchmark in known if not benchmark.generates and benchmark.synthetic]),
         "## Prompts for a generator",
         _table([benchmark for benchmark in known if benchmark.generates]),
+        "## Layouts of folders",
+        "`vieval score FOLDER` reads folders that are laid out so; an image stands at its path below the folder.",
+        _layouts(),
     )
+
+
+def _layouts() -> str:
+    rows = []
+    for name in layout_names():
+        layout = read_layout_file(name)
+        rows.append(
+            [
+                markdown.code(name),
+                " or ".join(map(markdown.code, layout.images)),
+                markdown.text(layout.source),
+                markdown.text(layout.licence),
+                f"{layout.images_a_prompt}{f', in a grid of {layout.grid}' if layout.grid else ''}",
+                markdown.text(layout.printed_by),
+                markdown.text(layout.not_reproduced),
+            ]
+        )
+    header = [
+        "layout",
+        "path of an image",
+        "prompts",
+        "licence",
+        "images a prompt",
+        "printed numbers by",
+        "not reproduced as",
+    ]
+    return markdown.table(header, rows)
 
 
 def _table(benchmarks: list[Benchmark]) -> str:

@@ -133,7 +133,7 @@ def test_pixels_are_what_was_generated():
 def test_clipped_pictures_are_counted_in_one_line_at_the_end():
     script = """
 import numpy as np
-from vieval_plugin.rewards.pixels import pictures
+from vieval_plugin.rewards.in_process import pictures
 for number in range(5):
     batch = np.full((2, 20, 20, 3), 0.5)
     batch[0, 0, 0] = 1.3 if number < 3 else 1.01

@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from vieval_plugin.images import is_there
+from vieval_plugin.images import image_in_grid, is_of_grid, is_there
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, TableCell
 from vieval_plugin.readers.places import Place, arrow, place_of, reason_of, size_of
@@ -314,6 +314,8 @@ def _with_cell(image: Image) -> Image:
     cell = image.origin
     if isinstance(image.source, bytes) or not isinstance(cell, TableCell) or not is_there(image):
         return image
+    if is_of_grid(cell):
+        return replace(image, source=image_in_grid(cell))
     with reading_table(cell.file):
         for _, first, batch in _batches_with(cell):
             if first.row <= cell.row < first.row + batch.num_rows:

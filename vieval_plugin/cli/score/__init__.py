@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from vieval_plugin.backends.http.batches import BatchOptions
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.readers.layout import Layout
     from vieval_plugin.readers.samples import SampleSource
     from vieval_plugin.records import Provenance
     from vieval_plugin.results.scored import Scored
@@ -66,6 +67,8 @@ class Request:
     unable: tuple[tuple[str, str], ...] = ()
     #: Questions are asked by batches first.
     batch: BatchOptions | None = None
+    #: Layout of a benchmark's folder; None for other samples.
+    layout: Layout | None = None
 
 
 def add(commands: Commands) -> None:
@@ -110,6 +113,11 @@ def add(commands: Commands) -> None:
     selection.add_argument("--instruction", metavar="TEXT", help="the instruction of the edit")
     selection.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
     add_columns(selection)
+    selection.add_argument(
+        "--layout",
+        metavar="NAME",
+        help="read folders by a benchmark's layout, such as geneval, or by that of a YAML file (default: found)",
+    )
     selection.add_argument("--kind", help="the task type of samples that name none, such as tig (text to image)")
     selection.add_argument(
         "--benchmark",
@@ -152,7 +160,8 @@ def _run(options: argparse.Namespace) -> int:
     current = options_in_force(options)
     for name in options.judge or []:
         judge_registry.judge(name, current.judge_files)
-    source, judge, setting = _samples_of(options, current)
+    layout = _layout_of(options)
+    source, judge, setting = _samples_of(options, current, layout)
     source = limited(source, options.limit)
     request = request_of(options, source, current, (judge, setting))
     say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, request.judges))), file=sys.stderr)
@@ -177,7 +186,7 @@ def _run(options: argparse.Namespace) -> int:
 
         for prepared in request.judges:
             require_good(source, prepared.spec)
-    request = replace(request, source=source, batch=batch_of(options, Path(f"{options.out}.batches")))
+    request = replace(request, source=source, layout=layout, batch=batch_of(options, Path(f"{options.out}.batches")))
     return _plan(request) if options.plan else _score(options, request, images)
 
 
@@ -240,15 +249,41 @@ def request_of(
     return Request(source, judges, current, backbone, tuple(unable))
 
 
-def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
+def _layout_of(options: argparse.Namespace) -> Layout | None:
+    """The layout of the folders that are judged: the one that is named, or the one that all of them fit."""
+    from vieval_plugin.readers.layout import find_layout, read_layout_file
+    from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.untrusted import isdir, path_of
+
+    folders = [path_of(name) for name in options.samples]
+    are_folders = bool(folders) and all(map(isdir, folders))
+    if options.layout and not are_folders:
+        raise VievalError("--layout applies to folders of images only")
+    if options.layout:
+        return read_layout_file(options.layout)
+    names = {find_layout(folder, options.prompts) for folder in folders} if are_folders else {""}
+    return read_layout_file(names.pop()) if len(names) == 1 and "" not in names else None
+
+
+def _samples_of(
+    options: argparse.Namespace, current: Config, layout: Layout | None
+) -> tuple[SampleSource, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.readers.image_folder import are_images, read_image_samples, read_named
+    from vieval_plugin.text.untrusted import path_of
 
     if options.benchmark:
         from vieval_plugin.benchmarks import registry as benchmark_registry
 
         return benchmark_registry.source(options.benchmark, current), DEFAULT_JUDGE, None
+    if layout:
+        from vieval_plugin.readers.layout import read_layout
+        from vieval_plugin.readers.samples import chained
+
+        folders = map(path_of, options.samples)
+        sources = [read_layout(folder, layout, options.prompts, options.kind) for folder in folders]
+        return chained(sources), DEFAULT_JUDGE, None
     if not options.prompts and are_images(options.samples):
         texts = {name: getattr(options, name) for name in ("prompt", "instruction") if getattr(options, name)}
         return read_image_samples(options.samples, texts, options.source, options.kind), DEFAULT_JUDGE, None
@@ -312,7 +347,7 @@ def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
         complete = {run: source for run, source in runs.items() if log.count(run) == inputs.total}
         scored = Scored()
         if options.out and complete:
-            scored = write_scored(options.out, log, inputs, complete)
+            scored = write_scored(options.out, log, inputs, complete, request.layout)
         if images:
             for line, record in read_scored(log, complete, folder, scored := Scored()):
                 say(*([line.rstrip()] if options.json else in_words(record)))
@@ -377,6 +412,8 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
     if not images:
         for judge, summary in scored.summaries.values():
             say(summary.answer(judge), "", *summary.lines(), "")
+        if scored.totals:
+            say(*scored.totals.lines(), "")
     if options.out and scored.summaries:
         (_, first), *_ = scored.summaries.values()
         next_step = [] if is_flat(options.out) else first.next_step(options.out)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _FILES = (".jsonl", ".csv", ".parquet")
 _SHOWN_SHARDS = 10  # shards that were not written
 _OF_SHARDS = ("rows_per_shard", "extend", "trace", "max_failures", "budget", "processes", "part", "ray", "workers")
-_OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "json", "strict")
+_OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "layout", "json", "strict")
 
 
 def add_shards(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,192 @@
+"""Folders as benchmarks have them: each image is judged with its own prompt, and each prompt and image is accounted for."""
+
+import io
+import json
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from tests.shard_runs import picture
+from vieval_plugin.images import decode, read_bytes
+from vieval_plugin.readers.arrow_tables import with_cells
+from vieval_plugin.readers.layout import find_layout, layout_names, read_layout, read_layout_file
+from vieval_plugin.text.errors import VievalError
+
+JUDGE = ("--judge", "sharpness")
+TAGS = ("single_object", "counting", "colors")
+PROMPTS = ("a green bench and a red car.", "two dogs", "a cat on a mat")
+
+
+def save(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def geneval(folder):
+    for number, (tag, prompt) in enumerate(zip(TAGS, PROMPTS, strict=True)):
+        save(folder / f"{number:05}/metadata.jsonl", json.dumps({"tag": tag, "prompt": prompt, "include": []}) + "\n")
+        save(folder / f"{number:05}/grid.png", picture(900 + number))
+        for index in range(4):
+            save(folder / f"{number:05}/samples/{index:04}.png", picture(10 * number + index))
+    return folder
+
+
+def t2i_compbench(folder):
+    number = 0
+    for position, prompt in enumerate(PROMPTS):
+        for index in range(3):
+            save(folder / f"samples/{prompt}_{number:06}.png", picture(10 * position + index))
+            number += 1
+        save(folder / f"{prompt}-grid-{position:05}.png", picture(900))
+    return folder
+
+
+def grid(numbers):
+    """A file of four pictures."""
+    pictures = [np.asarray(PIL.Image.open(io.BytesIO(picture(number)))) for number in numbers]
+    file = io.BytesIO()
+    PIL.Image.fromarray(np.vstack([np.hstack(pictures[:2]), np.hstack(pictures[2:])])).save(file, "WEBP", lossless=True)
+    return file.getvalue()
+
+
+def oneig(folder):
+    rows = ["category,id,prompt_en,type,prompt_length,class"]
+    for position, (place, category) in enumerate((("anime", "Anime_Stylization"), ("text", "Text_Rendering"))):
+        for number, prompt in enumerate(PROMPTS):
+            rows.append(f'{category},{number:03},"{prompt} {category}",NP,short,None')
+            for model in ("mine", "theirs"):
+                first = 1000 * position + 100 * number + (50 if model == "theirs" else 0)
+                save(folder / f"images/{place}/{model}/{number:03}.webp", grid(range(first, first + 4)))
+    save(folder / "OneIG-Bench.csv", "\n".join([*rows, 'Portrait,000,"nobody made it",NP,short,None']) + "\n")
+    return folder / "images"
+
+
+MAKERS = {"geneval": geneval, "t2i_compbench": t2i_compbench, "oneig": oneig}
+
+
+def read(name, folder):
+    return list(read_layout(folder, read_layout_file(name)))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_layout_is_found_by_its_shape_alone(name, tmp_path):
+    folder = MAKERS[name](tmp_path)
+    assert find_layout(folder) == name
+    save(folder / "another/strange file.png", picture(1))
+    assert find_layout(folder) == ""
+
+
+def test_each_layout_has_a_case():
+    assert set(layout_names()) == set(MAKERS)
+
+
+def test_geneval_has_a_sample_an_image_and_no_grid(tmp_path):
+    rows = read("geneval", geneval(tmp_path / "gen"))
+    found = {(row.sample.id.uid, row.sample.id.draw): row.sample for row in rows}
+    assert len(rows) == len(found) == 12
+    for (uid, draw), sample in found.items():
+        assert (sample.texts["prompt"], sample.category) == (PROMPTS[int(uid)], TAGS[int(uid)])
+        assert read_bytes(sample.images["output"]) == picture(10 * int(uid) + draw)
+        assert sample.id.image_model == "gen"
+
+
+def test_geneval_names_what_is_missing(tmp_path):
+    folder = geneval(tmp_path / "gen")
+    for file in (folder / "00001/samples").iterdir():
+        file.unlink()
+    (folder / "00002/metadata.jsonl").unlink()
+    source = read_layout(folder, read_layout_file("geneval"))
+    statuses = [(row.sample.id.uid, str(row.verdict.status)) for row in source if row.verdict]
+    assert statuses == [("00001", "no_image")]
+    assert any("no prompt for the images of 1 uid" in note for note in source.notes)
+
+
+def test_t2i_compbench_has_its_prompts_in_the_names(tmp_path):
+    rows = read("t2i_compbench", t2i_compbench(tmp_path / "gen"))
+    assert len(rows) == 9
+    for row in rows:
+        prompt = row.sample.texts["prompt"]
+        assert row.sample.id.uid == prompt
+        assert read_bytes(row.sample.images["output"]) == picture(10 * PROMPTS.index(prompt) + row.sample.id.draw)
+
+
+def test_oneig_cuts_grids_of_each_generator(tmp_path):
+    rows = read("oneig", oneig(tmp_path))
+    assert len(rows) == 2 * 3 * 2 * 4
+    digests = set()
+    for row in rows:
+        sample = row.sample
+        place, number = sample.id.uid.split("/")
+        first = 1000 * (place == "text") + 100 * int(number) + 50 * (sample.id.image_model == "theirs")
+        expected = np.asarray(PIL.Image.open(io.BytesIO(picture(first + sample.id.draw))))
+        assert np.array_equal(np.asarray(decode(sample.images["output"])), expected)
+        assert sample.texts["prompt"] == f"{PROMPTS[int(number)]} {sample.category}"
+        assert read_bytes(with_cells(sample).images["output"]) == read_bytes(sample.images["output"])
+        digests.add(read_bytes(sample.images["output"]))
+    assert len(digests) == len(rows)
+
+
+def test_a_grid_that_cannot_be_cut_is_a_failed_row(tmp_path):
+    folder = oneig(tmp_path)
+    save(folder / "anime/mine/000.webp", picture(1)[:100])
+    bad = [row for row in read("oneig", folder) if row.verdict]
+    assert [row.sample.id.uid for row in bad] == ["anime/000"]
+
+
+def test_a_layout_of_ones_own(tmp_path):
+    save(
+        tmp_path / "mine.yaml",
+        'title: Mine\nimages: ["{category}/{uid}-{index}"]\nprompts: {table: [p.csv], prompt: text, category: kind}\n',
+    )
+    save(tmp_path / "images/cats/7-1.png", picture(1))
+    save(tmp_path / "images/cats/7-2.png", picture(2))
+    save(tmp_path / "p.csv", "uid,kind,text\n7,cats,a cat\n")
+    rows = read(str(tmp_path / "mine.yaml"), tmp_path / "images")
+    assert [(row.sample.id.uid, row.sample.id.draw, row.sample.texts["prompt"]) for row in rows] == [
+        ("cats/7", 1, "a cat"),
+        ("cats/7", 2, "a cat"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [("title: [", "YAML"), ("title: x", "images"), ("title: x\nimages: [a]\nimagess: [b]", "imagess"), ("3", "layout")],
+)
+def test_a_file_that_is_no_layout_is_refused(tmp_path, text, key):
+    save(tmp_path / "mine.yaml", text)
+    with pytest.raises(VievalError, match=key):
+        read_layout_file(str(tmp_path / "mine.yaml"))
+
+
+def test_a_name_that_is_no_layout_is_refused():
+    with pytest.raises(VievalError, match="did you mean geneval"):
+        read_layout_file("genevall")
+
+
+def test_score_prints_totals_as_the_benchmark_has_them(vieval, tmp_path):
+    own = save(
+        tmp_path / "own.yaml",
+        'title: GenEval\nimages: ["{uid:5}/samples/{index}"]\nno_images: ["{uid:5}/grid"]\nthreshold: 0.5\n'
+        'totals: [categories, all, any]\nprompts: {beside: "{uid:5}/metadata.jsonl", prompt: prompt, category: tag}\n',
+    )
+    folder = geneval(tmp_path / "gen")
+    found = vieval("score", folder, *JUDGE, "--out", tmp_path / "v.jsonl")
+    assert "GenEval" in found.err
+    assert "mean of 3 categories" in found.out
+    printed = vieval("score", folder, *JUDGE, "--out", tmp_path / "w.jsonl", "--layout", own).out
+    records = [json.loads(line) for line in (tmp_path / "w.jsonl").read_text().splitlines()]
+    right = {}
+    for record in records:
+        right.setdefault(record["uid"], []).append(record["scores"]["PQ"] >= 0.5)
+    shares = [sum(values) / 4 for values in right.values()]
+    assert f"mean of 3 categories {sum(shares) / 3:.3f}" in printed
+    assert f"prompts with all images right {sum(map(all, right.values())) / 3:.3f} (n 3)" in printed
+    assert f"prompts with any images right {sum(map(any, right.values())) / 3:.3f} (n 3)" in printed
+
+
+def test_a_layout_is_for_folders(vieval, tmp_path):
+    save(tmp_path / "a.png", picture(1))
+    refused = vieval("score", tmp_path / "a.png", "--prompt", "x", *JUDGE, "--layout", "geneval", code=1)
+    assert "folders of images only" in refused.err
