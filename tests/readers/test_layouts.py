@@ -186,6 +186,15 @@ def test_score_prints_totals_as_the_benchmark_has_them(vieval, tmp_path):
     assert f"prompts with any images right {sum(map(any, right.values())) / 3:.3f} (n 3)" in printed
 
 
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_relative_folder_is_read(name, vieval, tmp_path, monkeypatch):
+    folder = MAKERS[name](tmp_path / "gen")
+    monkeypatch.chdir(tmp_path)
+    vieval("score", folder.relative_to(tmp_path), *JUDGE, "--out", "v.jsonl")
+    statuses = {json.loads(line)["status"] for line in (tmp_path / "v.jsonl").read_text().splitlines()}
+    assert statuses == {"ok"}
+
+
 def test_a_layout_is_for_folders(vieval, tmp_path):
     save(tmp_path / "a.png", picture(1))
     refused = vieval("score", tmp_path / "a.png", "--prompt", "x", *JUDGE, "--layout", "geneval", code=1)

@@ -193,7 +193,7 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
         )
         return samples_in_rows(numbered, folder, kind or "tig", "prompt")
 
-    left_out = [file for file in files if not _matched(layout, folder, file)]
+    left_out = [f for f in files if not (_matched(layout, folder, f) or _is_no_image(layout, folder, f))]
     notes = [
         f"{folder}: read by the layout of {layout.title}, {plural(len(found), 'file')}; --layout NAME chooses another"
     ]
@@ -224,7 +224,7 @@ def _rows(
         "category": category or layout.categories.get(place, place),
         "texts": {"prompt": prompt},
     }
-    outputs: list[str | Image] = [str(image.file) for image in sorted(images, key=lambda image: image.order)]
+    outputs: list[str | Image] = [str(image.file.absolute()) for image in sorted(images, key=lambda image: image.order)]
     numbers = [image.order for image in sorted(images, key=lambda image: image.order)]
     if "{number" in layout.images[0] or not outputs:
         numbers = list(range(len(outputs)))
@@ -237,7 +237,7 @@ def _rows(
         numbers = list(range(len(outputs)))
     if not outputs:
         missing = _filled(layout.images[0], {"image_model": image_model, "category": place, "uid": uid, "prompt": uid})
-        outputs, numbers = [str(folder / f"{missing}.png")], [0]
+        outputs, numbers = [str(folder.absolute() / f"{missing}.png")], [0]
     for number, output in zip(numbers, outputs, strict=True):
         yield {**row, "draw": number, "images": {"output": output}}
 
