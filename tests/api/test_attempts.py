@@ -1,26 +1,11 @@
 """Questions that are asked again past the store, as often as `attempts` says."""
 
-import json
-
 import pytest
 
-from tests.fake_server import FakeServer, _parts, score_count
+from tests.api.replies import unreadable
+from tests.fake_server import FakeServer
 from tests.pictures import plain
 from vieval_plugin import Judge
-
-
-def unreadable(first):
-    """A backbone whose first so many replies about the prompt say nothing."""
-    asked = []
-
-    def reply(request):
-        text = " ".join(part.get("text", "") for turn in request["messages"] for part in _parts(turn["content"]))
-        asked.extend(["x"] * ("a red cube" in text))
-        if "a red cube" in text and len(asked) <= first:
-            return "nothing"
-        return json.dumps({"score": [7] * score_count(text), "reasoning": "fine"})
-
-    return reply, asked
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 import vieval_plugin
+from tests.brightness import by_brightness
+from tests.builders import a_server
 from tests.report.pages import Page
 from vieval_plugin.cli import main
 
@@ -28,8 +30,11 @@ VARYING = (
     (re.compile(r"(127\.0\.0\.1|localhost):\d+"), "HOST:PORT"),
     (re.compile(r"\b\d+(\.\d+)?( ?)(s|ms|seconds?|minutes?)\b"), r"N\2\3"),
     (re.compile(rf"\b{re.escape(vieval_plugin.__version__)}\b"), "VERSION"),
-    (re.compile(r"\b[0-9a-f]{64}\b"), "SHA256"),
+    (re.compile(r"\b([0-9a-f]{64}|[0-9a-f]{16})\b"), "HASH"),
+    (re.compile(r"Python 3\.\d+\.\d+"), "Python VERSION"),
+    (re.compile(r"(?<=calls: ).*"), "N"),  # which questions meet one another depends on threads
 )
+PROGRESS = re.compile(r"^(Judging|Generating|Pilot)[^\n]*\n", re.MULTILINE)
 
 
 class TextFile(SingleFileSnapshotExtension):
@@ -45,17 +50,18 @@ class TextFile(SingleFileSnapshotExtension):
 
 def constant(text, folder):
     """A text with a name in place of all that varies."""
-    text = text.replace(str(folder), "FOLDER")
+    text = PROGRESS.sub("", text.replace("\r", "\n").replace(str(folder), "FOLDER"))
     for pattern, name in VARYING:
         text = pattern.sub(name, text)
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 def transcript(command):
-    """A command line with all that it prints and its exit code where that is not 0; `cat` shows a file's text."""
+    """A command line with all that it prints, the files that it makes and its exit code; `cat` shows a file's text."""
     name, *arguments = shlex.split(command)
     if name == "cat":
         return f"$ {command}\n{text_of(Path(*arguments))}\n"
+    before = present_files()
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -63,8 +69,15 @@ def transcript(command):
         except SystemExit as end:
             code = end.code
     errors = f"[stderr]\n{err.getvalue()}" if err.getvalue() else ""
+    files = sorted(map(str, present_files() - before))
+    written = f"[new files: {', '.join(files[:10])}]\n" if files else ""
     ending = f"[exit code {int(code)}]\n" if code else ""
-    return f"$ {command}\n{out.getvalue()}{errors}{ending}"
+    return f"$ {command}\n{out.getvalue()}{errors}{written}{ending}"
+
+
+def present_files():
+    """Files of the working folder, without those of a cache."""
+    return {path for path in Path().rglob("*") if path.is_file() and path.parts[0] != ".cache"}
 
 
 def text_of(path):
@@ -76,14 +89,44 @@ def text_of(path):
 
 
 @pytest.fixture
+def judge_server(monkeypatch):
+    """Starts a fake server with these settings, which commands use from then on; its scores follow the brightness."""
+    with contextlib.ExitStack() as servers:
+
+        def start(**settings):
+            server = servers.enter_context(a_server(**{"reply": by_brightness(), **settings}))
+            monkeypatch.setenv("VIEVAL_MODEL", "fake")
+            monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
+            return server
+
+        yield start
+
+
+@pytest.fixture
 def approve(tmp_path, monkeypatch, snapshot):
     """Runs commands in this test's folder, under few resamples, and compares all that they print with the case's file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
 
     def compared(*commands):
         text = "\n".join(transcript(command) for command in commands)
         assert constant(text, tmp_path) == snapshot(extension_class=TextFile)
+
+    return compared
+
+
+@pytest.fixture
+def approve_text(snapshot):
+    """Compares texts by name with the case's file."""
+
+    def compared(texts):
+        text = "".join(
+            f"# {name}\n{chr(10).join([lines] if isinstance(lines, str) else lines)}\n\n"
+            for name, lines in texts.items()
+        )
+        assert text == snapshot(extension_class=TextFile)
 
     return compared

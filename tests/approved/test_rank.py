@@ -42,11 +42,17 @@ def test_contests(approve):
     approve("vieval rank v.jsonl")
 
 
-def test_two_judges(approve):
+def test_two_and_three_judges(approve):
     generators = {"aurora": some_scores(40, 0.7, seed=1), "borealis": some_scores(40)}
-    a_verdict_file("one.jsonl", generators)
-    a_verdict_file("two.jsonl", generators, source=a_provenance("cigeval", model="judge-72b"))
-    approve("vieval rank one.jsonl two.jsonl")
+    sources = [a_provenance(), a_provenance("cigeval", "judge-72b"), a_provenance("sharpness", "sharpness", ("PQ",))]
+    for number, source in enumerate(sources):
+        a_verdict_file(f"{number}.jsonl", generators, source=source)
+    approve(
+        "vieval rank 0.jsonl 1.jsonl",
+        "vieval rank 0.jsonl 1.jsonl 2.jsonl",
+        "vieval report 0.jsonl 1.jsonl 2.jsonl --out r",
+        "cat r/report.md",
+    )
 
 
 def test_labels_correct_the_judge(approve):

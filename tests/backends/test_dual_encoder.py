@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.backends.test_value_head import measure, picture
+from tests.backends.value_heads import measure, picture
 from tests.extras import needs
 from tests.refusals import refusal
 from vieval_plugin.backends.metrics.encoders import TRUNCATED

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests import tiny_heads, tiny_model
-from tests.backends.test_value_head import asks, describe, measure
+from tests.backends.value_heads import asks, describe, measure
 from tests.extras import needs
 from tests.local_site import answering
 from tests.refusals import refusal

@@ -4,26 +4,20 @@ import json
 import random
 import textwrap
 
-import numpy as np
 import PIL.Image
 import pytest
-import yaml
 
 from tests import tiny_heads, tiny_model, tiny_more_models
+from tests.backends.value_heads import asks, describe, measure
 from tests.extras import needs
-from tests.pictures import encoded
 from tests.refusals import refusal
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.metrics.batcher import Batcher
-from vieval_plugin.backends.metrics.network_metrics import Scorers
-from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode
-from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement
+from vieval_plugin.judges.protocol import Failure, Measure, Measurement
 
 pytestmark = [needs("torch", "transformers", "torchvision", "peft"), pytest.mark.usefixtures("no_downloads")]
 
-TEXTS = ("make the dog red", "a cat", "the image shows what the text says, and the shadows are right")
 SCORE = "[SCORE]"
 
 
@@ -38,53 +32,9 @@ def bases(tmp_path_factory):
     return {"qwen": qwen, "llava": llava, "lora": folder / "lora", "with token": folder / "with token"}
 
 
-def describe(folder, network, **further):
-    """A description in a folder of its own."""
-    folder.mkdir(parents=True, exist_ok=True)
-    document = {
-        "name": "head",
-        "questions": {"SC": {"text": "How well: {{ instruction }}", "images": ["source", "output"], **further}},
-        "scale": [-3, 3],
-        "network": {
-            "form": "value_head",
-            **{key: str(value) if key in ("base", "adapter", "head") else value for key, value in network.items()},
-        },
-    }
-    (folder / "manifest.yaml").write_text(yaml.safe_dump(document))
-    return folder
-
-
 def size_of(base):
     config = json.loads((base / "config.json").read_text())
     return config["text_config"]["hidden_size"]
-
-
-def picture(seed, size=(96, 80)):
-    rng = np.random.default_rng(seed)
-    image = PIL.Image.fromarray(rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)).resize(size)
-    return Image(encoded(image))
-
-
-def asks(count=6, images=2, sizes=((96, 80), (120, 60))):
-    return [
-        Measure(
-            "value_head",
-            {f"image_{n}": picture(10 * number + n, sizes[number % len(sizes)]) for n in range(images)},
-            ("value_head",),
-            {"text": TEXTS[number % len(TEXTS)]},
-            "scorer",
-        )
-        for number in range(count)
-    ]
-
-
-def measure(folder, asked, store=None, usage=None, **options):
-    found = Scorers({"scorer": Scorer(str(folder), **options)})
-    measuring = Batcher(usage or Usage(), store, find=found.find)
-    try:
-        return measuring.measure(asked)
-    finally:
-        measuring.close()
 
 
 def directly(

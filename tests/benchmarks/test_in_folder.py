@@ -1,16 +1,15 @@
 """A benchmark in a folder: what its table becomes, its tasks, ceiling and constants, and what is wrong in a line."""
 
-import csv
 import json
 import re
 from pathlib import Path
 
-import PIL.Image
 import pytest
-import yaml
 
+from tests.benchmarks import folders as folder_files
+from tests.benchmarks.folders import PAIRS, SIGNS, rating_rows, vote_rows
 from tests.fake_server import FakeServer, named
-from tests.judges.test_in_file import LEGIBILITY
+from tests.judge_files import LEGIBILITY
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import described, in_folder, registry, tasks
 from vieval_plugin.benchmarks.benchmark import Preparing
@@ -21,58 +20,7 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.votes import ByVotes
 
-SIGNS = {
-    "name": "signs",
-    "title": "Street signs",
-    "table": "ratings.csv",
-    "kind": "tig",
-    "columns": {"output": "image", "prompt": "caption", "image_model": "model", "uid": "id"},
-    "ratings": {"SC": ["rater1", "rater2", "rater3"]},
-    "scale": [1, 5],
-    "tags": ["style"],
-    "licence": "CC0-1.0",
-}
-PAIRS = {
-    "name": "sign_pairs",
-    "table": "votes.csv",
-    "kind": "tig",
-    "columns": {"prompt": "caption"},
-    "candidates": [{"output": "left", "image_model": "left_model"}, {"output": "right"}],
-    "vote": {
-        "column": "choice",
-        "scheme": "three_way",
-        "annotators": ["a", "b"],
-        "words": {"A": "first", "B": "second", "=": "tie"},
-    },
-}
-
-
-def rating_rows(number=50):
-    return [
-        {
-            "id": n // 2,
-            "image": f"images/{n}.png",
-            "caption": f"a sign that says {n // 2}",
-            "model": ("painter", "printer")[n % 2],
-            **{f"rater{k + 1}": 1 + (n * n + (n + k) % 3 // 2) % 5 for k in range(3)},
-            "style": ("round", "square")[n % 3 % 2],
-        }
-        for n in range(number)
-    ]
-
-
-def vote_rows(number=20):
-    answers = [("A", "B", "=")[n * n % 3] for n in range(number)]
-    return [
-        {
-            "caption": f"a sign that says {n}",
-            "left": f"images/{2 * n}.png",
-            "right": f"images/{2 * n + 1}.png",
-            "left_model": "painter",
-            **dict.fromkeys(("choice", "a", "b"), answers[n]),
-        }
-        for n in range(number)
-    ]
+write = folder_files.write  # a fixture
 
 
 @pytest.fixture(autouse=True)
@@ -81,30 +29,6 @@ def forgotten():
     yield
     registry.benchmarks.cache_clear()
     judge_registry.judges.cache_clear()
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes a folder with a description, with other keys (None: without), a table and images; its path."""
-
-    def folder(description, rows, place="", **changes):
-        path = tmp_path / "benchmarks" / (place or description["name"])
-        (path / "images").mkdir(parents=True, exist_ok=True)
-        for n in range(50):
-            PIL.Image.new("RGB", (8, 8), (5 * n, 10, 20)).save(path / "images" / f"{n}.png")
-        document = {key: value for key, value in {**description, **changes}.items() if value is not None}
-        (path / in_folder.FILE).write_text(yaml.safe_dump(document, sort_keys=False))
-        table = path / description["table"]
-        if document.get("table", "").endswith(".jsonl"):
-            (path / document["table"]).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-        else:
-            with table.open("w", newline="") as file:
-                writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
-                writer.writeheader()
-                writer.writerows(rows)
-        return path
-
-    return folder
 
 
 def test_a_table_of_ratings_becomes_samples(write, tmp_path):

@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from tests.batch_server import BatchServer
+from tests.brightness import by_brightness
 from tests.card.stand_ins import answering, knowing, museum, published
-from tests.cli.test_rank_folders import by_brightness
 from tests.fake_server import FakeServer, Fault, named
 from vieval_plugin.backends.http import batches
 from vieval_plugin.benchmarks import registry

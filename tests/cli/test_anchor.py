@@ -1,33 +1,13 @@
 """`vieval anchor`: the same judge passes, another is found, and what changed in between is one line."""
 
 import json
-import random
-from collections import Counter
 
 import pytest
 
-from tests.cli.test_rank_folders import by_brightness, images, levels_of, prompts, score_count, words_of
+from tests.brightness import by_brightness, images, noisy, prompts
 from tests.fake_server import FakeServer, Fault, named
 
 N = 40
-
-
-def noisy(seed, share=0.05, shift=0, refusals=0.0):
-    """A judge that goes by brightness, less `shift`; a `share` of its answers is a point off, some are refusals."""
-    times_asked = Counter()
-
-    def reply(body):
-        question = f"{words_of(body)} {levels_of(body)}"
-        times_asked[question] += 1
-        draw = random.Random(f"{seed} {times_asked[question]} {question}")  # in whatever order questions come
-        if draw.random() < refusals:
-            return "I'm sorry, but I can't assist with that request."
-        levels = levels_of(body)
-        level = round(8 * levels[-1]) + 1 if levels else 5
-        level += draw.choice([-1, 1]) if draw.random() < share else 0
-        return json.dumps({"score": [level - shift] * score_count(words_of(body)), "reasoning": "fine"})
-
-    return reply
 
 
 @pytest.fixture
@@ -141,24 +121,6 @@ def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_o
     line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
     assert f"no judge 'of_yours' here, and the results name {of_yours}; put its file" in line
     assert "password" not in line
-
-
-def test_results_are_no_anchor_and_few_samples_none(scored, tmp_path, vieval):
-    [line] = vieval("anchor", "check", scored, code=1).err.splitlines()
-    assert "no anchor; make one with: vieval anchor make" in line
-    command = [
-        "anchor",
-        "make",
-        scored,
-        "--out",
-        tmp_path / "a.jsonl",
-        "--model",
-        "m",
-        "--base-url",
-        "http://127.0.0.1:9/v1",
-    ]
-    [line] = vieval(*command, "--n", 5, code=1).err.splitlines()
-    assert "5 samples with an answer; an anchor of fewer than 20 would tell nothing" in line
 
 
 def test_a_judge_of_contests_has_an_anchor(tmp_path, vieval):

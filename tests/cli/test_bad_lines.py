@@ -88,17 +88,6 @@ def test_a_truncated_image_and_a_header_alone_are_their_samples_failures(score, 
     assert "FAILED CALLS: unreadable image" in said
 
 
-def test_two_lines_of_one_name_are_one_line_of_error_before_anything_is_asked(score, server, folder):
-    different = line("1", image_model="other"), line("1", kind="tie")
-    code, rows, _, said = score(line("1"), *different, line("2"), line("1"))
-    assert (code, rows) == (1, [])
-    assert (
-        said
-        == f"vieval: {folder / 's.jsonl'}: line 1 and line 5 are both '1' (tig); give each a uid of its own, or a draw where they are images of one prompt, or name the column of the generator by --columns image_model=COLUMN\n"
-    )
-    assert server.stats()["requests"] == 0
-
-
 def test_a_line_without_a_uid_is_called_by_the_file_of_its_output_or_by_its_number(score):
     unnamed = {name: value for name, value in line("").items() if name != "uid"}
     code, rows, _, _ = score(unnamed, unnamed, {**unnamed, "image_model": "m"}, {**unnamed, "images": {}})
@@ -131,12 +120,6 @@ def test_strict_stops_at_the_first_bad_line_and_asks_nothing(score, server, fold
     assert said.startswith(f"vieval: {folder / 's.jsonl'}: line 3: ")
     assert reason in said
     assert server.stats()["requests"] == 0
-
-
-def test_a_file_without_lines_is_one_line(score, folder):
-    code, rows, _, said = score()
-    assert (code, rows, said.count("\n")) == (1, [], 1)
-    assert f"vieval: {folder / 's.jsonl'}: no samples in it; " in said
 
 
 def test_a_run_of_bad_lines_alone_says_that_nothing_could_be_judged(score, server):

@@ -36,7 +36,3 @@ def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(store, serv
         assert out.endswith(f"deleted nothing; 2 replies of fake are still in {store}\n")
     monkeypatch.setattr("sys.stdin", Terminal("Yes\n"))
     assert vieval("cache", "clear", "--model", "fake").out.endswith("deleted 2 replies\n")
-
-
-def test_a_store_that_is_not_there_is_one_line(store, vieval):
-    assert "no store of replies there yet" in vieval("cache", "info", code=1).err

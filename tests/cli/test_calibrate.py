@@ -70,26 +70,6 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     assert f", calibration {digest}\n" in printed
 
 
-def test_too_few_labels_and_labels_that_show_no_gain_write_nothing(vieval, judged, tmp_path):
-    err = vieval(*judged(20), code=1).err
-    assert err == (
-        "vieval: 20 labels on 20 prompts of images with a score, and a calibration needs 30 on 6 prompts; label more\n"
-    )
-    title, *evidence = vieval(*judged(50, noise=5), code=1).out.splitlines()
-    assert title == (
-        "Not calibrated: 50 ratings do not show that PQ of sharpness (sharpness) is nearer to people's, calibrated, than the "
-        "mean of the labels."
-    )
-    assert "No number of labels up to 1,000 would show it in four of five cases, as far as these tell." in evidence
-    assert not (tmp_path / "cal.json").exists()
-    vieval(*judged(50, noise=5), "--anyway")
-    printed = vieval(
-        *("filter", tmp_path / "out", "--calibration", tmp_path / "cal.json", "--out", tmp_path / "kept"),
-        *("--where", "PQ_calibrated >= 0"),
-    ).out
-    assert "calibrated (not accepted, written with --anyway) with 50 ratings" in printed
-
-
 def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_asks_for_the_others(
     judged, capsys, vieval, tmp_path, monkeypatch
 ):
@@ -170,38 +150,10 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(vieval, j
     assert re.search(r"PQ 0\.\d\d, people would say PQ 0\.\d\d</span>", page)
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (
-            {"judge": "ssim"},
-            "the calibration is for the judge ssim, and the verdicts are of sharpness; make one for them",
-        ),
-        (
-            {"backbone": "other"},
-            "the calibration is for the backbone other, and the verdicts are of sharpness; make one",
-        ),
-        ({"setting": "1shot"}, "the calibration is for the setting 1shot, and the verdicts are of none; make one"),
-        ({"aspect": "O"}, "the calibration is for O, which these verdicts do not have; leave it out"),
-        (
-            {"pack_hash": "abc"},
-            "the calibration is for the wording abc, and the verdicts are of none; make one for them",
-        ),
-        (
-            {"knots": {"tie": [[0], [0]]}},
-            "the calibration is for task type tie, and there are samples of tig; label some",
-        ),
-        ({"knots": {"tig": [[0.5, 0.1], [0, 1]]}}, "cal.json: no calibration (it does not rise"),
-        ({"knots": {"tig": [[0.1, 0.5], [0]]}}, "cal.json: no calibration (it does not rise"),
-        ({"knots": {"tig": [[0.1, 0.5], [0, 1e300]]}}, "cal.json: no calibration (a score or a rating that no judge"),
-        ({"knots": "all"}, "cal.json: no calibration ("),
-        ({"labels": None}, "cal.json: no calibration ("),
-    ],
-)
-def test_a_file_of_another_judge_or_none_is_refused_in_a_line(vieval, judged, tmp_path, change, reason):
+def test_a_calibration_of_another_judge_is_refused_by_each_command(vieval, judged, tmp_path):
     vieval(*judged(60))
     path = tmp_path / "cal.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "judge": "ssim"}))
     for command in (
         ("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept"),
         ("report", tmp_path / "out", "--out", tmp_path / "report"),
@@ -209,7 +161,7 @@ def test_a_file_of_another_judge_or_none_is_refused_in_a_line(vieval, judged, tm
         ("score", tmp_path / "data" / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "again.jsonl"),
     ):
         err = vieval(*command, "--calibration", path, code=1).err
-        assert reason in err.splitlines()[-1], command
+        assert "the judge ssim" in err.splitlines()[-1], command
         assert all(line.startswith("vieval: ") for line in err.splitlines())
         assert not any((tmp_path / name).exists() for name in ("kept", "again", "again.jsonl"))
 
@@ -260,24 +212,6 @@ def rated(vieval, tmp_path):
         return vieval(*command, "--out", tmp_path / "cal.json", code=code)
 
     return calibrate
-
-
-def test_new_generators_are_validated_where_each_task_type_has_labels_of_two(rated):
-    two = ("ours", "theirs")
-    assert "without labels not known" not in rated({"tig": two, "tie": two}).out
-    printed = rated({"tig": two, "tie": ("ours",)}).out
-    assert "on images of a generator without labels not known" in printed
-    assert "Typical error on generators without labels: not known, as all labels of a task type are of one." in printed
-
-
-def test_labels_that_cannot_be_held_out_or_are_of_another_aspect_are_refused_in_a_line(rated):
-    many = tuple(f"model{number}" for number in range(30))
-    assert rated({"tig": many}, prompts=1, code=1).err == (
-        "vieval: 30 labels on 1 prompt of images with a score, and a calibration needs 30 on 6 prompts; label more\n"
-    )
-    assert rated({"tig": ("ours",)}, aspect="PQ", code=1).err == (
-        "vieval: people rated PQ, and the judge scores O; label O\n"
-    )
 
 
 def test_an_accepted_calibration_that_is_no_nearer_than_the_median_says_so(rated):

@@ -1,7 +1,6 @@
 """The command `vieval` itself: its help, its version, and what single commands show."""
 
 import importlib.metadata
-import json
 import re
 import subprocess
 import sys
@@ -66,60 +65,4 @@ def test_prompts_show_has_every_template_of_a_pack_word_for_word(capsys, name):
     assert not any(f"# {other} (" in one for other in others)
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (("prompts", "show", "viescor/v1"), "no prompt pack 'viescor/v1'; did you mean viescore/v1?"),
-        (("prompts", "show", "viescore/v1", "SC_tg"), "viescore/v1 has no question 'SC_tg'; did you mean SC_tig?"),
-        (("prompts", "show", "/none"), "/none: no prompt pack there"),
-        (("rank", "/none"), "/none: no such file or folder"),
-        (("report", "/none", "--out", "unwritten"), "/none: no such file or folder"),
-        (("prepare", "imagenhb"), "no benchmark 'imagenhb'; did you mean imagenhub?"),
-        (("label", "imagenhb/tig", "--out", "p.html"), "no such file, and no such benchmark; did you mean imagenhub?"),
-    ],
-)
-def test_a_name_that_is_not_there_is_one_line_with_the_nearest(capsys, tmp_path, monkeypatch, given, told):
-    monkeypatch.chdir(tmp_path)
-    [line] = shown(capsys, *given, code=1).splitlines()
-    assert told in line
-
-
-def test_a_command_that_is_not_there_is_wrong_usage_with_the_nearest(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["scoer", "samples.jsonl"])
-    assert ended.value.code == 2
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith("vieval: error: no command 'scoer'; did you mean score? The commands are anchor, audit, ")
-
-
-@pytest.mark.parametrize("kind", ["tgi", "image"])
-def test_a_kind_that_is_none_is_refused_with_the_nearest(samples_file, tmp_path, capsys, kind):
-    out = tmp_path / "page.html"
-    samples_file.write_text(samples_file.read_text().replace('"kind": "tie", ', ""))
-    line = shown(capsys, "label", str(samples_file), "--kind", kind, "--out", str(out), code=1)
-    assert re.search(rf"line 1: no kind '{kind}'; did you mean (tig|mie)\? The kinds are .*mcic", line)
-    assert not out.exists()
-
-
 # A file of samples where results are needed, and the other way round.
-
-SAMPLE = {"uid": "1", "kind": "tig", "image_model": "mine", "images": {"output": "1.png"}, "texts": {"prompt": "a cat"}}
-VERDICT = {"vieval": 2, "uid": "1", "kind": "tig", "scores": {}, "status": "ok", "provenance": {}}
-
-
-@pytest.mark.parametrize("command", ["rank", "compare", "report"])
-def test_samples_are_no_results(command, tmp_path, vieval):
-    file = tmp_path / "samples.jsonl"
-    file.write_text(json.dumps(SAMPLE) + "\n")
-    line = vieval(command, file, *(["--out", str(tmp_path / "out")] if command == "report" else []), code=1).err.strip()
-    assert line == (
-        f"vieval: {file}: line 1 is no result of VIEval ('filtered_resps' is missing); these are samples: judge them with "
-        "`vieval score`"
-    )
-
-
-def test_verdicts_are_no_samples(tmp_path, vieval):
-    file = tmp_path / "verdicts.jsonl"
-    file.write_text(json.dumps(VERDICT) + "\n")
-    printed = vieval("label", file, "--out", tmp_path / "label.html", code=1).err
-    assert "verdicts, where samples are needed; give the table that was judged" in printed

@@ -4,8 +4,6 @@ import importlib.util
 import json
 import re
 
-import pytest
-
 KEY = "sk-distinctive-0123456789"
 
 
@@ -13,29 +11,6 @@ def checks_of(out):
     """The lines on checks, which stand behind those on what can be done."""
     lines = out.splitlines()
     return lines[next(number for number, line in enumerate(lines) if re.search(r"\bchecks\b", line)) :]
-
-
-def test_doctor_finds_what_is_wrong_and_shows_no_key(tmp_path, server, monkeypatch, vieval):
-    options = tmp_path / "v.yaml"
-    backbones = {
-        "judge": {"model": "fake", "base_url": server.base_url, "api_key_env": "GOOD_KEY"},
-        "other": {"model": "fake", "base_url": "http://127.0.0.1:9/v1", "api_key_env": "GOOD_KEY"},
-        "nokey": {"model": "fake", "base_url": server.base_url, "api_key_env": "ABSENT_KEY"},
-    }
-    options.write_text(json.dumps({"backbones": backbones, "store": {"path": "r.sqlite"}, "data": str(tmp_path)}))
-    monkeypatch.setenv("VIEVAL_CONFIG", str(options))
-    monkeypatch.setenv("GOOD_KEY", KEY)
-    monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 4.0)
-    lines = checks_of(vieval("doctor", code=1).out)
-    assert re.fullmatch(r"2 of \d+ checks found a problem", lines[0])
-    assert [line.split()[0] for line in lines[2:5]] == ["PROBLEM", "PROBLEM", "ok"]
-    assert any(
-        re.match(r"ok .*backbone judge: .*answers; schemas enforced; log-probabilities given", line) for line in lines
-    )
-    assert any(re.match(r"PROBLEM .*backbone other: .*answered nothing", line) for line in lines)
-    assert any(re.match(r"PROBLEM .*backbone nokey: .*set the environment variable ABSENT_KEY", line) for line in lines)
-    assert any(re.match(rf"ok .*data: {tmp_path}", line) for line in lines)
-    assert KEY not in "\n".join(lines)
 
 
 def test_an_installation_without_data_and_servers_is_healthy(vieval):
@@ -98,24 +73,6 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, vieval):
     out = vieval("doctor", "--base-url", server.base_url).out
     assert f"ok       backbone judge: fake at {server.base_url}: answers; schemas enforced" in out
     assert KEY not in out
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (
-            ["--base-url", "http://127.0.0.1:9/v1"],
-            "http://127.0.0.1:9/v1 does not list its models (a file cannot be had",
-        ),
-        (["--base-url", "{url}"], "does not list its models (a file cannot be had: HTTP 404"),
-        (["--base-url", "nowhere"], "base_url: pass an address such as http://127.0.0.1:8000/v1"),
-        (["--model", "fake"], "--model goes with --base-url"),
-    ],
-)
-def test_an_address_without_a_model_is_one_line(server, monkeypatch, vieval, given, told):
-    monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
-    [line] = vieval("doctor", *(one.replace("{url}", server.url) for one in given), code=1).err.splitlines()
-    assert told in line
 
 
 def test_several_models_are_named(server, monkeypatch, vieval):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.fake_server import FakeServer, named
-from tests.judges.test_in_file import LEGIBILITY
+from tests.judge_files import LEGIBILITY
 from tests.verdict_files import provenance_of
 from vieval_plugin import Judge
 from vieval_plugin.judges import registry

@@ -111,13 +111,6 @@ def test_prompts_that_the_data_lacks_are_one_line(tmp_path, capsys):
     assert "vieval_demo/tig: 1 of 1 prompts have no text in the data here; run `vieval prepare vieval_demo`" in line
 
 
-def test_a_part_that_is_not_there_is_one_line(tmp_path, vieval):
-    assert (
-        "no vieval_demo part 'tia'; known: "
-        in vieval("prompts", "export", "vieval_demo/tia", "--out", tmp_path / "out", code=1).err
-    )
-
-
 def test_files_of_the_user_are_not_replaced(tmp_path, vieval):
     command = ["prompts", "export", "vieval_demo/tie", "--out", tmp_path / "out"]
     vieval(*command)

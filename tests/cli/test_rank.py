@@ -13,8 +13,7 @@ from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.records import Provenance
-from vieval_plugin.run.verdict_lines import run_file, write_verdicts
-from vieval_plugin.text.errors import UPGRADE
+from vieval_plugin.run.verdict_lines import write_verdicts
 
 SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
 MEAN, LABELS = "mean over prompts", "mean of people's labels"
@@ -110,14 +109,6 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     assert document["answers"][0]["title"] == first
 
 
-def test_one_generator_has_its_mean_and_is_said_to_need_a_second(tmp_path, capsys):
-    shown = rank(capsys, verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}))
-    first, evidence, *_ = shown.splitlines()
-    assert first == "Only good's images were judged, so there is nothing to compare them with."
-    assert re.fullmatch(r"Mean score 0\.\d\d \(95% interval 0\.\d\d to 0\.\d\d\)\.", evidence)
-    assert "by viescore 0shot (judge-7b); no ranking: two generators are needed, and the only one is good" in shown
-
-
 def test_kinds_tags_and_categories_have_rankings_of_their_own(tmp_path, capsys):
     rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out")
     shown = (tmp_path / "out" / "rank.md").read_text()
@@ -201,44 +192,6 @@ def test_raters_are_told_how_far_they_agree(tmp_path, capsys):
     assert rows_under(shown, "People: how far raters agree") == [["SC", "3", "24", "20", "1.000"]]
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (["own,tig,other,good,,ann,SC,1"], "line 2: own/tig/good/other is not among these verdicts"),
-        (["own,tig,u1,good,,ann,SC,1.5"], "line 2: value is 1.5, not a rating from 0 to 1"),
-        (["own,tig,u1,good,,ann,SC,nan"], 'line 2: value is "nan", not a rating from 0 to 1'),
-        (["own,tig,u1,good,,ann,beauty,1"], "line 2: aspect is 'beauty', not one of SC, PQ, O, vote"),
-        (["own,tig,u1,good,-1,ann,SC,1"], "line 2: draw is '-1', not a whole number from 0"),
-        (["own,tig,u1,good,,,SC,1"], 'line 2: rater is "", not a text'),
-        (
-            ["own,tig,u1,,,ann,vote,left"],
-            "line 2: value is 'left', not a vote (first, second, tie, both good, both bad)",
-        ),
-        (["own,tig,u1,good,,ann,SC,1", "own,tig,u1,good,0,ann,SC,0"], "line 3: 'ann' said SC of own/tig/good/u1 in"),
-        (["own,tig,u1"], "line 2 has 3 cells where the header has 8"),
-        (["own,tig,u1,good,,ann,SC,"], "no judgement in it"),
-        ([], "no judgement in it"),
-    ],
-)
-def test_ratings_that_are_none_are_one_line(tmp_path, capsys, rows, said):
-    given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}, 4)
-    shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows), code=1)
-    [line] = shown.splitlines()
-    assert said in line
-    assert "r.csv" in line
-
-
-def test_two_files_of_one_rater_may_not_say_the_same_thing_twice(tmp_path, capsys):
-    one = ratings(tmp_path / "one.csv", list(labels("good", 0, 3)))
-    other = ratings(tmp_path / "other.csv", list(labels("good", 0.1, 3)))
-    given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}, 4)
-    shown = rank(capsys, given, "--human", one, other, code=1)
-    assert (
-        f"{other}: line 2: 'ann' said SC of own/tie/good/u0 in {one}: line 2 already; two raters need two names"
-        in shown
-    )
-
-
 def test_ratings_of_some_other_samples_are_left_out_with_a_note(tmp_path, capsys):
     rows = [*labels("good", 0.25), "own,tig,elsewhere,good,,ann,SC,1"]
     given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]})
@@ -302,28 +255,6 @@ def test_contests_that_name_no_generators_rank_none_and_say_so(tmp_path, capsys)
     assert len(shown.splitlines()) == 1
 
 
-def test_two_rows_about_one_image_are_refused_with_their_numbers(tmp_path, vieval):
-    path = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}, 4, draws=2)
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([*lines, lines[3]]) + "\n")
-    for command in (["rank", path], ["show", path, "u1"], ["report", path, "--out", tmp_path / "out"]):
-        [line] = vieval(*command, code=1).err.splitlines()
-        assert f"{path}: lines 4 and 9 are both verdicts of viescore on own/tig/good/u1/draw 1; remove one" in line
-
-
-def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(tmp_path, capsys):
-    good = verdicts(tmp_path / "v.jsonl", GENERATORS, 8)
-    later = tmp_path / "later.jsonl"
-    later.write_text(json.dumps({"vieval": 99, "run": "x", "status": "ok"}) + "\n")
-    run_file(later).write_text('{"runs": {}}')
-    shown = rank(capsys, good, later, code=1)
-    assert "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm over 3 pairs" in shown
-    assert f"vieval: not read, and left out: {later}: line 1 is no verdict of vieval score (schema 99" in shown
-    assert rank(capsys, later, code=1).splitlines() == [
-        f"vieval: {later}: line 1 is no verdict of vieval score (schema 99 is of another version; {UPGRADE})"
-    ]
-
-
 def test_titles_are_of_your_images(score, samples_file, tmp_path, vieval):
     assert score(samples_file, "--judge", "sharpness")[0] == 0
     file = tmp_path / "verdicts.jsonl"
@@ -334,103 +265,3 @@ def test_titles_are_of_your_images(score, samples_file, tmp_path, vieval):
     assert text.startswith("# Your images, judged by sharpness\n")
     assert "\n## Your images\n" in text
     assert not re.search(r"^(#+ )?own\b", printed + text + (tmp_path / "tables" / "rank.md").read_text(), re.MULTILINE)
-
-
-NO_VERDICT = r"v\.jsonl: line {} is no verdict of vieval score \("
-
-
-@pytest.mark.parametrize("command", [["rank", "--tables"], ["report", "--out"]], ids=lambda command: command[0])
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        *(
-            (
-                lambda text, score=score: re.sub(r'("SC": )[^,]+(.*\s)\Z', rf"\g<1>{score}\2", text),
-                NO_VERDICT.format(120),
-            )
-            for score in ("7", "-3", '"0.5"', "true", "NaN", "Infinity")
-        ),
-        (lambda text: "", "no verdicts in it"),
-        (lambda text: text.replace('"u0"', '"\\ud800"'), NO_VERDICT.format(1)),
-    ],
-)
-def test_a_file_of_what_is_no_verdict_is_one_line_that_names_its_line(tmp_path, vieval, command, changed, told):
-    path = verdicts(tmp_path / "v.jsonl", GENERATORS)
-    path.write_text(changed(path.read_text()))
-    [said] = vieval(command[0], path, command[1], tmp_path / "out", code=1).err.splitlines()
-    assert re.search(told, said)
-    assert not (tmp_path / "out").exists()
-
-
-def test_judges_have_a_block_each_with_judge_setting_and_model(tmp_path, vieval):
-    """Two judges asked one model, a third measures: each number stands under its own judge."""
-    sources = [
-        SOURCE,
-        Provenance("cigeval", ("paper",), ("SC", "PQ", "O"), "judge-7b", "cigeval/v1", "abd"),
-        Provenance("sharpness", (), ("PQ",), "sharpness"),
-    ]
-    files = [verdicts(tmp_path / f"{n}.jsonl", GENERATORS, 8, source=source) for n, source in enumerate(sources)]
-    judges = ["cigeval with judge-7b", "viescore with judge-7b", "sharpness"]
-    printed = [
-        vieval("rank", *files, "--tables", tmp_path / "t").out,
-        vieval("report", *files, "--out", tmp_path / "r").out,
-    ]
-    for shown in printed:
-        together, *lines = shown.splitlines()
-        assert together == "Of three judges, none finds a generator significantly best."
-        answers = [
-            line for line in lines if line.endswith(": also has the highest O, but cannot be told apart from good.")
-        ]
-        assert [line.split(": ")[0] for line in answers] == judges
-        assert shown.count("Nobody has rated these images") == shown.count(". Rate ") == 1
-        assert "judge-7b cigeval paper" not in shown
-    for folder in ("t", "r"):
-        named = ["cigeval paper (judge-7b)", "viescore 0shot (judge-7b)", "sharpness"]
-        assert list(dict.fromkeys(row["judge"] for row in csv_rows(tmp_path / folder / "numbers.csv"))) == named
-
-
-def test_uids_of_their_own_are_said_where_prompts_are_the_same(tmp_path, capsys):
-    """Every row has a unique id, and the prompts are equal: there is nothing to match by, and no rank."""
-    samples = [
-        Sample(SampleId("own", "tig", name, f"{name}{prompt}"), {}, {"prompt": f"a cat {prompt}"})
-        for name in ("good", "poor")
-        for prompt in range(8)
-    ]
-    write_verdicts(tmp_path / "v.jsonl", samples, [Verdict({"O": 0.5}, Status.OK)] * 16, SOURCE)
-    shown = rank(capsys, tmp_path / "v.jsonl")
-    title, _, why, *_ = shown.splitlines()
-    assert title == "The generators cannot be compared on your images."
-    assert why.startswith("Prompts are matched by uid, and no two generators have one in common, ")
-    assert "although 8 prompt texts are equal: score once more with --columns uid=COLUMN" in why
-    # what the ranking is about stays in its place, although all rows have it
-    assert re.search(r"^generator +O \[95%\].*\ngood +0\.500\b.*\npoor +0\.500\b", shown, re.MULTILINE)
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_flat_table_is_no_results(tmp_path, vieval, suffix):
-    table = tmp_path / f"flat{suffix}"
-    table.write_text("uid,image_model\n")
-    [line] = vieval("rank", table, code=1).err.splitlines()
-    assert line.startswith(f"vieval: {table}: a flat table, for spreadsheets; results are read from the JSONL that ")
-
-
-def collided(path, same):
-    """Verdicts on two generators, which mean the same prompt by the uids below `same` and others by the others."""
-    samples, found = [], []
-    for name in ("mine", "theirs"):
-        for n in range(12):
-            texts = {"prompt": f"prompt {n}" if n < same else f"prompt {n} of {name}"}
-            samples.append(Sample(SampleId("own", "tig", name, str(n)), {}, texts))
-            found.append(Verdict({"SC": 0.5 + n / 50, "PQ": 0.5, "O": 0.5}, Status.OK))
-    write_verdicts(path, samples, found, SOURCE)
-    return path
-
-
-def test_uids_of_different_prompts_are_left_out_and_told(tmp_path, vieval):
-    said = vieval("rank", collided(tmp_path / "v.jsonl", same=9)).out
-    assert "3 uids have different texts in two generators, first '9' (prompt 'prompt 9 of mine' and" in said
-    best = vieval("rank", tmp_path / "v.jsonl", "--best-of").out
-    assert "3 uids have different texts in two generators" in best
-    assert not re.search(r"^\s*9 ", best, re.MULTILINE)
-    [line] = vieval("rank", collided(tmp_path / "w.jsonl", same=0), code=1).err.splitlines()
-    assert "12 uids have different texts in two generators" in line

@@ -7,11 +7,9 @@ import re
 import sqlite3
 import subprocess
 
-import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault, named
-from vieval_plugin.cli import main
 from vieval_plugin.text.errors import docs_url
 
 
@@ -36,24 +34,6 @@ def test_failed_calls_show_in_the_last_lines_and_the_exit_code(score, samples_fi
     assert "api_error" in printed
 
 
-@pytest.mark.parametrize(("refused", "expected"), [(5, 0), (24, 1)])  # each of twelve questions is asked twice
-def test_replies_that_decline_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fails(
-    score, samples_file, refused, expected
-):
-    numbers = itertools.count()
-
-    def reply(body):
-        if next(numbers) <= refused:  # the first question is whether schemas are enforced
-            return "I'm sorry, I can't assist with that."
-        return json.dumps({"score": [8, 6], "reasoning": "fine"})
-
-    with FakeServer(reply=reply) as server:
-        code, _, _, said = score(samples_file, *named(server))
-    assert code == expected
-    assert "FAILED CALLS" not in said
-    assert ("parse_failure 6" in said) == ("vieval: nothing could be scored (see above)" in said) == (code == 1)
-
-
 def test_an_unreadable_image_is_no_image_and_the_run_goes_on(score, server, samples_file, tmp_path):
     first = json.loads(samples_file.read_text().splitlines()[0])
     (tmp_path / first["images"]["output"]).write_text("not an image")
@@ -61,16 +41,6 @@ def test_an_unreadable_image_is_no_image_and_the_run_goes_on(score, server, samp
     assert (code, [row["status"] for row in written]) == (1, ["no_image"] + ["ok"] * 5)
     assert "unreadable image" in said
     assert f"about no_image: {docs_url('reference/results.md#no_image')}\n" in said
-
-
-def test_what_score_writes_is_reported_and_ranked_under_its_label(score, server, samples_file, tmp_path, vieval):
-    assert score(samples_file, *named(server), "--label", "before")[0] == 0
-    results = str(tmp_path / "verdicts.jsonl")
-    assert main(["report", results, "--out", str(tmp_path / "report")]) == 0
-    text = (tmp_path / "report" / "report.md").read_text()
-    assert "## Your images" in text
-    assert "| demo_a | viescore 0shot (before) | mean over prompts |" in text
-    assert "Your images: Mean O over prompts, by viescore 0shot (before); " in vieval("rank", results).out
 
 
 @pytest.mark.parametrize("command", [["score", "--judge", "ssim"], ["label"]])
@@ -120,32 +90,6 @@ def test_what_is_asked_anew_has_the_same_provenance(score, samples_file, server)
 # What a sample lacks is its own verdict and never the end of a run.
 
 
-def test_samples_that_lack_something_have_verdicts_with_the_reason(score, server, tmp_path):
-    PIL.Image.new("RGB", (48, 48), "teal").save(tmp_path / "a.png")
-    output = {"output": "a.png"}
-    rows = [
-        {"uid": "whole", "kind": "tig", "images": output, "texts": {"prompt": "teal"}},
-        {"uid": "no prompt", "kind": "tig", "images": output, "texts": {}},
-        {"uid": "no source", "kind": "tie", "images": output, "texts": {"instruction": "make it teal"}},
-        {"uid": "what is it", "kind": "sculpture", "images": output, "texts": {"prompt": "teal"}},
-    ]
-    samples = tmp_path / "samples.jsonl"
-    samples.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    code, verdicts, printed, _ = score(samples, *named(server))
-    assert (code, [verdict["status"] for verdict in verdicts]) == (0, ["ok", *["not_applicable"] * 3])
-    reasons = [verdict["trace"][0]["reason"] for verdict in verdicts[1:]]
-    assert reasons == [
-        "the sample has no text prompt",
-        "the sample has no image source",
-        "viescore does not know the kind 'sculpture' (it knows tig, mie, tie, sdig, sdie, mcic, cig)",
-    ]
-    assert all(reason in printed for reason in reasons)
-    samples.write_text(json.dumps(rows[2]))
-    code, verdicts, _, said = score(samples, *named(server))
-    assert (code, len(verdicts)) == (1, 1)
-    assert "nothing could be" in said
-
-
 @pytest.fixture
 def old_store(store):
     """A store of replies that another version of VIEval wrote, where the options say."""
@@ -156,29 +100,12 @@ def old_store(store):
     return store
 
 
-def test_what_several_judges_lack_is_said_once(score, server, samples_file, old_store):
-    code, written, _, said = score(samples_file, *named(server), "--judge", "viescore", "--judge", "t2i_eval")
-    assert (code, written) == (1, [])
-    assert said.count("a store of schema 2") == 1
-    assert f"vieval: viescore, t2i_eval: {old_store}: a store of schema 2" in said
-
-
 def test_a_store_of_another_version_is_set_aside_by_the_command_that_the_message_names(
     score, server, samples_file, old_store
 ):
     said = score(samples_file, *named(server))[-1]
     subprocess.run(re.search(r"`(mv .*?)`", said)[1], shell=True, check=True)
     assert score(samples_file, *named(server))[0] == 0
-
-
-def test_a_judge_that_asks_no_model_goes_on_without_a_store_that_it_cannot_use(score, samples_file, old_store):
-    before = old_store.read_bytes()
-    code, written, _, said = score(samples_file, "--judge", "ssim")
-    assert (code, len(written)) == (0, 6)
-    assert (
-        f"vieval: going on without a store of replies, as no model is asked: {old_store}: a store of schema 2" in said
-    )
-    assert old_store.read_bytes() == before
 
 
 def test_a_judge_that_calls_nothing_ends_without_a_count_of_calls(score, samples_file):

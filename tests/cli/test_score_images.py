@@ -1,11 +1,10 @@
 """`vieval score cat.png --prompt "a red cat"`: images themselves, and an answer that needs no file."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.fake_server import FakeServer, named
+from tests.fake_server import FakeServer
 from tests.tool_pictures import photograph
 from vieval_plugin.cli import main
 
@@ -54,42 +53,6 @@ def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
         ("dog", "tie", "ok"),
     ]
     assert [json.loads(line) for line in (folder / "verdicts.jsonl").read_text().splitlines()] == verdicts
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["cat.png", "--prompt", "a cat"], "viescore asks a model, and none is named: pass --model and --base-url"),
-        (["none.png", "--judge", "sharpness"], "the image output is not there: "),
-        (["https://a.org/cat.png", "--judge", "sharpness"], "the image output is an address, not a file"),
-        (
-            ["samples.jsonl", "--prompt", "a cat", "--out", "v.jsonl"],
-            "--prompt is for images that are named one by one",
-        ),
-        (["a.zip", "--prompt", "a cat"], "and a.zip is a ZIP archive, no image"),
-        (["a.txt", "--prompt", "a cat"], "and a.txt is a text file, no image"),
-        ([".", "--prompt", "a cat"], "and . is a folder; name the file of what its images were made of with --prompts"),
-        (["cat.png"], "pass --prompt TEXT, or --source IMAGE and --instruction TEXT"),
-        (["cat.png", "--source", "cat.png"], "nothing says what the images were made of; pass --instruction TEXT"),
-        (["cat.png", "--judge", "sharpness", "--out", "c/o.xlsx"], "end the name of --out in .jsonl, .csv or .parquet"),
-        (["cat.png", "--prompt", "a cat", "--model", "fake"], "--base-url is missing (or set VIEVAL_BASE_URL)"),
-    ],
-)
-def test_a_mistake_is_one_line(folder, capsys, arguments, line):
-    Path("a.zip").write_bytes(b"PK\x03\x04" + bytes(40))
-    Path("a.txt").write_text("a cat")
-    assert main(["score", *arguments]) == 1
-    out, error = capsys.readouterr()
-    assert line in out + error
-    assert "Traceback" not in error
-
-
-def test_an_image_that_cannot_be_read_is_said_once(folder, server, capsys):
-    Path("fake.png").write_text("no image")
-    assert main(["score", "fake.png", "--prompt", "a cat", *named(server)]) == 1
-    out, error = capsys.readouterr()
-    assert (out + error).count("is not an image that can be read here") == 1
-    assert "FAILED CALLS" not in error
 
 
 def test_a_judge_that_needs_no_text_measures_an_image_alone(folder, capsys):

@@ -173,37 +173,6 @@ def test_a_source_makes_an_edit_and_equal_names_get_numbers(folder, vieval):
     assert [(row["uid"], row["kind"]) for row in lines("v.jsonl")] == [("1_1", "tie"), ("1_2", "tie")]
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (
-            ["images", "--prompts", "prompts.txt", "--prompt", "x", "--out", "v"],
-            "--prompt is for images that are named",
-        ),
-        (
-            ["images", "--prompts", "prompts.txt", "--source", "x", "--out", "v"],
-            "--source is for images that are named",
-        ),
-        (
-            ["images", "--prompts", "prompts.txt", "--json", "--out", "v"],
-            "--json prints the verdicts on images that are",
-        ),
-        (["s.jsonl", "--json", "--out", "v"], "--json prints the verdicts on images that are named one by one"),
-    ],
-)
-def test_flags_that_would_be_ignored_are_refused(folder, vieval, flags, message):
-    said = vieval("score", *flags, "--judge", "sharpness", code=1).err
-    assert message in said
-    assert said.count("\n") == 1
-
-
-def test_a_model_in_the_environment_alone_disturbs_no_judge_that_asks_none(folder, vieval, monkeypatch):
-    monkeypatch.setenv("VIEVAL_MODEL", "m")
-    assert vieval("score", "images/mine/1.png", "--prompt", "x", "--judge", "sharpness")
-    said = vieval("score", "images/mine/1.png", "--prompt", "x", "--judge", "viescore", code=1).err
-    assert "--base-url is missing (or set VIEVAL_BASE_URL)" in said
-
-
 def test_a_parquet_table_without_its_package_is_refused_before_anything_is_judged(folder, vieval, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = vieval(*SCORE[:-1], "v.parquet", "--judge", "sharpness", code=1).err

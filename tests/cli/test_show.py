@@ -33,11 +33,6 @@ def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_mark
     assert written.count("<img ") == 1 + 2 + 5 + 1
 
 
-def test_show_says_which_samples_there_are(run, vieval):
-    printed = vieval("show", run / "verdicts.jsonl", "s9", code=1).err
-    assert "no such sample among 3 verdicts; ids look like own/tig/m/s0" in printed
-
-
 def test_of_two_judges_verdicts_on_a_sample_one_is_named(run, tmp_path, vieval):
     both = copied(
         run / "verdicts.jsonl", tmp_path / "both.jsonl", lambda rows: rows + rows.replace('"run": "', '"run": "x')

@@ -70,10 +70,3 @@ def test_every_task_is_in_the_list_of_its_benchmark(capsys):
             if end[0] == "_"
         }
         assert {task.name for task in own} <= ends | set(rows)
-
-
-def test_a_filter_that_fits_nothing_names_the_nearest(vieval):
-    assert (
-        vieval("tasks", "imagenhb", code=1).err
-        == "vieval: no task or benchmark fits 'imagenhb'; did you mean imagenhub?\n"
-    )

@@ -1,11 +1,15 @@
 """What the hand-written pages name: commands, options, targets of make, files of the repository, links."""
 
 import argparse
+import os
 import re
 import shlex
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
+from tests.docs import pages
 from vieval_plugin import cli
 
 ROOT = Path(__file__).parents[2]
@@ -95,3 +99,15 @@ def anchors(text):
     headings = re.findall(r"^#{1,6} (.+?)\s*$", FENCE.sub("", text), re.MULTILINE)
     shown = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "") for heading in headings]
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in shown}
+
+
+def build(folder, demo="<!doctype html><title>the demo's page, which `make docs` makes</title>"):
+    """The site in a folder, as `make docs` builds it but for the demo's page."""
+    (source := folder / "source").mkdir()
+    (source / "demo.html").write_text(demo, encoding="utf-8")
+    flags = ["-W", "-n", "--keep-going", "-q", "-b", "html", "-d", folder / "trees", "-c", pages.DOCS]
+    command = [sys.executable, "-m", "sphinx", *flags, source, folder / "site"]
+    environment = {**os.environ, "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    return folder / "site"

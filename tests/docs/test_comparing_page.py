@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_rank_folders import by_brightness, images, prompts, rough
+from tests.brightness import by_brightness, images, prompts, rough
 from tests.fake_server import FakeServer
 from vieval_plugin.cli import main
 from vieval_plugin.text.errors import ExitCode

@@ -14,8 +14,7 @@ import PIL.Image
 import pytest
 import yaml
 
-from tests.cli.test_anchor import noisy
-from tests.cli.test_rank_folders import by_brightness, images, prompts
+from tests.brightness import by_brightness, images, noisy, prompts
 from tests.fake_image_server import FakeImageServer
 from tests.fake_server import FakeServer, named
 from vieval_plugin.cli import main

@@ -11,8 +11,8 @@ import pytest
 
 import vieval_plugin
 import vieval_plugin.text.errors
+from tests.brightness import prompts
 from tests.card.judges import card, judge, published
-from tests.cli.test_rank_folders import prompts
 from tests.docs.pages import DOCS, ROOT
 from tests.html_links import dead_links
 from vieval_plugin.card.writing import page as card_page

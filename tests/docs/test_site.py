@@ -1,15 +1,14 @@
 """The site, built strictly: any warning of Sphinx fails."""
 
 import inspect
-import os
 import re
-import subprocess
 import sys
 
 import pytest
 
 import vieval_plugin
 from tests.docs import pages
+from tests.docs.pages import build
 from tests.html_links import dead_links
 
 pytest.importorskip("pydata_sphinx_theme", reason="the site needs the extra docs")
@@ -21,18 +20,6 @@ LOADED = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=["']((
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     return build(tmp_path_factory.mktemp("site"))
-
-
-def build(folder, demo="<!doctype html><title>the demo's page, which `make docs` makes</title>"):
-    """The site in a folder, as `make docs` builds it but for the demo's page."""
-    (source := folder / "source").mkdir()
-    (source / "demo.html").write_text(demo, encoding="utf-8")
-    flags = ["-W", "-n", "--keep-going", "-q", "-b", "html", "-d", folder / "trees", "-c", pages.DOCS]
-    command = [sys.executable, "-m", "sphinx", *flags, source, folder / "site"]
-    environment = {**os.environ, "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
-    assert ran.returncode == 0, ran.stderr
-    return folder / "site"
 
 
 def test_every_generated_page_is_there_and_none_in_the_source_tree(site):

@@ -5,15 +5,18 @@ import pytest
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
 from tests import in_process
-from tests.benchmarks.test_in_folder import PAIRS, SIGNS, rating_rows, vote_rows, write  # noqa: F401
+from tests.benchmarks import folders as folder_files
+from tests.benchmarks.folders import PAIRS, SIGNS, rating_rows, vote_rows
 from tests.fake_server import FakeServer
-from tests.judges.test_in_file import LEGIBILITY
+from tests.judge_files import LEGIBILITY
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks
 from vieval_plugin.cli import main
 from vieval_plugin.hosts.lmms_eval import task_index
 from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.judges import registry
+
+write = folder_files.write  # a fixture
 
 
 def forget():
@@ -29,7 +32,7 @@ def forget():
 
 
 @pytest.fixture
-def folders(write, tmp_path, monkeypatch):  # noqa: F811
+def folders(write, tmp_path, monkeypatch):
     """A benchmark of ratings, one of votes, and a judge that a process begins with."""
     (tmp_path / "judges").mkdir()
     (tmp_path / "judges" / "legibility.yaml").write_text(LEGIBILITY)

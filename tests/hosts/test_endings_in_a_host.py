@@ -12,8 +12,8 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
 from tests import in_process
-from tests.cli.test_payload import NAME, harmless_console
 from tests.fake_server import FakeServer
+from tests.harmless import NAME, harmless_console
 from tests.in_process import served
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry

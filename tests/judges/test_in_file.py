@@ -11,9 +11,10 @@ import yaml
 
 import vieval_plugin.prompt_templates
 from tests.extras import needs
-from tests.judges.test_viescore import ORDER, SUB_SCORES, answer, sample
+from tests.judge_files import LEGIBILITY
+from tests.judges.viescore_answers import ORDER, SUB_SCORES, answer, sample
 from tests.playing import play, prepared
-from tests.prompts.test_hostile_packs import BOMBS, REFUSED
+from tests.prompts.hostile import BOMBS, REFUSED
 from tests.refusals import refusal
 from vieval_plugin.backends.metrics.networks.dual_encoder import DualEncoder
 from vieval_plugin.backends.metrics.networks.served import ServedScorer
@@ -40,20 +41,6 @@ from vieval_plugin.prompts.scale import Scale
 from vieval_plugin.prompts.schema import Manifest, QuestionSection
 
 DOCS = Path(__file__).parents[2] / "docs"
-LEGIBILITY = """\
-name: legibility
-title: Legibility of text
-kinds: [tig, tie]
-questions:
-  PQ:
-    text: |
-      Rate from 0 to 10 how legible the text in the picture is.
-      Answer as JSON: {"score": [n], "reasoning": "..."}
-    images: [output]
-    scores: [legibility]
-scale: [0, 10]
-combine: {PQ: min}
-"""
 
 
 @pytest.fixture

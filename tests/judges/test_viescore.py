@@ -1,39 +1,18 @@
 """VIEScore driven by a for loop and canned replies: no backend, no host."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.judges.viescore_answers import ORDER, SUB_SCORES, answer, sample
 from tests.playing import first_asks, play
 from vieval_plugin.judges import viescore
-from vieval_plugin.judges.protocol import Failure, Image, Sample, SampleId, Status, Text
+from vieval_plugin.judges.protocol import Failure, Status
 from vieval_plugin.prompts import packs
 from vieval_plugin.text.errors import VievalError
 
 JUDGE = viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))
-ROLES = ("output", "source", "mask", "subject", "control", "concepts")
-ORDER = {
-    "tig": ["output"],
-    "tie": ["source", "output"],
-    "mie": ["source", "output"],
-    "cig": ["control", "output"],
-    "sdig": ["subject", "output"],
-    "sdie": ["source", "subject", "output"],
-    "mcic": ["concepts", "output"],
-}
-SUB_SCORES = {"tig": 1, "tie": 2, "mie": 2, "cig": 2, "sdig": 2, "sdie": 2, "mcic": 3}
-
-
-def sample(task):
-    images = {role: Image(Path(f"{role}.png")) for role in ROLES}
-    texts = {"prompt": 'a "red" {{cat}}', "instruction": "add a hat", "subject": "dog toy"}
-    return Sample(SampleId("imagenhub", task, "M", "u"), images, texts)
-
-
-def answer(*scores, reasoning="because"):
-    return Text(json.dumps({"score": list(scores), "reasoning": reasoning}))
 
 
 @pytest.mark.parametrize("task", ORDER)

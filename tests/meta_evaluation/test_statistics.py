@@ -1,13 +1,10 @@
 """A statistic of your own, declared once: the engine gives it a name, an interval, a CSV row, a headline and a test."""
 
-import numpy as np
 import pytest
 
 from tests.leaderboards import compared_of, headlines_of
-from tests.runs import run_of
+from tests.meta_evaluation.stated import REPORT, SIDE, run
 from vieval_plugin.meta_evaluation import metrics
-from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTestSpec
-from vieval_plugin.meta_evaluation.estimates import computed_mean
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, combine, summary_of
@@ -16,35 +13,6 @@ from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=200)
-LABELS = np.arange(60) % 2
-
-
-def _right(rows):
-    return [float((score > 0.5) == (label > 0.5)) for score, label in zip(rows.scores, rows.ratings, strict=True)]
-
-
-def _items(rows):
-    return {o.uid: JudgedItem(o.group, right) for o, right in zip(rows.scored, _right(rows), strict=True)}
-
-
-SIDE = Statistic(
-    "right_side",
-    lambda rows: computed_mean(_right(rows), rows.clusters, "no sample has a score"),
-    constant=0.5,
-    paired=PairedTestSpec(_items),
-)
-REPORT = WithLabels((SIDE,))
-
-
-def run(label, flipped, failed=()):
-    """A judge that is right but on the samples that are flipped, and has no score on those that failed."""
-    rows = []
-    for n, truth in enumerate(map(float, LABELS)):
-        right = abs(truth - 0.1)
-        scores = {} if n in failed else {"SC": 1 - right if n in flipped else right}
-        more = {"tags": ("even",) * (n % 2 == 0), "group": f"g{n // 2}"}
-        rows.append(("all", "m", f"{n:02}", scores, {"SC": (truth,)}, more))
-    return run_of(label, rows, ("SC",), benchmark="toy")
 
 
 GOOD, BAD = run("good", range(6)), run("bad", range(36), failed=(59,))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_rank_folders import by_brightness, images, prompts, rough
+from tests.brightness import by_brightness, images, prompts, rough
 from tests.fake_server import FakeServer
 
 pytestmark = pytest.mark.wheel

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from tests.report.pages import BENCHMARK, row
-from tests.report.test_first_screen import generators
+from tests.report.pages import BENCHMARK, generators, row
 from tests.stored_results import write_results
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Status

@@ -16,7 +16,7 @@ PAGES = (
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     pytest.importorskip("pydata_sphinx_theme", reason="the site needs the extra docs")
-    from tests.docs.test_site import build
+    from tests.docs.pages import build
 
     return build(tmp_path_factory.mktemp("site"))
 

@@ -1,11 +1,18 @@
 """Results to make a page of, and a reader of pages."""
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+from PIL import Image as Pillow
+
 from tests.stored_results import result
-from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.records import Provenance
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.records import OWN, Provenance, Run, record_of
+from vieval_plugin.report.sections import sections_of
+from vieval_plugin.report.writing import write_page, write_report
+from vieval_plugin.results.runs import Results
+from vieval_plugin.stats.options import StatisticsOptions
 
 BENCHMARK = "vieval_demo"
 
@@ -52,3 +59,42 @@ class Page(HTMLParser):
     @property
     def said(self):
         return " ".join(" ".join(self.words).split())
+
+
+OPTIONS = StatisticsOptions(draws=100)
+
+
+MADE = Provenance("viescore", ("0shot",), ("SC",), "gpt")
+
+
+def inside(text, tag):
+    """What stands in the first element of that name, as it is written."""
+    return re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)[1]
+
+
+def report_of(tmp_path, results):
+    write_report(results, tmp_path / "out", OPTIONS)
+    return (tmp_path / "out" / "report.html").read_text()
+
+
+def generators(tmp_path, scores, judge="gpt", note="", picture=True):
+    """A run on images of a user's own: the score of each prompt by generator; None for a refusal."""
+    records = []
+    for model, values in scores.items():
+        for number, value in enumerate(values):
+            path = tmp_path / f"{len(records)}.png"
+            if picture:
+                Pillow.new("RGB", (40, 30), (len(records), 40 * number % 256, 9)).save(path)
+            sample = Sample(SampleId(OWN, "tig", model, f"p{number}"), {"output": Image(path)}, {"prompt": "a cat"})
+            verdict = Verdict({}, Status.REFUSAL) if value is None else Verdict({"SC": value}, Status.OK, note)
+            records.append((record_of(sample, verdict, MADE),))
+    return Results((Run(judge, OWN, "viescore", ("SC",), {"tig": records}, setting="0shot", model=judge),))
+
+
+def page_of(page, tmp_path, results):
+    if page == "report":
+        return report_of(tmp_path, results)
+    folder = tmp_path / "out"
+    folder.mkdir(exist_ok=True)
+    write_page(sections_of(results, "generators", OPTIONS), folder / "rank.html", OPTIONS)
+    return (folder / "rank.html").read_text()

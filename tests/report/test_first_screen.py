@@ -6,25 +6,14 @@ import re
 from dataclasses import replace
 
 import pytest
-from PIL import Image as Pillow
 
-from tests.report.pages import Page, row
+from tests.report.pages import MADE, OPTIONS, Page, generators, inside, page_of, report_of, row
 from tests.stored_results import write_results
 from vieval_plugin.judges.contests import Contest, Votes
-from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import OWN, Provenance, Run, rated_record, record_of
-from vieval_plugin.report.sections import sections_of
-from vieval_plugin.report.writing import write_page, write_report
+from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import Results, load_results
-from vieval_plugin.stats.options import StatisticsOptions
-
-OPTIONS = StatisticsOptions(draws=100)
-MADE = Provenance("viescore", ("0shot",), ("SC",), "gpt")
-
-
-def inside(text, tag):
-    """What stands in the first element of that name, as it is written."""
-    return re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)[1]
 
 
 def plain(text):
@@ -45,27 +34,8 @@ def judges(noises, refusing=(), few=()):
             yield row(f"u{number}", {} if failed else {"O": score}, [rating], judge=judge, **failed)
 
 
-def report_of(tmp_path, results):
-    write_report(results, tmp_path / "out", OPTIONS)
-    return (tmp_path / "out" / "report.html").read_text()
-
-
 def rated(tmp_path, noises, refusing=(), few=()):
     return report_of(tmp_path, load_results([write_results(tmp_path / "run", [*judges(noises, refusing, few)])]))
-
-
-def generators(tmp_path, scores, judge="gpt", note="", picture=True):
-    """A run on images of a user's own: the score of each prompt by generator; None for a refusal."""
-    records = []
-    for model, values in scores.items():
-        for number, value in enumerate(values):
-            path = tmp_path / f"{len(records)}.png"
-            if picture:
-                Pillow.new("RGB", (40, 30), (len(records), 40 * number % 256, 9)).save(path)
-            sample = Sample(SampleId(OWN, "tig", model, f"p{number}"), {"output": Image(path)}, {"prompt": "a cat"})
-            verdict = Verdict({}, Status.REFUSAL) if value is None else Verdict({"SC": value}, Status.OK, note)
-            records.append((record_of(sample, verdict, MADE),))
-    return Results((Run(judge, OWN, "viescore", ("SC",), {"tig": records}, setting="0shot", model=judge),))
 
 
 def test_a_judge_of_too_few_samples_for_a_number_is_named(tmp_path):
@@ -133,15 +103,6 @@ def test_report_and_rank_make_one_page_of_unrated_images(tmp_path, scores, said)
     assert "Your images, judged by viescore 0shot (gpt)" in Page(text).said
     started = [page.split("<header>")[1].split('id="appendix"')[0] for page in (text, ranked)]
     assert started[0] == started[1]
-
-
-def page_of(page, tmp_path, results):
-    if page == "report":
-        return report_of(tmp_path, results)
-    folder = tmp_path / "out"
-    folder.mkdir(exist_ok=True)
-    write_page(sections_of(results, "generators", OPTIONS), folder / "rank.html", OPTIONS)
-    return (folder / "rank.html").read_text()
 
 
 def test_a_generator_whose_verdicts_all_failed_is_named_beside_the_other(tmp_path):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.meta_evaluation.test_statistics import REPORT, run
+from tests.meta_evaluation.stated import REPORT, run
 from tests.stored_results import csv_rows
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Benchmark

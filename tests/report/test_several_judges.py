@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.test_first_screen import OPTIONS, Page, generators, inside, page_of
+from tests.report.pages import OPTIONS, Page, generators, inside, page_of
 from vieval_plugin.report.sections import sections_of
 from vieval_plugin.results.runs import Results
 

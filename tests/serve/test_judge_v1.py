@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from tests.api.test_attempts import unreadable
+from tests.api.replies import unreadable
 from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
 from tests.serve.clients import encoded

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.fake_server import FakeServer
-from tests.judges.test_in_file import LEGIBILITY
+from tests.judge_files import LEGIBILITY
 from tests.vlmevalkit.conftest import TIE
 from vieval_plugin.cli import main
 from vieval_plugin.hosts.vlmevalkit import names

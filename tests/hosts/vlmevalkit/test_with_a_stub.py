@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.extras import needs
-from tests.judges.test_in_file import LEGIBILITY
+from tests.judge_files import LEGIBILITY
+from tests.pictures import plain
 from vieval_plugin.generation.posters import make
 from vieval_plugin.hosts.vlmevalkit import hook_files
 

@@ -1,0 +1,116 @@
+"""The other commands: what they print, and each mistake in a line."""
+
+import json
+from pathlib import Path
+
+from tests.builders import a_table, a_verdict_file, an_image_file, some_scores
+from tests.extras import needs
+
+
+def test_names_that_do_not_exist(approve):
+    approve(
+        "vieval scoer samples.jsonl",
+        "vieval prompts show viescor/v1",
+        "vieval prompts show viescore/v1 SC_tg",
+        "vieval prompts show none/v1",
+        "vieval prompts export vieval_demo/tia --out out",
+        "vieval rank none",
+        "vieval report none --out out",
+        "vieval prepare imagenhb",
+        "vieval label imagenhb/tig --out p.html",
+        "vieval tasks imagenhb",
+        "vieval cache info",
+        "vieval card m",
+        "vieval compare none",
+    )
+
+
+def test_files_of_another_sort(approve):
+    an_image_file("1.png")
+    a_table(
+        "samples.jsonl", [{"uid": "1", "image_model": "m", "images": {"output": "1.png"}, "texts": {"prompt": "a cat"}}]
+    )
+    a_verdict_file("v.jsonl", aurora=[0.5], borealis=[0.4])
+    Path("flat.csv").write_text("uid,image_model\n")
+    Path("alone.jsonl").write_text(Path("v.jsonl").read_text())
+    approve(
+        *(f"vieval {command} samples.jsonl" for command in ("rank", "compare", "report --out r")),
+        "vieval label v.jsonl --kind tgi --out l.html",
+        "vieval label samples.jsonl --kind tgi --out l.html",
+        "vieval score v.jsonl --judge sharpness --out w.jsonl",
+        "vieval rank flat.csv",
+        "vieval rank alone.jsonl",
+        "vieval anchor check v.jsonl",
+        "vieval anchor make v.jsonl --n 5 --out a.jsonl --model m --base-url http://127.0.0.1:9/v1",
+        "vieval filter samples.jsonl --where 'PQ > 0' --out kept",
+        "vieval show v.jsonl p9",
+    )
+
+
+def test_show(approve, judge_server):
+    an_image_file("a.png")
+    judge_server()
+    approve(
+        "vieval score a.png --prompt 'a red cube' --out v.jsonl",
+        "vieval show v.jsonl a",
+        "vieval show v.jsonl a --html p.html",
+    )
+
+
+def test_plan(approve, judge_server):
+    an_image_file("a.png")
+    a_table(
+        "s.jsonl",
+        [{"uid": f"{n}", "images": {"output": "a.png"}, "texts": {"prompt": "a cat"}, "kind": "tig"} for n in range(4)],
+    )
+    judge_server()
+    approve("vieval score s.jsonl --plan", "vieval card --benchmark vieval_demo --plan")
+
+
+@needs("torch", "rapidocr", "skimage", "lmms_eval")
+def test_doctor(approve, judge_server, monkeypatch):
+    monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
+    monkeypatch.setenv("GOOD_KEY", "sk-distinctive-0123456789")
+    server = judge_server()
+    keys = {"judge": "GOOD_KEY", "nokey": "ABSENT_KEY"}
+    backbones = {name: {"model": "fake", "base_url": server.base_url, "api_key_env": key} for name, key in keys.items()}
+    backbones["away"] = {"model": "fake", "base_url": "http://127.0.0.1:9/v1"}
+    Path("vieval.yaml").write_text(json.dumps({"backbones": backbones, "store": {"path": "r.sqlite"}}))
+    for name in ("VIEVAL_MODEL", "VIEVAL_BASE_URL"):
+        monkeypatch.delenv(name)
+    approve(
+        "vieval doctor",
+        "vieval doctor --base-url http://127.0.0.1:9/v1",
+        "vieval doctor --base-url nowhere",
+        f"vieval doctor --base-url {server.url}",
+        "vieval doctor --model fake",
+    )
+
+
+@needs("rapidocr", "skimage")
+def test_demo(approve):
+    approve("vieval demo")
+
+
+def test_label(approve):
+    a_verdict_file(aurora=some_scores(20), borealis=some_scores(20, seed=1))
+    for model in ("mine", "theirs"):
+        an_image_file(f"{model}/000.png")
+    Path("prompts.txt").write_text("a cat\n")
+    approve(
+        "vieval label mine theirs --prompts prompts.txt --out l.html",
+        "vieval label v.jsonl --out l.html",
+        "vieval label mine --prompts prompts.txt --out mine/000.png",
+    )
+
+
+def test_cache(approve, judge_server):
+    an_image_file("a.png")
+    judge_server()
+    Path("vieval.yaml").write_text("store: {path: replies.sqlite}\n")
+    approve(
+        "vieval score a.png --prompt 'a red cube' --out v.jsonl",
+        "vieval cache info",
+        "vieval cache clear --model fak --yes",
+        "vieval cache clear --yes",
+    )
