@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +155,42 @@ def a_results_folder(
     """The samples file that lmms-eval leaves, in a folder of its own."""
     provenance = source or a_provenance()
     return write_results(Path(folder), [result(item, verdict, provenance) for item, verdict in judged], name)
+
+
+def right(number: int, people: float) -> float:
+    """A score near what people say."""
+    return 0.9 * people + number % 3 / 40
+
+
+def poor(number: int, people: float) -> float:
+    """A score that has little to do with what people say."""
+    return 0.2 * people + number * 37 % 80 / 100
+
+
+def a_rated_folder(
+    folder: Path | str,
+    score: Callable[[int, float], float | None] = right,
+    *,
+    source: Provenance | None = None,
+    benchmark: str = "vieval_demo",
+    name: str = "1_samples_task.jsonl",
+) -> Path:
+    """A judge's results on 40 instructions, two outputs each; `score` has the number and people's mean, None is a refusal."""
+    rng = np.random.default_rng(3)
+    provenance = source or a_provenance(model=Path(folder).name, aspects=("SC",))
+    rows = []
+    for number in range(80):
+        raters = tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))
+        sample = a_sample(
+            f"u{number // 2}",
+            f"editor {number % 2}",
+            kind="tie",
+            benchmark=benchmark,
+            ratings=dict.fromkeys(("SC", "O"), raters),
+        )
+        value = score(number, float(np.mean(raters)))
+        rows.append((sample, a_verdict(Status.REFUSAL if value is None else value, provenance.aspects)))
+    return a_results_folder(folder, rows, provenance, name)
 
 
 def a_label_file(path: Path | str = "labels.csv", labels: Iterable[Mapping[str, Any]] = ()) -> Path:

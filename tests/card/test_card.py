@@ -146,25 +146,6 @@ def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval
     assert less_cost(tmp_path / "card") == less_cost(tmp_path / "whole")
 
 
-def test_a_demo_card_needs_no_data(options, tmp_path, vieval):
-    with FakeServer() as server:
-        more = ["--benchmark", "vieval_demo_contests", "--judge", "pairwise", "--audit", 5]
-        make(vieval, server, tmp_path / "card", *more, samples=70)
-    entry = entries_of(tmp_path / "card")["vieval_demo_contests"]
-    assert entry.unit == "contests"
-    assert entry.samples == 70
-    assert entry.pairs == ()
-    text = (tmp_path / "card" / "card.md").read_text()
-    assert "no published verdicts on vieval_demo_contests are known, so there is no place among them" in text
-    # each contest in both orders, and 20 of them three times more
-    assert "Failures and cost: 260 answers in all" in text
-    assert re.search(r"\| pairwise \| vieval_demo_contests \| repeats \| +\| 120 \|", text)
-    # so few samples could decide nothing, and are not asked about
-    assert re.search(
-        r"pairwise was not audited: \d instructions are too few .* of 9 effects; give --audit 9 or more", text
-    )
-
-
 def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(options, tmp_path, vieval):
     """The demo has samples that look alike, which are asked about once, but again each time past the store."""
     more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--repeats", 210]
@@ -299,31 +280,6 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
     assert "make both with the same --samples and --seed" in line
     [line] = vieval("compare", outs[0], outs[1], code=1).err.splitlines()
     assert "tell them apart with --label" in line
-
-
-def test_bad_input_is_one_line_and_no_number(options, tmp_path, vieval, monkeypatch):
-    monkeypatch.setenv("VIEVAL_DATA", str(tmp_path / "empty"))
-    at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--patience", 0.2]
-    demo = [*at, "--benchmark", "vieval_demo", "--out", tmp_path / "card"]
-    for command, words in (
-        (at, "nothing is prepared that viescore, pairwise can judge"),
-        (at, "; to try it without data: --benchmark vieval_demo"),
-        (
-            [*demo, "--samples", 100],
-            "leave tig/demo_a with 5, and 10 are needed of each; --samples 210 or more will do",
-        ),
-        ([*at, "--published", tmp_path / "nowhere"], "no such folder; `vieval prepare published_verdicts`"),
-        ([*at, "--published", tmp_path], " there, which lie as viescore_logs/results_"),
-    ):
-        printed = vieval("card", *command, code=1)
-        [line] = printed.err.splitlines()
-        assert words in line
-        assert not printed.out
-    once, twice = (vieval("card", *demo, *more, "--plan").out for more in ((), ("--benchmark", "vieval_demo")))
-    assert once == twice
-    printed = vieval("card", *demo, "--budget", 100, code=1)
-    assert "and --budget is 100; give fewer with --samples" in printed.err
-    assert not (tmp_path / "card").exists()
 
 
 def test_a_log_of_another_commit_is_refused_before_anything_is_asked(imagenhub, shared_data, tmp_path, vieval):

@@ -3,14 +3,14 @@
 import json
 import re
 
-import numpy as np
 import pytest
 
+from tests.builders import a_provenance, a_rated_folder, poor, right
 from tests.stored_results import csv_rows, result, write_results
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.cli import main
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.records import Provenance
 from vieval_plugin.results import replay
 
@@ -23,25 +23,11 @@ def samples(folder, rows, backbone, aspects):
     return write_results(folder, [result(sample, verdict, provenance) for sample, verdict in rows])
 
 
-def judged(folder, backbone, scored, benchmark="vieval_demo", aspects=("SC",)):
-    """A judge of these aspects, all alike, on 40 instructions with two outputs each; `scored` has the number and people's mean."""
-    rng = np.random.default_rng(3)
-    rows = []
-    for number in range(80):
-        raters = tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))
-        identity = SampleId(benchmark, "tie", f"editor {number % 2}", f"u{number // 2}")
-        score = scored(number, float(np.mean(raters)))
-        verdict = Verdict({}, Status.REFUSAL) if score is None else Verdict(dict.fromkeys(aspects, score), Status.OK)
-        rows.append((Sample(identity, {}, ratings=dict.fromkeys(("SC", "O"), raters)), verdict))
-    return samples(folder / backbone[:8], rows, backbone, aspects)
-
-
-def right(number, people):
-    return 0.9 * people + number % 3 / 40
-
-
-def poor(number, people):
-    return 0.2 * people + number * 37 % 80 / 100
+def judged(folder, backbone, scored, benchmark="vieval_demo"):
+    """A judge of SC on 40 instructions with two outputs each."""
+    return a_rated_folder(
+        folder / backbone[:8], scored, source=a_provenance(model=backbone, aspects=("SC",)), benchmark=benchmark
+    )
 
 
 def compare(capsys, *arguments):

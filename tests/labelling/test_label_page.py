@@ -165,32 +165,6 @@ def test_what_is_rated_already_is_left_out_of_a_larger_page(samples_file, tmp_pa
     assert "all 3 are rated; raise --n" in capsys.readouterr().err
 
 
-#: Prompts of the first and of the second generator, images to choose, and what is said of them.
-ADVICE = [
-    (
-        60,
-        60,
-        10,
-        "5 prompts of each generator: a test needs 6 and a decision 50; to show that one is not worse by 0.05",
-    ),
-    (60, 60, 100, "50 prompts of each generator: differences from 0.12 on are found four times in five; to show that"),
-    (60, 60, 2, "1 prompt of each generator: a test needs 6 and a decision 50"),
-    (40, 40, 50, "25 prompts of each generator: a test needs 6 and a decision 50"),
-    (80, 30, 70, "30 to 40 prompts of each generator: a test needs 6 and a decision 50"),
-]
-
-
-@pytest.mark.parametrize(("first", "second", "count", "said"), ADVICE)
-def test_what_the_labels_suffice_for_is_said(tmp_path, capsys, first, second, count, said):
-    (tmp_path / "a.png").write_bytes(png())
-    rows = [row(f"u{n}", image_model=name) for name, of in (("new", first), ("old", second)) for n in range(of)]
-    assert run(write(tmp_path, *rows), "--n", count, "--out", tmp_path / "page.html") == 0
-    shown = capsys.readouterr().out
-    assert said in shown
-    enough = f" takes about 330 of each (--n {first + second})\n"
-    assert enough in shown
-
-
 def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval):
     """Two generators on 200 prompts, of which people rate one .5 and the other .43 with noise."""
     (tmp_path / "a.png").write_bytes(png())
@@ -245,23 +219,6 @@ def test_own_contests_and_benchmarks_are_labelled(tmp_path, capsys):
     assert data_of(out.read_text())["answers"] == {"SC": steps, "PQ": steps}
 
 
-def test_images_that_are_missing_are_left_out_and_counted(tmp_path, capsys):
-    (tmp_path / "a.png").write_bytes(png())
-    gone = row("2", images={"output": "gone.png"})
-    out = tmp_path / "page.html"
-    assert run(write(tmp_path, row("1"), gone, row("3"), row("4", images=gone["images"])), "--out", out) == 0
-    assert sorted(key[2] for key in keys_of(out.read_text())) == ["1", "3"]
-    shown = capsys.readouterr().out.splitlines()
-    assert shown[0].endswith(": 2 of 2 to label")
-    [line] = [line for line in shown if "left out" in line]
-    assert line.startswith("2 of 4 left out for an image that is missing or cannot be read; the first: ")
-    assert line.endswith(f"line 2: the image output is not there: {tmp_path / 'gone.png'}")
-    assert shown[-1] == (
-        f"next: answer the page, download the file of answers, and `vieval rank VERDICTS --human {tmp_path / 'page.plan.json'} "
-        "labels-*.csv`"
-    )
-
-
 @pytest.mark.parametrize(
     "bad",
     [b"", b"text", png()[:-20], encoded(PIL.Image.new("F", (8, 8), -1.5), "TIFF")],
@@ -287,19 +244,6 @@ def test_another_is_drawn_for_an_image_that_cannot_be_read(tmp_path, vieval, bad
     assert len(keys_of(out.read_text())) == 3
 
 
-def test_several_files_of_verdicts_are_refused_with_what_makes_one_of_them(tmp_path, vieval):
-    (tmp_path / "a.png").write_bytes(png())
-    tables = [tmp_path / f"{model}.csv" for model in ("new", "old")]
-    for table in tables:
-        table.write_text(f"image,prompt,image_model\na.png,x,{table.stem}\n")
-        vieval("score", table, "--judge", "sharpness", "--out", table.with_suffix(".jsonl"))
-    several = [table.with_suffix(".jsonl") for table in tables]
-    err = vieval("label", *several, "--out", tmp_path / "page.html", code=1).err
-    assert f"{several[0]}: verdicts, of which one file is taken, alone; score the samples of all into one: " in err
-    vieval("score", *tables, "--judge", "sharpness", "--out", tmp_path / "both.jsonl")
-    assert "2 of 2 to label" in vieval("label", tmp_path / "both.jsonl", "--out", tmp_path / "page.html").out
-
-
 def test_verdicts_on_missing_images_are_left_out_and_named_in_the_next_command(tmp_path, vieval):
     verdicts = tmp_path / "v.jsonl"
     samples = write(
@@ -317,50 +261,7 @@ def test_verdicts_on_missing_images_are_left_out_and_named_in_the_next_command(t
     assert shown[-1].endswith(f"`vieval rank {verdicts} --human {tmp_path / 'page.plan.json'} labels-*.csv`")
 
 
-BAD = {
-    "no image there": (
-        [row("1", images={"output": "gone.png"})],
-        r"line 1: .*gone\.png; no image of 1 to label can be read",
-    ),
-    "no image": (
-        [row(uid, images={"output": "text.png"}) for uid in "12"],
-        r"line 1: .*text\.png is not an image.*; no image of 2 to label can be read",
-    ),
-    "no output": ([row("1"), row("2", images={"source": "a.png"})], "line 2: no output image"),
-    "no kind": ([row("1"), row("2", kind="")], "line 2: it names no kind"),
-    "no object": ([row("1"), 5], "line 2: not a JSON object"),
-    "two of one name": ([row("1"), row("1")], "line 1 and line 2 are both '1'"),
-    "a contest of three": (
-        [{"id": "x", "candidates": candidates("a.png", "a.png", "a.png")}],
-        "line 1: .* and it has 3",
-    ),
-    "a contest without images": ([{"id": "x", "candidates": candidates("", "a.png")}], "line 1: no output image"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_labelled_is_one_line_that_says_which_row_and_no_page(tmp_path, capsys, case):
-    (tmp_path / "a.png").write_bytes(png())
-    (tmp_path / "text.png").write_text("text")
-    rows, told = BAD[case]
-    kind = ["--kind", "tig"] if "contest" in case else []
-    assert run(write(tmp_path, *rows), *kind, "--out", tmp_path / "page.html") == 1
-    printed = capsys.readouterr().err
-    assert re.search(told, printed)
-    assert printed.count("\n") == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "samples.jsonl", "text.png"]
-
-
 def test_a_ranking_of_three_is_no_question_that_the_page_asks():
     three = tuple(Sample(SampleId("own", "tig", model, "1"), {"output": Image(png())}) for model in "abc")
     with pytest.raises(VievalError, match="line 1: 3 candidates, and the page shows two"):
         page_of(Contest(SampleId("own", "tig", "", "1"), three))
-
-
-@pytest.mark.parametrize(
-    ("named", "told"),
-    [("nowhere.jsonl", "no such file, and no such benchmark"), ("vieval_demo/tix", "no vieval_demo part")],
-)
-def test_a_name_of_nothing_is_one_line(tmp_path, capsys, named, told):
-    assert run(named, "--out", tmp_path / "page.html") == 1
-    assert told in capsys.readouterr().err

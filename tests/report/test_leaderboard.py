@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.stored_results import csv_rows, result, write_results
+from tests.builders import a_rated_folder, poor, right
+from tests.stored_results import csv_rows
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance
@@ -31,24 +32,8 @@ def provenance(backbone, temperature=0.0, pack="abc", judge="viescore"):
 
 
 def run(folder, source, scored, benchmark="vieval_demo", name="1"):
-    """A samples file of a judge of SC on 40 instructions with two outputs each."""
-    rng = np.random.default_rng(3)
-    rows = []
-    for number in range(80):
-        raters = tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))
-        identity = SampleId(benchmark, "tie", f"editor {number % 2}", f"u{number // 2}")
-        score = scored(number, float(np.mean(raters)))
-        verdict = Verdict({}, Status.REFUSAL) if score is None else Verdict({"SC": score}, Status.OK)
-        rows.append(result(Sample(identity, {}, ratings={"SC": raters}), verdict, source))
-    return write_results(folder, rows, f"{name}_samples_task.jsonl")
-
-
-def right(number, people):
-    return 0.9 * people + number % 3 / 40
-
-
-def poor(number, people):
-    return 0.2 * people + number * 37 % 80 / 100
+    """A samples file of a judge of SC."""
+    return a_rated_folder(folder, scored, source=source, benchmark=benchmark, name=f"{name}_samples_task.jsonl")
 
 
 def reported(out, *results, labels=(), options=OPTIONS):

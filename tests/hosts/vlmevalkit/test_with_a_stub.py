@@ -10,7 +10,6 @@ import pytest
 
 from tests.extras import needs
 from tests.judge_files import LEGIBILITY
-from tests.pictures import plain
 from vieval_plugin.generation.posters import make
 from vieval_plugin.hosts.vlmevalkit import hook_files
 
