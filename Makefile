@@ -124,9 +124,10 @@ test-extras: $(ENV)/ready
 	@echo "== tests marked extras"
 	$(BIN)/python -m pytest -rs $(PARALLEL) -m extras
 
-# the outputs of commands in tests/approved, written anew: read the difference before you commit it
+# the outputs of commands in tests/approved, written anew (CASES: those of some modules): read the difference before you commit it
+CASES ?= tests/approved
 approve: $(ENV)/ready
-	$(BIN)/python -m pytest -n 0 --snapshot-update -m "not vllm" tests/approved
+	$(BIN)/python -m pytest -rs $(PARALLEL) --snapshot-update -m "not vllm" $(CASES)
 	git --no-pager diff --stat -- tests/approved
 
 # without what takes long (marker `slow`): under two minutes on two cores

@@ -31,6 +31,7 @@ VARYING = (
     (re.compile(r"\b\d+(\.\d+)?( ?)(s|ms|seconds?|minutes?)\b"), r"N\2\3"),
     (re.compile(rf"\b{re.escape(vieval_plugin.__version__)}\b"), "VERSION"),
     (re.compile(r"\b([0-9a-f]{64}|[0-9a-f]{16})\b"), "HASH"),
+    (re.compile(r"\b\d+\.\d (Mi?B)\b"), r"N \1"),
     (re.compile(r"Python 3\.\d+\.\d+"), "Python VERSION"),
     (re.compile(r"(?<=calls: ).*"), "N"),  # which questions meet one another depends on threads
 )

@@ -1,10 +1,12 @@
 """The other commands: what they print, and each mistake in a line."""
 
 import json
+import shlex
 from pathlib import Path
 
 from tests.builders import a_table, a_verdict_file, an_image_file, some_scores
 from tests.extras import needs
+from vieval_plugin.cli import main
 
 
 def test_names_that_do_not_exist(approve):
@@ -113,4 +115,21 @@ def test_cache(approve, judge_server):
         "vieval cache info",
         "vieval cache clear --model fak --yes",
         "vieval cache clear --yes",
+    )
+
+
+CONDITIONS = (
+    "SD > .7", "image is null", "statu = 'ok'", 'status = "ok"', "x.y = 1", "PQ >", "PQ + status", "PQ > 0; drop table x",
+    "PQ > (select count(*) from read_text('/etc/passwd'))", "uid = 'nobody'", "PQ > cast(uid as int)",
+)  # fmt: skip
+
+
+@needs("duckdb", "pyarrow")
+def test_filter_refused(approve):
+    from tests.shard_runs import write_parquet
+
+    write_parquet(Path("data"), 1)
+    main(["score", "data", "--judge", "sharpness", "--out", "out"])
+    approve(
+        *(shlex.join(["vieval", "filter", "out", "--where", condition, "--out", "kept"]) for condition in CONDITIONS)
     )

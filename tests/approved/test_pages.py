@@ -52,7 +52,7 @@ def test_report_of_judges(approve, rated):
     rated({"good": 0.05, "poor": 3.0, "few": 0.1, "none": 0.1}, few=("few",), refusing=("none",))
     approve(
         "vieval report good poor few none --out r",
-        "cat r/report.html",
+        "cat r/report.md",
         "vieval report none --out none",
         "cat none/report.md",
     )
@@ -64,8 +64,6 @@ def test_card(approve, judge_server):
     approve(
         card,
         "cat card/card.md",
-        f"{card} --budget 10",
-        "vieval card card --out again",
         "vieval compare card card --label a --label b",
     )
 
@@ -95,12 +93,12 @@ def test_leaderboard(approve, shared_data, monkeypatch):
 @pytest.mark.parametrize(
     "parts",
     [
-        pytest.param(("cig", "mcic"), id="two task types"),
+        pytest.param(("cig",), id="one task type"),
         pytest.param(tuple(IMAGENHUB.parts), id="all task types", marks=pytest.mark.extras),
     ],
 )
 def test_six_logs(approve_text, shared_data, parts):
-    leaderboard = board(list(six_runs(shared_data, parts).values()), StatisticsOptions(draws=200))
+    leaderboard = board(list(six_runs(shared_data, parts).values()), StatisticsOptions(draws=50))
     table = leaderboard_table(leaderboard)
     rows = [" | ".join(row) for row in (table.header, *table.rows)]
     approve_text({"sentences": answer(leaderboard).lines, "table": rows})

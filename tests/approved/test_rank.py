@@ -1,7 +1,14 @@
 """`vieval rank`: the order of generators."""
 
-from tests.builders import a_contest_file, a_label_file, a_provenance, a_verdict_file, some_scores
+import json
+import shlex
+from pathlib import Path
+
+from tests.builders import a_contest_file, a_label_file, a_provenance, a_sample, a_verdict, a_verdict_file, some_scores
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.run.verdict_lines import write_verdicts
+
+PAIR = ("aurora", "borealis")
 
 
 def test_three_generators(approve):
@@ -66,3 +73,41 @@ def test_labels_correct_the_judge(approve):
         ]
     )
     approve("vieval rank v.jsonl --human labels.csv")
+
+
+def test_uids_of_other_prompts(approve):
+    for name, same in (("most", 9), ("none", 0)):
+        prompts = {
+            model: [f"prompt {n}" if n < same else f"prompt {n} of {model}" for n in range(12)] for model in PAIR
+        }
+        rows = [
+            (a_sample(str(n), model, prompt=prompts[model][n]), a_verdict(0.5 + n / 50))
+            for model in PAIR
+            for n in range(12)
+        ]
+        write_verdicts(Path(f"{name}.jsonl"), *zip(*rows, strict=True), a_provenance())
+    rows = [(a_sample(f"{model}{n}", model, prompt=f"a cat {n}"), a_verdict(0.5)) for model in PAIR for n in range(8)]
+    write_verdicts(Path("own.jsonl"), *zip(*rows, strict=True), a_provenance())
+    approve(
+        "vieval rank most.jsonl", "vieval rank most.jsonl --best-of", "vieval rank none.jsonl", "vieval rank own.jsonl"
+    )
+
+
+def test_files_refused(approve):
+    lines = a_verdict_file(aurora=[0.5] * 4).read_text().splitlines()
+    for name, text in {
+        "twice": "\n".join([*lines, lines[3]]),
+        "schema": json.dumps({"vieval": 99, "run": "x", "status": "ok"}),
+        "empty": "",
+        "surrogate": lines[0].replace('"p000"', '"\\ud800"'),
+        **{score: lines[0].replace("0.5", score) for score in ("7", "-3", '"0.5"', "true", "NaN", "Infinity")},
+    }.items():
+        Path(f"{name}.jsonl").write_text(f"{text}\n")
+        Path(f"{name}.jsonl.run.json").write_text(Path("v.jsonl.run.json").read_text())
+    names = sorted(path.name for path in Path().glob("*.jsonl") if path.name != "v.jsonl")
+    approve(
+        *(shlex.join(["vieval", "rank", name]) for name in names),
+        "vieval rank v.jsonl schema.jsonl",
+        "vieval report twice.jsonl --out r",
+        "vieval show twice.jsonl p003",
+    )

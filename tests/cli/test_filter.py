@@ -64,33 +64,6 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
         assert f"{passes} of 40 rows" in vieval("filter", out, "--where", where, "--out", tmp_path / str(number)).out
 
 
-@pytest.mark.parametrize(
-    ("where", "why"),
-    [
-        ("SD > .7", "no column 'SD'; the columns are PQ, file, row, prompt, uid, "),
-        ("image is null", "tokens, seconds, none is the data set's own, and a text stands in single quotes\n"),
-        ("statu = 'ok'", "no column 'statu'; did you mean status? the columns are"),
-        ('status = "ok"', "no column 'ok'; the columns are"),
-        ("x.y = 1", "no column 'x'; the columns are"),
-        ("SC >", "--where 'PQ >': no condition that can be used (syntax error at or near"),
-        ("SC + status", "write one such as \"SC > .7 and status = 'ok'\"\n"),
-        ("SC > 0; drop table x", "--where"),
-        ("SC > (select count(*) from read_text('/etc/passwd'))", "disabled"),
-        ("uid = 'nobody'", "none of 40 verdicts passes"),
-        ("PQ > cast(uid as int)", "Could not convert"),
-    ],
-)
-def test_a_wrong_condition_is_one_line_and_nothing_is_written(vieval, tmp_path, where, why):
-    data = write_parquet(tmp_path / "data", 1)
-    vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")
-    err = vieval(
-        "filter", tmp_path / "out", "--where", where.replace("SC", "PQ"), "--out", tmp_path / "kept", code=1
-    ).err
-    assert why in err
-    assert len(err.splitlines()) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
-
-
 def test_a_condition_loads_no_extension_and_a_file_is_no_folder(vieval, tmp_path):
     data = write_parquet(tmp_path / "data", 1)
     vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")
