@@ -61,11 +61,7 @@ def test_report_of_judges(approve, rated):
 def test_card(approve, judge_server):
     judge_server()
     card = "vieval card --benchmark vieval_demo_contests --judge pairwise --samples 70 --repeats 5 --audit 0 --out card"
-    approve(
-        card,
-        "cat card/card.md",
-        "vieval compare card card --label a --label b",
-    )
+    approve(card, "cat card/card.md", "vieval compare card card --label a --label b")
 
 
 def test_card_refused(approve, judge_server, monkeypatch):
