@@ -58,6 +58,7 @@ def test_report_of_judges(approve, rated):
     )
 
 
+@pytest.mark.slow
 def test_card(approve, judge_server):
     judge_server()
     card = "vieval card --benchmark vieval_demo_contests --judge pairwise --samples 70 --repeats 5 --audit 0 --out card"
