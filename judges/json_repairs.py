@@ -20,6 +20,9 @@ _QUOTED = re.compile(
     r"(?:\]|:\s*[\"']?[0-9][0-9./\s]*[\"']?)[\"'\u2019\u201d]\s*[,}]"
     r"|[^\s{,\]\"'\u2018\u2019\u201c\u201d]\s*[\"'\u2018\u201c]\w+[\"'\u2019\u201d]\s*:"
 )
+# a key behind a comma that no value ends: it stands in a text whose quotation mark is missing
+_NEXT_KEY = re.compile(r",\s*[\"'\u2018\u201c]\w+[\"'\u2019\u201d]\s*:")
+_VALUE_END = re.compile(r"(?:[\]}\"'\u2019\u201d]|[:\[,]\s*[-+]?[0-9.]+|true|false|null)\s*\Z")
 _ESCAPED = re.compile(r"\\[nrt]")
 
 
@@ -36,9 +39,18 @@ def repair_json(source: str) -> object:
         value = json_repair.loads(source, skip_json_loads=True)
     except Exception:  # a defect of json_repair on one garbled reply must not end a run of thousands
         value = None
-    if _QUOTED.search(source) or _TOKEN.findall(_flat(value)) != _TOKEN.findall(_ESCAPED.sub(" ", source)):
+    if (
+        _QUOTED.search(source)
+        or _key_in_text(source)
+        or _TOKEN.findall(_flat(value)) != _TOKEN.findall(_ESCAPED.sub(" ", source))
+    ):
         raise ValueError("JSON that can be read in more than one way")
     return value
+
+
+def _key_in_text(source: str) -> bool:
+    """Return whether a key may stand in a text, so that its value would be moved out of it."""
+    return any(not _VALUE_END.search(source[: key.start()][-40:]) for key in _NEXT_KEY.finditer(source))
 
 
 def _flat(value: object) -> str:

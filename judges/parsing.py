@@ -1,8 +1,8 @@
 """Reader of answers in JSON: a reply is an answer only if it is what was asked for.
 
-That is the whole object of a schema, once: every key, no other key, every number in range, no empty text.
-Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`, around it at most
-a code fence, an answer tag and a wrapper key, after it nothing. Words are asked only whether they are in that list.
+That is the whole object of a schema, once: every key, every number in range, no empty text, and at most further keys on
+which no score depends. Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`, around it
+at most form (fences, tags, role words, a list of one, a wrapper key), after it nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import chain
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.json_repairs import number, repair_json
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines
+from vieval_plugin.judges.thinking import thinking_ends, without_thinking
+from vieval_plugin.judges.words_around import LONGEST_LEAD_IN, doubts, is_lead_in, names_answer
+from vieval_plugin.judges.wrapping import DELIMITER, is_closing, unwrapped, without_pair, words_before
 
 REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
 SCORE, REASONING = "score", "reasoning"
@@ -27,66 +27,10 @@ T = TypeVar("T")
 
 # a model that runs on ends under a schema
 _LONGEST_REASONING = 1500
-_LONGEST_LEAD_IN = 300
+_SHORTEST_REMARK = 40
 _MOST_ENDS = 8
-_DELIMITER = "||V^=^V||"  # of the VIEScore authors
-_TAG = r"(?:<answer>|<\|begin_of_box\|>)?"
-_OPENING = re.compile(
-    rf"\s*{_TAG}\s*(?:(?:```|~~~)(?:json[5c]?|text)?|{re.escape(_DELIMITER)})?\s*{_TAG}\s*\Z", re.IGNORECASE
-)
-_CLOSING = re.compile(
-    rf"(?:[\s`*_.]|~~~|</answer>|{re.escape(_DELIMITER)}|</s>|<eos>|<end_of_turn>|<\uff5cend\u2581of\u2581sentence\uff5c>"
-    r"|<\|(?:im_end|eo[tm](?:_id)?|eos|end|return|endoftext|end_of_(?:text|turn|box)|end_of_turn_token)\|>)*",
-    re.IGNORECASE,
-)
-_PUNCTUATION = re.compile(
-    r"[\s#*_:.,!\u00a1()|=\-\u2013\u2014\u3001\u3002\uff01\uff0c\uff1a\u060c\u0964\ufeff"
-    "\u2705\U0001f4ca\U0001f4dd\U0001f3af\u2b50\u2728\U0001f4cb\U0001f50d\U0001f5bc\ufe0f]*"
-)
-_SENTENCE_END = re.compile("[.:!\n\u3002\uff01\uff1a\u0964]")
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-# how each family of models ends its thinking
-_THOUGHT = r"(?:[a-z]{1,9}[:_-]){0,3}(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
-_THINKING_END = re.compile(
-    rf"(^[ \t]{{0,99}})?(?=[<&\\\u25c1\[])(?:(?:<|&lt;|\\u003c)\s{{0,9}}\\?/\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)"
-    r"|\u25c1/think\u25b7|\[/think\]|<\|end_(?:of_thought|thinking)\|>|<\|channel\|>\s{0,9}final\s{0,9}(?:<\|message\|>)?)"
-    r"|assistantfinal",
-    re.IGNORECASE | re.MULTILINE,
-)
-_THINKING_BEGIN = re.compile(
-    rf"(?:<|&lt;|\\u003c)\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)|\u25c1think\u25b7|\[think\]"
-    r"|<\|(?:begin_of_thought|start_thinking)\|>|<\|channel\|>\s{0,9}analysis",
-    re.IGNORECASE,
-)
-# what gpt-oss writes where its marks are left out
-_BARE_ANALYSIS = re.compile("analysis(?=[A-Z])")
-# what differs between the beginning and the end of one thinking
-_SIDE = re.compile(r"begin_of|start|end_of|end|assistant|analysis|final|message|&[lg]t;|\\u003[ce]|[^a-z\u25c1\[]")
-
-
-@dataclass(frozen=True)
-class _LeadIns:
-    """Words of one language that may stand before an answer."""
-
-    #: All of them.
-    allowed: re.Pattern[str]
-    #: Those that name an image.
-    image: re.Pattern[str]
-    #: An image with its number at the end.
-    heading: re.Pattern[str]
-    #: Those that name a judgement.
-    judgement: re.Pattern[str]
-    #: Those that name an answer.
-    answer: re.Pattern[str]
-
-    def leads_in(self, text: str) -> bool:
-        """Return whether words lead in to an answer; those that name an image but no judgement may say what it shows."""
-        if not _PUNCTUATION.fullmatch(self.allowed.sub(" ", text)):
-            return False
-        sentences = [
-            part for part in _SENTENCE_END.split(self.heading.sub("", text)) if not _PUNCTUATION.fullmatch(part)
-        ]
-        return not (sentences and self.image.search(text)) or self.judgement.search(sentences[-1]) is not None
+# two braces stand before the object of a template, or of a LaTeX box
+_BRACKETS = {"{": re.compile(r"\{(?!\s*\{)"), "{[": re.compile(r"\{(?!\s*\{)|\[")}
 
 
 @dataclass(frozen=True)
@@ -141,16 +85,6 @@ def list_schema(item: Mapping[str, Any], min_items: int = 0, max_items: int = 8)
     return {"type": "array", "items": item, "minItems": min_items, "maxItems": max_items}
 
 
-def is_only_thinking(text: str) -> bool:
-    """Return whether a text ends before an answer begins: it is empty, or thinking without an end.
-
-    >>> is_only_thinking("<think>First,"), is_only_thinking("<think>First,</think> 7")
-    (True, False)
-    """
-    words = text.strip()
-    return not words or (words.startswith("<think>") and "</think>" not in words)
-
-
 def parse_scores(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> Read[tuple[float, ...]]:
     """Read the scores of a reply that was asked to be like `{"score": [7, 8], "reasoning": "..."}`.
 
@@ -183,13 +117,23 @@ def read_answer(text: str, schema: Mapping[str, Any], *, as_shown: bool = False)
     Raises:
         ValueError: why it is no answer.
     """
-    value, exact = json_value(text)
+    value, exact = _label_value(text, schema) or json_value(text)
     if isinstance(value, dict) and len(value) == 1:
         [(key, inner)] = value.items()
-        if key not in schema["properties"] and isinstance(inner, dict) and _names_answer(key):
+        if key not in schema["properties"] and isinstance(inner, dict) and names_answer(key):
             value, exact = inner, False
     answer = conformed(value, schema, "the answer")
+    if not exact and len(value) > len(answer):
+        raise ValueError("keys that were not asked for, in JSON that had to be mended")
     return answer, exact and (as_shown or answer == value)
+
+
+def _label_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, bool] | None:
+    """The one key that is asked for with a label that came alone; None where that is not so."""
+    [key, *further] = schema["required"]
+    labels = () if further else schema["properties"][key].get("enum", ())
+    label = unwrapped(text).rstrip("!.") if labels else ""
+    return ({key: label}, False) if label.casefold() in map(str.casefold, labels) else None
 
 
 def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
@@ -198,12 +142,12 @@ def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
     >>> parse_number("Rating: **7/10**", 0, 10).scores, parse_number("7 or 8", 0, 10).scores
     ((7.0,), ())
     """
-    answer = without_thinking(text).strip()
-    lead_in, _, digits = answer[: _LONGEST_LEAD_IN + 1].rstrip("\r\n\t `*_.").rpartition(":")
-    value = number(digits.strip("* \r\n\t"), high) if len(answer) <= _LONGEST_LEAD_IN and is_lead_in(lead_in) else None
+    answer = unwrapped(text)
+    lead_in, _, digits = answer[: LONGEST_LEAD_IN + 1].replace("\uff1a", ":").rstrip("\r\n\t `*_.").rpartition(":")
+    value = number(digits.strip("* \r\n\t"), high) if len(answer) <= LONGEST_LEAD_IN and is_lead_in(lead_in) else None
     if value is None or not low <= value <= high:
         return Read(Status.PARSE_FAILURE, reason=f"not one number from {low:g} to {high:g} alone")
-    status = Status.OK if re.fullmatch("[0-9.]+", answer) else Status.REPAIRED
+    status = Status.OK if re.fullmatch("[0-9.]+", without_thinking(text).strip()) else Status.REPAIRED
     return Read(status, (value,), (value,))
 
 
@@ -217,37 +161,37 @@ def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
     Raises:
         ValueError: why there is none.
     """
+    text = _unquoted(text)
     if not text.strip():
         raise ValueError("empty reply")
     start = _start(text, begins)
+    value, end, exact = decoded(text, start)
+    before, behind = without_pair(text[:start], text[end:])
+    if before.rstrip().endswith(("[", "{")) or not is_closing(behind):
+        raise ValueError("words behind the answer, or a second one")
+    return value, exact and DELIMITER not in before + behind
+
+
+def decoded(text: str, start: int) -> tuple[Any, int, bool]:
+    """The JSON value that begins at a place of a text, the place behind it, and whether it is strict JSON.
+
+    Raises:
+        ValueError: it is none, even where quotes and commas are mended.
+    """
     try:
-        value, end = _STRICT.raw_decode(text, start)
-        exact = _DELIMITER not in text[:start] + text[end:]
+        return *_STRICT.raw_decode(text, start), True
     except (ValueError, RecursionError):
         end = text.rfind("}" if text[start] == "{" else "]") + 1
-        value, exact = repair_json(text[start:end]), False
-    if not _CLOSING.fullmatch(text, end):
-        raise ValueError("words behind the answer, or a second one")
-    return value, exact
+        return repair_json(text[start:end]), end, False
 
 
-def without_thinking(text: str) -> str:
-    """A reply less its thinking: what stands behind the last end of any, up to where one begins that has no end.
-
-    >>> [without_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7?\\n</think>8")]
-    ['8', '8', '8']
-    """
-    return _THINKING_BEGIN.split(text[max(_thinking_ends(text), default=0) :], maxsplit=1)[0]
-
-
-def is_lead_in(text: str) -> bool:
-    """Return whether a text is built of nothing but words of one language that may stand before an answer.
-
-    >>> [is_lead_in(text) for text in ("**Final score of image 2:**", "Image 2:", "The image:", "An example:")]
-    [True, True, False, False]
-    """
-    plain = _plain(text)
-    return len(text) <= _LONGEST_LEAD_IN and any(language.leads_in(plain) for language in _lead_ins())
+def _unquoted(text: str) -> str:
+    """A reply without quotation marks, if it is one string of JSON."""
+    try:
+        value = json.loads(text) if text.lstrip().startswith('"{') else text
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, str) else text
 
 
 def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
@@ -266,14 +210,20 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     if kind == "object":
         if not isinstance(value, dict):
             raise ValueError(f"{name} is no object")
-        if missing := [key for key in schema["required"] if key not in value]:
+        fields = _named_as_asked(value, schema["properties"])
+        if missing := [key for key in schema["required"] if key not in fields]:
             raise ValueError(f"{name} lacks {', '.join(missing)}")
-        if further := [key for key in value if key not in schema["properties"]]:
-            raise ValueError(f"{name} has keys that were not asked for: {', '.join(further)[:100]}")
-        return {key: conformed(item, schema["properties"][key], key) for key, item in value.items()}
+        further = [key for key in fields if key not in schema["properties"]]
+        if telling := [key for key in further if not _is_remark(key, fields[key], schema["properties"])]:
+            raise ValueError(f"{name} has keys that were not asked for: {', '.join(telling)[:100]}")
+        return {
+            key: conformed(item, schema["properties"][key], key) for key, item in fields.items() if key not in further
+        }
     if kind == "array":
-        items = value if isinstance(value, list) else [value]
-        max_items = schema["maxItems"] if schema["items"].get("type") == "number" else len(items)
+        numbers = schema["items"].get("type") == "number"
+        listed = _list_in(value) if numbers and isinstance(value, str) else value
+        items = listed if isinstance(listed, list) else [value]
+        max_items = schema["maxItems"] if numbers else len(items)
         if not schema.get("minItems", 0) <= len(items) <= max_items:
             raise ValueError(f"{name}: values given: {len(items)}, asked: {schema.get('minItems', 0)}")
         return [conformed(item, schema["items"], name) for item in items]
@@ -292,71 +242,43 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     return value
 
 
+def _named_as_asked(value: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields under the names that were asked for, whatever their case."""
+    names = {key.casefold(): key for key in properties}
+    return _once([(names.get(key.strip().casefold(), key), item) for key, item in value.items()])
+
+
+def _is_remark(key: str, item: object, asked: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return whether a further field is a number or a text that is no answer, and does not say that the answer is none."""
+    if isinstance(item, bool) or not isinstance(item, (int, float, str)):
+        return False
+    if any(name.casefold() in key.casefold() for name in asked):
+        return False
+    answers = [label for schema in asked.values() for label in schema.get("enum", ())]
+    counts = any(schema.get("type") == "integer" for schema in asked.values())
+    if str(item).casefold() in map(str.casefold, answers) or (counts and not isinstance(item, str)):
+        return False
+    text = f"{key}: {item}".replace("_", " ")
+    return not doubts(text, text if len(text) < _SHORTEST_REMARK else key)
+
+
+def _list_in(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _start(text: str, begins: str) -> int:
     """Place at which an answer begins, at the reply's own beginning or behind an end of thinking."""
-    for end in (0, *_thinking_ends(text)[-_MOST_ENDS:]):
-        beginning = text[end : end + _LONGEST_LEAD_IN]
-        starts = [at for at in map(beginning.find, begins) if at >= 0]
-        if starts and is_lead_in(_OPENING.sub("", beginning[: min(starts)])):
-            return end + min(starts)
+    for end in (0, *thinking_ends(text)[-_MOST_ENDS:]):
+        beginning = text[end : end + LONGEST_LEAD_IN]
+        first = _BRACKETS[begins].search(beginning)
+        if first and is_lead_in(words_before(beginning[: first.start()])):
+            return end + first.start()
     raise ValueError(
         "words before the answer that are no lead-in to it" if begins[0] in text else "no JSON object found"
     )
-
-
-def _thinking_ends(text: str) -> list[int]:
-    """Places behind each end of thinking that begins a line or whose own beginning opens the reply; others may be quoted."""
-    reply = text.lstrip()
-    begin = _THINKING_BEGIN.match(reply) or _BARE_ANALYSIS.match(reply)
-    kind = _SIDE.sub("", begin[0].lower()) if begin else None
-    return [
-        end.end() for end in _THINKING_END.finditer(text) if end[1] is not None or _SIDE.sub("", end[0].lower()) == kind
-    ]
-
-
-def _names_answer(key: str) -> bool:
-    """Return whether a key around an object says that it is an answer: `evaluation`, not `image`."""
-    return is_lead_in(key) and any(language.answer.search(_plain(key)) for language in _lead_ins())
-
-
-def _plain(text: str) -> str:
-    return text.replace("\u2019", "'").lower()
-
-
-@cache
-def _lead_ins() -> tuple[_LeadIns, ...]:
-    languages: dict[str, dict[str, list[str]]] = {}
-    for line in Path(__file__).with_name("lead_ins.txt").read_text(encoding="utf-8").splitlines():
-        head, _, phrases = line.partition(":")
-        language, _, kind = head.partition(" ")
-        if not line.startswith("#"):
-            languages.setdefault(language, {}).setdefault(kind, []).extend(
-                phrase.strip() for phrase in phrases.split(",")
-            )
-    return tuple(
-        _LeadIns(
-            allowed=_any_of(["json", *chain(*kinds.values())]),
-            image=_any_of(kinds["image"]),
-            heading=re.compile(
-                rf"(?:\A|{_SENTENCE_END.pattern}){_PUNCTUATION.pattern}"
-                rf"(?:{_any_of([phrase for phrase in kinds['image'] if 'N' in phrase]).pattern}){_PUNCTUATION.pattern}\Z"
-            ),
-            judgement=_any_of(kinds["judgement"]),
-            answer=_any_of(kinds["answer"] + kinds["judgement"]),
-        )
-        for kinds in languages.values()
-    )
-
-
-def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(_pattern, sorted(phrases, key=len, reverse=True))))
-
-
-def _pattern(phrase: str) -> str:
-    literal = (
-        re.escape(phrase.replace("N", "0").lower()).replace(r"\ ", r"[\s_]+").replace("0", r"[\s_#]{0,2}[0-9]{1,4}\s?")
-    )
-    return literal if _CJK.search(phrase) else rf"(?<![^\W_]){literal}(?![^\W_])"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,11 +8,17 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.echoes import ECHO, repeats_request
-from vieval_plugin.judges.parsing import Read, is_only_thinking, parse_scores
-from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status, Step, Text, failed_step
+from vieval_plugin.judges.parsing import Read, parse_scores
+from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Status, Step, Text, failed_step
+from vieval_plugin.judges.text_around import answers_inside, names_other_image
+from vieval_plugin.judges.thinking import is_only_thinking
 from vieval_plugin.prompts.pack import REMINDER, Pack
 
+#: The finding of an answer with text around it, which a second reply confirmed.
+CONFIRMED = "text around the answer, in two replies that agree"
+
 _QUOTED = 2000
+_OTHER_IMAGE = "the answer stands under the number of an image that is not judged"
 _CUT = "cut off by its token limit"
 _STARVED = "cut{} before its first word; raise `--max-tokens` (`max_tokens` of the backbone)"
 # what is kept of a text, from its beginning and from its end
@@ -94,7 +100,7 @@ def _outcome(
 ) -> StructuredChatOutcome[T]:
     """The outcome of a question after a reply to it, or to a reminder of it."""
     steps, findings = (earlier.steps, earlier.findings) if earlier else ((), ())
-    step, read = _read(reply, question, len(steps))
+    step, read = _read(reply, question, len(steps), steps[-1] if steps else None)
     if steps and step.status.usable:
         step = replace(step, status=Status.REPAIRED)
     return StructuredChatOutcome(read.value, (*steps, step), (*findings, *filter(None, [read.finding])))
@@ -113,16 +119,22 @@ def excerpt(text: str) -> str:
     )
 
 
-def _read(reply: Reply, question: ChatRequest[T], attempt: int) -> tuple[Step, Read[T]]:
+def _read(reply: Reply, question: ChatRequest[T], attempt: int, earlier: Step | None) -> tuple[Step, Read[T]]:
     """The step of a reply, and what was read of it: of all that was said, however much of it is kept."""
     path = question.chat.path
     if not isinstance(reply, Text):
         step = failed_step(reply, path, "a text was", attempt=attempt)
         return step, Read(step.status)
-    reading = question.read(reply.text)
+    images = sum(isinstance(part, Image) for message in question.chat.messages for part in message.parts)
     if reply.cut and is_only_thinking(reply.text):
         limit = f" at {reply.output_tokens:,} tokens" if reply.output_tokens else ""
-        reading = Read(Status.PARSE_FAILURE, reason=_STARVED.format(limit))
+        reading: Read[T] = Read(Status.PARSE_FAILURE, reason=_STARVED.format(limit))
+    elif names_other_image(reply.text, images):
+        reading = Read(Status.PARSE_FAILURE, reason=_OTHER_IMAGE)
+    else:
+        reading = question.read(reply.text)
+    if earlier and not reply.cut and not reading.status.usable:
+        reading = _confirmed(reply.text, earlier, question, images) or reading
     if reply.cut and reading.status.usable:
         complete = reply.text.rstrip(" \r\n\t`").endswith(("}", "</answer>"))
         reading = replace(reading, status=Status.REPAIRED) if complete else Read(Status.PARSE_FAILURE, reason=_CUT)
@@ -132,6 +144,19 @@ def _read(reply: Reply, question: ChatRequest[T], attempt: int) -> tuple[Step, R
         path, reading.status, reading.scores, excerpt(reply.text), excerpt(reading.reason), attempt, cut=reply.cut
     )
     return step, reading
+
+
+def _confirmed(text: str, earlier: Step, question: ChatRequest[T], images: int) -> Read[T] | None:
+    """The reading of an answer with text around it, if the reply before, read in the same way, has the same scores."""
+    if earlier.cut:
+        return None
+    answers = answers_inside(earlier.answer, images)
+    for form, answer in answers_inside(text, images).items():
+        first, second = question.read(answers.get(form, "")), question.read(answer)
+        agree = first.scores == second.scores if second.scores else first.value == second.value
+        if first.status.usable and second.status.usable and agree:
+            return replace(second, status=Status.REPAIRED, finding=second.finding or CONFIRMED)
+    return None
 
 
 def _reminder_chat(chat: Chat, failed: Step, wording: Pack) -> Chat:

@@ -13,11 +13,12 @@ from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.adiee.question import ANSWERS, DOTS, Form, Images, answer_text, form_of, pictures, question
 from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
-from vieval_plugin.judges.parsing import Read, parse_number, without_thinking
+from vieval_plugin.judges.parsing import Read, parse_number
 from vieval_plugin.judges.protocol import Chat, Image, Judge, Likelihood, Path, Program, Sample, Status, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import failed
+from vieval_plugin.judges.wrapping import unwrapped
 from vieval_plugin.prompts.pack import Pack
 
 Mode: TypeAlias = Literal["prompt", "expected"]
@@ -112,7 +113,7 @@ def read_number(text: str, expected: str, sentences: Sequence[str], placeholder:
     >>> read_number("7", "I rate this edit ...", ["..."], "...").status.value
     'repaired'
     """
-    answer = without_thinking(text).strip()
+    answer = unwrapped(text)
     for sentence in (expected, *sentences):
         pattern = re.escape(sentence).replace(re.escape(placeholder), rf"\**{_NUMBER}")
         if (match := re.fullmatch(rf"[\"'*]*{pattern}({_OUT_OF})?[\"'.*]*", answer, re.IGNORECASE)) is not None:

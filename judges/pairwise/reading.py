@@ -11,9 +11,12 @@ from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
 from vieval_plugin.judges.pairwise.question import LETTERS, Form
-from vieval_plugin.judges.parsing import REASONING, REFUSAL_INSIDE, Read, object_schema, read_answer, without_thinking
+from vieval_plugin.judges.parsing import REASONING, REFUSAL_INSIDE, Read, object_schema, read_answer
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines
+from vieval_plugin.judges.thinking import without_thinking
+from vieval_plugin.judges.words_around import is_lead_in
+from vieval_plugin.judges.wrapping import without_ending
 
 ReplyForm: TypeAlias = Form | Literal["labels"]
 
@@ -91,15 +94,23 @@ def read_label(text: str, numbers: Sequence[int] = (1, 2), *, recorded: bool = F
     In a `recorded` reply the one label may stand anywhere, as its authors read it.
     """
     text = without_thinking(text)
-    labels, ending = plain_labels(text), _LABEL.split(text)[-1]
-    ends = recorded or not ending.strip("\r\n\t \"'`*_.")
-    if len(labels) != 1 or len(_LABEL.findall(text)) < text.count("[[") or not ends:
+    labels = plain_labels(text)
+    if len(labels) != 1 or len(_LABEL.findall(text)) < text.count("[[") or not (recorded or _ends_in_label(text)):
         return _unreadable(ONE_ANSWER if labels else "no label found")
     [label], votes = labels, _votes("four_way", numbers)
     plain = {"A>B": votes["A"], "B>A": votes["B"], "A=B=Good": BOTH_GOOD, "A=B=Bad": BOTH_BAD}
     if label not in plain:
         return _unreadable("a tie that is said to be neither good nor bad")
     return _read(plain[label], _LABEL.split(text)[0], True)
+
+
+def _ends_in_label(text: str) -> bool:
+    """Return whether the last line has a label and at most a lead-in to it."""
+    last_line = without_ending(text).rpartition("\n")[2]
+    label = _LABEL.search(last_line)
+    if label is None:
+        return False
+    return not last_line[label.end() :].strip("\"'") and is_lead_in(last_line[: label.start()].strip("\"'"))
 
 
 def _read(vote: str, reasoning: str, exact: bool) -> Read[str]:

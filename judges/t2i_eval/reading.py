@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from vieval_plugin.judges.json_repairs import number
-from vieval_plugin.judges.parsing import Read, is_lead_in, read_answer, without_thinking
+from vieval_plugin.judges.parsing import Read, read_answer
 from vieval_plugin.judges.stages import MISSING, read_as
 from vieval_plugin.judges.t2i_eval.structure import (
     KINDS,
@@ -23,9 +24,12 @@ from vieval_plugin.judges.t2i_eval.structure import (
     Question,
     Relation,
 )
+from vieval_plugin.judges.thinking import without_thinking
+from vieval_plugin.judges.words_around import is_lead_in
 
 _SCALE = 10.0
 _KEYS = ("question", "answer", "explanation", "score")
+_HEADINGS = {*KINDS, *_KEYS, "overall", "summary", "evaluation", "quality", "consistency", "of", "the", "and"}
 
 _LONGEST = 60_000
 _LONGEST_KEY = 3
@@ -135,9 +139,17 @@ def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], b
     score = number(values["score"], _SCALE)
     if score is None or not 0 <= score <= _SCALE:
         raise ValueError(f"score: not a number from 0 to {_SCALE:g}")
+    if strange := next((title for line in lines for title in line.headings if not _is_heading(title)), ""):
+        raise ValueError(f"the heading {strange[:40]!r} is none of the layout's")
     if further or not (first.key or number(first.value, _SCALE) == score or is_lead_in(first.value)):
         raise ValueError("words beside the score that are none of the layout's")
     return {**values, "score": score}, "/" not in values["score"]
+
+
+def _is_heading(title: str) -> bool:
+    """Return whether a heading is one of the layout's: a dimension, a field, or what leads in to an answer."""
+    words = re.findall(r"[^\W\d_]+", title.lower())
+    return is_lead_in(title) or all(word in _HEADINGS for word in words)
 
 
 def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:

@@ -146,13 +146,13 @@ def test_labels_that_are_not_one_answer_are_none(text):
 
 def test_a_label_in_thinking_is_no_second_one():
     assert reader("labels", (1, 2))("<think>[[A>B]]</think> [[B>A]]").value == SECOND
-    assert reader("labels", (1, 2))("[[A > B]] as I said: [[A>>B]]").value == FIRST
+    assert reader("labels", (1, 2))("[[A > B]], as I said.\n[[A>>B]]").value == FIRST
 
 
 def test_labels_are_turned_round_and_a_bare_tie_is_no_vote_of_four():
-    votes = {label: reader("labels", (2, 1))(f"Well. [[{label}]]").value for label in ("A>B", "B>A", "A=B=Bad", "A=B")}
+    votes = {label: reader("labels", (2, 1))(f"Well.\n[[{label}]]").value for label in ("A>B", "B>A", "A=B=Bad", "A=B")}
     assert votes == {"A>B": SECOND, "B>A": FIRST, "A=B=Bad": BOTH_BAD, "A=B": None}
-    assert reader("labels", (1, 2))("Sharper. [[A>B]]").reason == "Sharper."
+    assert reader("labels", (1, 2))("Sharper.\n[[A>B]]").reason == "Sharper."
 
 
 def test_options_that_labels_cannot_answer_are_refused(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from vieval_plugin.judges.parsing import REFUSAL_INSIDE, is_lead_in, parse_number, parse_scores, reply_schema
 from vieval_plugin.judges.protocol import Status
 
-TABLE = Path(__file__).with_name("answers_and_traps.jsonl")
+TABLE = Path(__file__).with_name("replies") / "bad.jsonl"
 NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 ANSWER = '{"score": [7, 8], "reasoning": "clean"}'
 
@@ -25,31 +25,9 @@ def reply(scores, reasoning="fine"):
     return json.dumps({"score": scores, "reasoning": reasoning})
 
 
-# The table of answers and of traps, most of them written by people who had not seen the reader or its words.
-
-
-def table(kind):
-    return [row for line in TABLE.read_text(encoding="utf-8").splitlines() if (row := json.loads(line))["kind"] == kind]
-
-
-def test_no_trap_is_read_as_scores():
-    traps = table("trap")
-    assert len(traps) >= 300
-    assert len({row["language"] for row in traps}) >= 15
-    assert 2 * sum(row["blind"] for row in traps) >= len(traps)
-    assert [row["text"] for row in traps if read(row["text"], row["count"]).status.usable] == []
-
-
-def test_good_answers_are_read_at_once():
-    answers = table("good")
-    unread = [row["text"] for row in answers if list(read(row["text"], row["count"]).scores) != row["score"]]
-    assert len(answers) >= 150
-    assert 2 * sum(row["blind"] for row in answers) >= len(answers)
-    assert len(unread) <= 0.05 * len(answers), unread
-
-
-def test_a_lead_in_of_each_trap_is_none_of_itself():
-    lead_ins = [row["text"].partition("{")[0].strip() for row in table("trap") if row["form"] == "bad lead-in"]
+def test_a_lead_in_of_each_bad_reply_is_none_of_itself():
+    table = [json.loads(line) for line in TABLE.read_text(encoding="utf-8").splitlines()]
+    lead_ins = [row["text"].partition("{")[0].strip() for row in table if row["form"] == "bad lead-in"]
     assert len(lead_ins) >= 50
     assert [text for text in lead_ins if is_lead_in(text)] == []
 
@@ -98,6 +76,9 @@ def test_a_lead_in_that_may_say_what_the_image_shows_or_what_was_asked_for_is_no
         pytest.param(f"<answer>\n```json\n{ANSWER}\n```\n</answer>", (7, 8), id="tag-and-fence"),
         pytest.param(f"## Final **score** of image 2\n{ANSWER}", (7, 8), id="heading"),
         pytest.param(f"{ANSWER}<|im_end|>", (7, 8), id="end-of-turn"),
+        pytest.param(f"[{ANSWER}]", (7, 8), id="list-of-one"),
+        pytest.param(f"<verdict>\n```evaluation\n{ANSWER}\n```\n</verdict>", (7, 8), id="any-tag-and-fence"),
+        pytest.param(f"<|im_start|>assistant\n{ANSWER}<|im_end|>", (7, 8), id="role"),
         pytest.param('{"score": [7, 8], "reasoning": "two\nlines"}', (7, 8), id="newline-in-string"),
     ],
 )
@@ -112,6 +93,7 @@ def test_the_whole_object_is_ok(text, scores):
         pytest.param('{"score": 7, "reasoning": "clean"}', (7,), id="number-for-list"),
         pytest.param('{"score": ["7", "8/10"], "reasoning": "clean"}', (7, 8), id="quoted-numbers"),
         pytest.param('{"score": [7, 8], "reasoning": ["natural", "clean"]}', (7, 8), id="list-of-texts"),
+        pytest.param('{"Score": "[7, 8]", "REASONING": "clean", "confidence": 0.9}', (7, 8), id="another-dress"),
         pytest.param(f"||V^=^V||\n{ANSWER}\n||V^=^V||", (7, 8), id="delimiters-of-authors"),
         pytest.param(f'{{"Final Answer": {ANSWER}}}', (7, 8), id="wrapper"),
         pytest.param(f'{{"image_2_evaluation": {ANSWER}}}', (7, 8), id="wrapper-of-an-image"),
@@ -139,7 +121,7 @@ def test_the_scale_and_the_keys_are_those_of_the_schema():
     asked = reply_schema(1, keys=("score", "answer"), optional=("confidence",))
     assert parse_scores('{"score": [7], "answer": "a cat"}', asked).status is Status.OK
     assert parse_scores('{"score": [7], "answer": "a cat", "confidence": 0.4}', asked).status is Status.OK
-    assert parse_scores('{"score": [7], "answer": "a cat", "note": ""}', asked).reason.endswith("asked for: note")
+    assert parse_scores('{"score": [7], "answer": "a cat", "final": true}', asked).reason.endswith("asked for: final")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +172,8 @@ def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
         pytest.param("A fine image.", 2, "no JSON object found", id="prose"),
         pytest.param("7", 1, "no JSON object found", id="bare-number"),
         pytest.param("[7, 8]", 2, "no JSON object found", id="bare-list"),
-        pytest.param(f"[{ANSWER}]", 2, "no lead-in", id="list-of-one"),
+        pytest.param(f"[{ANSWER}", 2, "words behind", id="list-cut"),
+        pytest.param(f"[{ANSWER}, {ANSWER}]", 2, "words behind", id="list-of-two"),
         pytest.param(f"{ANSWER}{ANSWER}", 2, "behind the answer", id="twice"),
         pytest.param(f"{ANSWER} Anything else?", 2, "behind the answer", id="words-behind"),
         pytest.param('{"score": [7, 8]}', 2, "lacks reasoning", id="no-reasoning"),
@@ -209,7 +192,12 @@ def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
         pytest.param(f'{{"example": {ANSWER}}}', 2, "lacks score", id="example"),
         pytest.param(f'{{"a": {{"evaluation": {ANSWER}}}}}', 2, "lacks score", id="two-levels-down"),
         pytest.param('{"score": [7, 8], "score": [7, 8], "reasoning": "x"}', 2, "more than one way", id="key-twice"),
-        pytest.param('{"Score": [7, 8], "Reasoning": "x"}', 2, "lacks score", id="other-case"),
+        pytest.param('{"Score": [7, 8], "score": [1, 1], "reasoning": "x"}', 2, "a key twice", id="other-case-twice"),
+        pytest.param(
+            '{"score": [7, 8], "reasoning": "x", "final_score": [2, 1]}', 2, "asked for: final_score", id="other-score"
+        ),
+        pytest.param('{"score": [7, 8], "reasoning": "x", "error": "no image"}', 2, "asked for: error", id="error"),
+        pytest.param('{"reasoning": "fine, "score": [7, 8]}', 2, "more than one way", id="moved-out-of-a-text"),
         pytest.param('{"score": [7, 8], "reasoning": "cut of', 2, "cut off", id="cut"),
     ],
 )
@@ -258,6 +246,8 @@ def test_words_behind_a_broken_object_are_no_part_of_it(behind):
         ("<think>3</think> 7.5\n", Status.OK, (7.5,)),
         ("**7/10**", Status.REPAIRED, (7,)),
         ("Rating of image 2: 7.", Status.REPAIRED, (7,)),
+        ("评分：7", Status.REPAIRED, (7,)),
+        ("7<|im_end|>", Status.REPAIRED, (7,)),
         ("Image 2: 7", Status.REPAIRED, (7,)),
         ("The image: 7", Status.PARSE_FAILURE, ()),
         ("I refuse to rate.</think>7", Status.PARSE_FAILURE, ()),

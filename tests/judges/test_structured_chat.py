@@ -17,7 +17,7 @@ from vieval_plugin.judges.protocol import (
     Text,
     Verdict,
 )
-from vieval_plugin.judges.structured_chat import REMINDER, ChatRequest, ask_all, score_request
+from vieval_plugin.judges.structured_chat import CONFIRMED, REMINDER, ChatRequest, ask_all, score_request
 from vieval_plugin.prompts import packs
 
 PICTURE = Image(Path("a.png"))
@@ -200,6 +200,58 @@ def test_a_cut_number_is_none():
     asked = [ChatRequest(chat, lambda text: parse_number(text, 0, 10))]
     assert played(asked, [Text("7")], reminders=0)[1][0].value == (7,)
     assert played(asked, [Text("7", cut=True)], reminders=0)[1][0].value is None
+
+
+ANALYSIS = "The light is fine, the left hand is warped."
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "scores"),
+    [
+        pytest.param(f"{ANALYSIS}\n{GOOD.text}", f"{ANALYSIS}\n{GOOD.text}", (7, 8), id="the-same"),
+        pytest.param(f"{GOOD.text}\n{ANALYSIS}", f"{ANALYSIS}\n{GOOD.text}", (7, 8), id="elsewhere"),
+        pytest.param(GOOD.text, "unasked", (7, 8), id="at-once"),
+        pytest.param(
+            f"{ANALYSIS}\n{GOOD.text}", f'{ANALYSIS}\n{{"score": [7, 9], "reasoning": "x"}}', (), id="other-scores"
+        ),
+        pytest.param(BAD.text, f"{ANALYSIS}\n{GOOD.text}", (), id="first-without-scores"),
+        pytest.param("", f"{ANALYSIS}\n{GOOD.text}", (), id="first-empty"),
+        pytest.param(f"{ANALYSIS} 7/10\n{GOOD.text}", f"{ANALYSIS} 7/10\n{GOOD.text}", (), id="digit-beside-a-slash"),
+        pytest.param(f"{ANALYSIS} [7, 3]\n{GOOD.text}", f"{ANALYSIS} [7, 3]\n{GOOD.text}", (), id="list-of-numbers"),
+        pytest.param(f"{GOOD.text} or {GOOD.text}", f"{GOOD.text} or {GOOD.text}", (), id="two-objects"),
+        pytest.param(f"The sign reads '{GOOD.text}'", f"The sign reads '{GOOD.text}'", (), id="quoted"),
+    ],
+)
+def test_an_answer_with_text_around_it_counts_if_two_replies_agree(first, second, scores):
+    _, [scored] = played(asks("SC"), [Text(first)], *([] if second == "unasked" else [[Text(second)]]))
+    assert scored.final.scores == scores
+    assert (CONFIRMED in scored.findings) is (bool(scores) and second != "unasked")
+
+
+def test_a_cut_reply_confirms_nothing():
+    text = f"{ANALYSIS}\n{GOOD.text}\n{ANALYSIS}"
+    assert not played(asks("SC"), [Text(text, cut=True)], [Text(text)])[1][0].final.scores
+    assert not played(asks("SC"), [Text(text)], [Text(text, cut=True)])[1][0].final.scores
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "value"),
+    [
+        (f"{ANALYSIS}\nScore: 7", f"{ANALYSIS}\nScore: 7", (7,)),
+        (f"{ANALYSIS}\nScore: 7", f"{ANALYSIS}\nScore: 8", None),
+    ],
+)
+def test_a_number_with_text_around_it_counts_if_two_replies_agree(first, second, value):
+    chat = Chat((Message("user", ("Rate it.",)),), ("PQ",))
+    asked = [ChatRequest(chat, lambda text: parse_number(text, 0, 10))]
+    assert played(asked, [Text(first)], [Text(second)])[1][0].value == value
+
+
+def test_the_number_of_an_image_that_is_not_judged_is_not_read():
+    chat = Chat((Message("user", (PICTURE, PICTURE, "Rate the edit.")),), ("SC",), reply_schema(2))
+    for name, scores in [("Image 1", ()), ("画像1", ()), ("**Image 2**", (7, 8))]:
+        reply = Text(f"{name}:\n{GOOD.text}")
+        assert played([score_request(chat)], [reply], *([] if scores else [[reply]]))[1][0].final.scores == scores
 
 
 LONG = "on and on " * 3_000_000

@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import FAILED_CALLS, Status, Verdict
+from vieval_plugin.judges.structured_chat import CONFIRMED
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import plural
 
 _REASON = 160
 _UNREAD = (Status.PARSE_FAILURE, Status.GUESSED)
 _ENOUGH_UNREAD = 20  # replies that could not be read, to say that most of them are the same words
+_FEWEST_VERDICTS = 5  # to say how many could not be read, or only by a second reply
+_MOST_UNREAD, _MOST_CONFIRMED = 0.2, 0.05
+_SCHEMAS = "use a server that enforces JSON schemas"
 _COMPARED, _SHOWN = 200, 60  # characters of a reply
 
 
@@ -112,11 +116,26 @@ class Progress:
             lines.append(f"not asked: {times}, as {reason[:_REASON]}{further}")
         if self.findings:
             lines.append(f"findings: {_listing(self.findings)}")
+        lines += self._reading_lines()
         for (judge, wording), times in self.wordings.items():
             unread, of_judge = self.unread[judge], f" of {judge}" if judge else ""
             if unread >= _ENOUGH_UNREAD and times > unread / 2:
                 same = f"{times} of {unread} replies{of_judge} that could not be read say the same"
                 lines.append(f"ONE WORDING: {same}: {wording[:_SHOWN]!r}")
+        return lines
+
+    def _reading_lines(self) -> list[str]:
+        """Lines on a judge that cannot be read, or whose answers have text around them."""
+        verdicts, unread, confirmed = (
+            self.statuses.total(),
+            self.statuses[Status.PARSE_FAILURE],
+            self.findings[CONFIRMED],
+        )
+        lines = []
+        if verdicts >= _FEWEST_VERDICTS and unread > _MOST_UNREAD * verdicts:
+            lines.append(f"YOUR JUDGE CANNOT BE READ: {unread} of {plural(verdicts, 'verdict')}; {_SCHEMAS}")
+        if verdicts >= _FEWEST_VERDICTS and confirmed > _MOST_CONFIRMED * verdicts:
+            lines.append(f"ASKED TWICE: {plural(confirmed, 'answer')} came with text around the object; {_SCHEMAS}")
         return lines
 
 

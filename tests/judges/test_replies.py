@@ -1,0 +1,81 @@
+"""Tables of replies: what is read at once, and what when the same reply comes to the one further question.
+
+Half of each table and more was written by people who had not seen the reader or its words.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vieval_plugin.judges.pairwise.reading import reader, schema
+from vieval_plugin.judges.parsing import reply_schema
+from vieval_plugin.judges.protocol import Chat, Image, Message, Text
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, score_request
+from vieval_plugin.prompts import packs
+
+FOLDER = Path(__file__).with_name("replies")
+#: Number of scores and of images of each question.
+QUESTIONS = {"PQ": (2, 1), "SC_tig": (1, 1), "SC_tie": (2, 2), "SC_mcic": (3, 2)}
+PACK = packs.load("viescore/v1")
+VOTES = {"A": "first", "B": "second", "both bad": "both_bad"}
+
+
+def rows(name):
+    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def asked(question):
+    count, images = QUESTIONS.get(question, (0, 2))
+    message = Message("user", (*[Image(Path("a.png"))] * images, "Rate it."))
+    if count:
+        return score_request(Chat((message,), ("SC",), reply_schema(count)))
+    chat = Chat((message,), ("forward",), None if question == "labels" else schema(question, 2))
+    return ChatRequest(chat, reader(question, (1, 2)))
+
+
+def outcome(row):
+    """What is read of a reply that comes every time, and after how many calls."""
+    program = ask_all([asked(row["question"])], PACK)
+    next(program)
+    calls = 1
+    try:
+        while program.send([Text(row["text"])]):
+            calls += 1
+    except StopIteration as end:
+        [answer] = end.value
+    return answer.value, calls
+
+
+def expected(row):
+    return VOTES[row["expected"]] if isinstance(row["expected"], str) else tuple(row["expected"])
+
+
+def shares(read):
+    """Rows that were read at once, and that were read at all."""
+    return [row for row, calls in read if calls == 1], [row for row, _ in read]
+
+
+@pytest.mark.parametrize("name", ["good", "bad"])
+def test_a_table_is_large_and_blind_in_many_languages(name):
+    table = rows(name)
+    assert len(table) >= 400
+    assert len({row["language"] for row in table}) >= 15
+    assert 2 * sum(row["blind"] for row in table) >= len(table)
+
+
+def test_good_replies_are_read():
+    table = rows("good")
+    results = [(row, *outcome(row)) for row in table]
+    at_once, read = shares([(row, calls) for row, value, calls in results if value == expected(row)])
+    assert [row for row, value, _ in results if value not in (None, expected(row))] == []
+    assert len(at_once) >= 0.85 * len(table)
+    assert len(read) >= 0.97 * len(table)
+
+
+def test_bad_replies_are_not_read():
+    table = rows("bad")
+    results = [(row, *outcome(row)) for row in table]
+    at_once, read = shares([(row, calls) for row, value, calls in results if value is not None])
+    assert len(at_once) <= 0.01 * len(table), at_once
+    assert len(read) <= 0.06 * len(table), read
