@@ -1,8 +1,8 @@
 """Reader of answers in JSON: a reply is an answer only if it is what was asked for.
 
 That is the whole object of a schema, once: every key, every number in range, no empty text, and at most further keys on
-which no score depends. Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`, around it
-at most form (fences, tags, role words, a list of one, a wrapper key), after it nothing.
+which no score depends. Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`,
+around it at most form (fences, tags, role words, a list of one, a wrapper key), after it nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,19 @@ from typing import Any, Generic, TypeVar
 from vieval_plugin.judges.json_repairs import number, repair_json
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines
-from vieval_plugin.judges.thinking import thinking_ends, without_thinking
-from vieval_plugin.judges.words_around import LONGEST_LEAD_IN, doubts, is_lead_in, names_answer
-from vieval_plugin.judges.wrapping import DELIMITER, is_closing, unwrapped, without_pair, words_before
+from vieval_plugin.judges.wrapping import (
+    DELIMITER,
+    LONGEST_LEAD_IN,
+    doubts,
+    is_closing,
+    is_lead_in,
+    names_answer,
+    thinking_ends,
+    unwrapped,
+    without_pair,
+    without_thinking,
+    words_before,
+)
 
 REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
 SCORE, REASONING = "score", "reasoning"
@@ -249,7 +259,7 @@ def _named_as_asked(value: Mapping[str, Any], properties: Mapping[str, Any]) -> 
 
 
 def _is_remark(key: str, item: object, asked: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return whether a further field is a number or a text that is no answer, and does not say that the answer is none."""
+    """Return whether a further field is a number or a text, no answer itself, and does not say that there is none."""
     if isinstance(item, bool) or not isinstance(item, (int, float, str)):
         return False
     if any(name.casefold() in key.casefold() for name in asked):

@@ -1,9 +1,16 @@
-"""Words by which the reasoning beside scores declines to judge, which is counted over a run and decides nothing."""
+"""Reasonings beside scores that decline to judge or repeat the request: counted over a run, they decide nothing."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+from vieval_plugin.judges.protocol import Chat
+
+ECHO = "a reasoning that repeats the request"
+
+#: Letters of a reasoning that is not in a request by chance.
+_FEWEST_LETTERS = 12
 _LONGEST = 10_000
 
 _CANNOT = r"(?:can't|cannot|can\ not|couldn't|won't|will\ not|unable\ to|not\ able\ to)"
@@ -39,3 +46,23 @@ def declines(text: str) -> bool:
     """
     ends = text if len(text) <= 2 * _LONGEST else f"{text[:_LONGEST]} {text[-_LONGEST:]}"
     return bool(_DECLINES.search(ends.replace("\u2019", "'")))
+
+
+def letters(text: str) -> str:
+    """The letters and digits of a text, by which two texts are compared.
+
+    >>> letters("One or two *short* sentences.")
+    'oneortwoshortsentences'
+    """
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def repeats_request(reasoning: str, chat: Chat) -> bool:
+    """Return whether the words of a reasoning stand in the question, such as those of the prompt or of the form."""
+    said = letters(reasoning)
+    return len(said) >= _FEWEST_LETTERS and said in letters(" ".join(_texts(chat)))
+
+
+def _texts(chat: Chat) -> Iterable[str]:
+    for message in chat.messages:
+        yield from (part for part in message.parts if isinstance(part, str) and message.role != "assistant")

@@ -14,9 +14,7 @@ from vieval_plugin.judges.pairwise.question import LETTERS, Form
 from vieval_plugin.judges.parsing import REASONING, REFUSAL_INSIDE, Read, object_schema, read_answer
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines
-from vieval_plugin.judges.thinking import without_thinking
-from vieval_plugin.judges.words_around import is_lead_in
-from vieval_plugin.judges.wrapping import without_ending
+from vieval_plugin.judges.wrapping import is_lead_in, without_ending, without_thinking
 
 ReplyForm: TypeAlias = Form | Literal["labels"]
 

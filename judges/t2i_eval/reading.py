@@ -24,8 +24,7 @@ from vieval_plugin.judges.t2i_eval.structure import (
     Question,
     Relation,
 )
-from vieval_plugin.judges.thinking import without_thinking
-from vieval_plugin.judges.words_around import is_lead_in
+from vieval_plugin.judges.wrapping import is_lead_in, without_thinking
 
 _SCALE = 10.0
 _KEYS = ("question", "answer", "explanation", "score")

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.playing import play
-from vieval_plugin.judges.echoes import ECHO
 from vieval_plugin.judges.parsing import reply_schema
 from vieval_plugin.judges.protocol import Chat, Message, SampleId, Status, Step, Text, Verdict
+from vieval_plugin.judges.refusals import ECHO
 from vieval_plugin.judges.structured_chat import ask_all, score_request
 from vieval_plugin.meta_evaluation.fillers import fillers
 from vieval_plugin.prompts import packs

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
-from vieval_plugin.judges.echoes import ECHO, letters
 from vieval_plugin.judges.protocol import Verdict
+from vieval_plugin.judges.refusals import ECHO, letters
 from vieval_plugin.records import Record
 
 

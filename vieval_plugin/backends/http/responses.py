@@ -9,8 +9,8 @@ import numpy as np
 
 from vieval_plugin.backends.http.faults import Again, parsed_json
 from vieval_plugin.backends.reply_checks import log_probability
-from vieval_plugin.judges.thinking import is_only_thinking
 from vieval_plugin.judges.protocol import Failure, Reply, Status, Text
+from vieval_plugin.judges.wrapping import is_only_thinking
 
 #: Return whether a token limit ended an answer, by what servers call its end.
 CUT = {"stop": False, "length": True, "max_tokens": True, "MAX_TOKENS": True, "model_length": True}
