@@ -236,6 +236,18 @@ def vieval(capsys):
 
 
 @pytest.fixture(autouse=True)
+def unchecked_sight(request, monkeypatch):
+    """Servers of tests in this process are not asked for colours, but in tests of that."""
+
+    async def nothing_required(backend):
+        return None
+
+    if "sight" not in request.path.name:
+        backend = "vieval_plugin.backends.http.openai.OpenAIBackend"
+        monkeypatch.setattr(f"{backend}._require_sight", nothing_required)
+
+
+@pytest.fixture(autouse=True)
 def judges_in_files():
     """Forgets the judges in files that a test named."""
     yield

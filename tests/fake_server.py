@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import contextlib
 import functools
 import hashlib
+import io
 import json
 import math
 import operator
@@ -33,6 +35,8 @@ from dataclasses import dataclass, field, fields
 from statistics import NormalDist
 from types import MappingProxyType
 from typing import Any, Literal
+
+import PIL.Image
 
 try:
     from aiohttp import web
@@ -98,6 +102,7 @@ class Settings:
     capacity: int = 1_000_000  # requests worked on at once; the others wait
     schema_support: Literal["enforced", "rejected", "ignored"] = "enforced"
     cached_share: float = 0.0  # share of a question's tokens that it says it had in its cache
+    sees: bool = True  # names the colours of the pictures of the sight check, which is neither counted nor faulty
     hide_yes: bool = False  # leave every spelling of Yes out of the logprobs
     seed: int = 0
     fault_share: float = 0.0  # share of attempts that meet a fault of `fault_mix` ...
@@ -153,6 +158,19 @@ def read_request(raw: bytes, whole: bool = True) -> tuple[dict[str, Any], Prompt
             # a cryptographic hash of all of it would take longer than everything else here together
             digest.update(b"image %d %d " % (len(image), zlib.crc32(image)) + image[:2048] + image[-2048:])
     return request, Prompt(digest.digest(), "\n".join(texts), count)
+
+
+def colour_asked_for(raw: bytes) -> str:
+    """The colour of the picture of a sight check; empty for another request."""
+    if b"Which colour fills this picture" not in raw:
+        return ""
+    from vieval_plugin.backends.http.sight import COLOURS
+
+    url = re.search(rb"data:image/png;base64,([^\"]+)", raw)
+    if url is None:
+        return ""
+    pixel = PIL.Image.open(io.BytesIO(base64.b64decode(url[1]))).convert("RGB").getpixel((0, 0))
+    return next((name for name, colour in COLOURS.items() if colour == pixel), "")
 
 
 def hash_scores(digest: bytes, count: int) -> list[int]:
@@ -415,6 +433,9 @@ class FakeServer:
         return None
 
     async def _counted(self, http: web.Request) -> web.StreamResponse:
+        if self.settings.sees and (colour := colour_asked_for(await http.read())):
+            message = {"role": "assistant", "content": colour}
+            return web.json_response({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
         tally, status = self._tally, "none"
         tally.in_flight += 1
         tally.max_in_flight = max(tally.max_in_flight, tally.in_flight)

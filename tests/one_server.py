@@ -29,12 +29,12 @@ def wait_shortly(monkeypatch):
 
 
 @asynccontextmanager
-async def asking(*urls, store=None, sampling=Sampling(), **options):
+async def asking(*urls, store=None, sampling=Sampling(), sight_check=False, **options):
     """A backend of the servers at these addresses; its `usage` tells what happened."""
-    async with OpenAIBackend(
-        "fake", ServerOptions(urls, **options), usage=Usage(), sampling=sampling, store=store
-    ) as b:
-        yield b
+    server = ServerOptions(urls, **options)
+    more = {"sampling": sampling, "store": store, "sight_check": sight_check}
+    async with OpenAIBackend("fake", server, usage=Usage(), **more) as backend:
+        yield backend
 
 
 @asynccontextmanager

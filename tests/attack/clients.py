@@ -164,7 +164,8 @@ def options(path: Path, base_url: str, store: Path, concurrent: int = 64, **back
     """Write an options file (JSON is YAML) in which everything is quick, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     judge = {"model": "attack", "base_url": base_url, "num_concurrent": concurrent}
-    judge |= {"timeout": LIMITS.timeout, "retries": LIMITS.retries, "patience": LIMITS.patience, **backbone}
+    judge |= {"timeout": LIMITS.timeout, "retries": LIMITS.retries, "patience": LIMITS.patience, "sight_check": False}
+    judge |= backbone
     document = {"store": {"path": str(store)}, "backbones": {"judge": judge}, "statistics": {"draws": 10}}
     path.write_text(json.dumps(document))
     return path

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command
+from vieval_plugin.cli import BASE_URL_ENV_VAR, MODEL_ENV_VAR, add_backbone, add_command
 
 if TYPE_CHECKING:
+    from vieval_plugin.backends.http.openai import OpenAIBackend
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.judges.spec import JudgeSpec
@@ -53,26 +54,17 @@ def add(commands: Commands) -> None:
         ("this environment", "vieval doctor"),
         ("a server", "vieval doctor --base-url http://127.0.0.1:8000/v1"),
     )
-    parser.add_argument("--base-url", metavar="URL", help="check this server, in place of those in the options")
-    parser.add_argument("--model", help="the model to ask there (default: the one that the server lists)")
+    add_backbone(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
-    from vieval_plugin.config import Backbone
-    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.redaction import redacted
 
     current = config.current()
-    backbones: Mapping[str, Backbone] = current.backbones
-    if options.base_url:
-        model = options.model or asyncio.run(_listed_model(options.base_url))
-        backbones = {"judge": Backbone(model=model, base_url=(options.base_url,))}
-    elif options.model:
-        raise VievalError("--model goes with --base-url; models of the options are asked without either")
-    checks = [*_local(current), *asyncio.run(_servers(backbones))]
+    checks = [*_local(current), *asyncio.run(_servers(_backbones(options, current)))]
     abilities = list(_abilities(current, next((check.model for check in checks if check.model), "")))
     say("You can:", *(f"  {ability.job}" for ability in abilities if not ability.needs), "")
     if needing := [f"  to {ability.job}: {ability.needs}" for ability in abilities if ability.needs]:
@@ -84,6 +76,21 @@ def _run(options: argparse.Namespace) -> int:
     for check in sorted(checks, key=lambda check: check.fine):
         say(redacted(f"{'ok     ' if check.fine else 'PROBLEM'}  {check.text}"))
     return 1 if problems else 0
+
+
+def _backbones(options: argparse.Namespace, current: Config) -> Mapping[str, Backbone]:
+    """The backbone that flags or the environment name, as a run would, else those of the options."""
+    from vieval_plugin.cli.score.backbone import named_backbone
+    from vieval_plugin.run.backbones import JUDGE
+
+    from_environment = os.environ.get(BASE_URL_ENV_VAR) if JUDGE not in current.backbones else None
+    urls = options.base_url or ([from_environment] if from_environment else [])
+    if urls and not (options.model or os.environ.get(MODEL_ENV_VAR)):
+        options.model = asyncio.run(_listed_model(urls[0]))
+    named = named_backbone(options, current)
+    if named is None:
+        return current.backbones
+    return {JUDGE: named} if options.base_url else {**current.backbones, JUDGE: named}
 
 
 def _local(options: Config) -> Iterator[Check]:
@@ -116,10 +123,11 @@ async def _servers(backbones: Mapping[str, Backbone]) -> list[Check]:
 
 
 async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
-    """A short chat, a schema and log-probabilities, from each address of a backbone."""
-    from vieval_plugin.backends.http.openai import OpenAIBackend
-    from vieval_plugin.backends.http.server import Usage, server_options
+    """A short chat, a schema, log-probabilities and pictures, from each address of a backbone, as a run asks."""
+    from vieval_plugin.backends.http.faults import Refused
+    from vieval_plugin.backends.http.server import Usage
     from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Probabilities
+    from vieval_plugin.run.backbones import backend_of
     from vieval_plugin.text.errors import VievalError
 
     greeting = (Message("user", ("Say hello.",)),)
@@ -127,9 +135,8 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
         where = f"backbone {name}: {backbone.model} at {url}"
         short = {"base_url": (url,), "timeout": _SECONDS, "patience": _SECONDS / 4, "retries": 0}
         try:
-            options = server_options(name, backbone.model_copy(update=short))
-            async with OpenAIBackend(backbone.model, options, usage=Usage()) as backend:
-                reply = await backend.answer(Chat(greeting, ("hello",), max_tokens=8))
+            async with backend_of(name, backbone.model_copy(update=short), Usage()) as backend:
+                reply = await backend.answer(Chat(greeting, ("hello",)))
                 if isinstance(reply, Failure):
                     yield Check(False, f"{where}: {reply.reason}")
                     continue
@@ -142,8 +149,25 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
                 )
                 text = f"{where}: answers; schemas {schemas}; log-probabilities {logprobs}"
                 yield Check(True, text, backbone.model)
-        except VievalError as error:
+                async for check in _sight(where, backend):
+                    yield check
+        except (Refused, VievalError) as error:
             yield Check(False, f"{where}: {error}")
+
+
+async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
+    """Whether a model sees one picture, and takes two in one question."""
+    from vieval_plugin.backends.http.sight import Sight
+
+    found = await backend.check_sight()
+    if found.sight == Sight.BLIND:
+        yield Check(False, f"{where}: does not see images ({found.evidence}); serve a model with its vision part")
+        return
+    sight = "sees" if found.sight == Sight.SEES else "was not checked for sight, as it names no colour"
+    yield Check(True, f"{where}: {sight} ({found.evidence})")
+    if reason := await backend.refusal_of_two_images():
+        advice = "serve it with room for two images: judges of edits show the source and the output"
+        yield Check(False, f"{where}: refuses two images in one question ({reason}); {advice}")
 
 
 async def _listed_model(url: str) -> str:

@@ -73,6 +73,9 @@ class Backbone(Section):
     )
     patience: float = Field(120.0, gt=0, description="seconds without any answer after which the run stops")
     max_pixels: int | None = Field(None, ge=1, description="larger images are made smaller before they are sent")
+    sight_check: bool = Field(
+        True, description="ask a model once for the colours of two pictures, before it is asked about images"
+    )
     temperature: float | None = Field(0.0, ge=0, description="sampling temperature, or none to send none")
     max_tokens: int | None = Field(None, ge=1, description="limit of an answer's tokens, in place of the judge's own")
     extra: Mapping[str, Any] = Field(
@@ -282,7 +285,7 @@ class Config(Section):
     def hash(self) -> str:
         """Hash of the options that can change a result: of files their content, not where they lie; weights by their name."""
         transport = {"base_url", "api_key_env", "num_concurrent", "timeout", "retries", "patience"}
-        transport |= {"api_key_header", "headers", "ca_file", "requests_per_minute"}
+        transport |= {"api_key_header", "headers", "ca_file", "requests_per_minute", "sight_check"}
         transport |= {"price_input", "price_cached_input", "price_output"}
         options = self.model_dump(
             exclude={

@@ -72,15 +72,28 @@ class Backbones:
         return self._opened[name]
 
     def _backend(self, name: str) -> OpenAIBackend:
-        backbone = self._by_name[name]
-        return OpenAIBackend(
-            backbone.model,
-            server_options(name, backbone),
-            usage=self._usage,
-            sampling=Sampling(backbone.temperature, backbone.max_tokens, dict(backbone.extra)),
-            store=self._store,
-            max_pixels=backbone.max_pixels,
-            seed=self._seed,
-            price=backbone.price_of,
-            batch=replace(self._batch, folder=self._batch.folder / name) if self._batch else None,
-        )
+        batch = replace(self._batch, folder=self._batch.folder / name) if self._batch else None
+        return backend_of(name, self._by_name[name], self._usage, self._store, self._seed, batch)
+
+
+def backend_of(
+    name: str,
+    backbone: Backbone,
+    usage: Usage,
+    store: Store | None = None,
+    seed: int = 0,
+    batch: BatchOptions | None = None,
+) -> OpenAIBackend:
+    """The backend of a backbone, which a run or a check opens."""
+    return OpenAIBackend(
+        backbone.model,
+        server_options(name, backbone),
+        usage=usage,
+        sampling=Sampling(backbone.temperature, backbone.max_tokens, dict(backbone.extra)),
+        store=store,
+        max_pixels=backbone.max_pixels,
+        seed=seed,
+        price=backbone.price_of,
+        batch=batch,
+        sight_check=backbone.sight_check,
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -11,9 +13,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from tqdm import tqdm
+
 from vieval_plugin.backends.cache.leases import Leases
 from vieval_plugin.backends.cache.store import Store, key_of, question
-from vieval_plugin.backends.concurrency import SharedTasks
+from vieval_plugin.backends.concurrency import SharedTasks, gather_or_cancel
 from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
 from vieval_plugin.backends.http.faults import Refused, parsed_json
 from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
@@ -30,6 +34,7 @@ from vieval_plugin.backends.http.responses import (
     unusable,
 )
 from vieval_plugin.backends.http.server import CHAT, Server, ServerOptions, Usage
+from vieval_plugin.backends.http.sight import QUESTION, Sight, SightCheck, look, picture_of
 from vieval_plugin.backends.reply_checks import Answer, checked, final, probabilities
 from vieval_plugin.backends.token_probabilities import TokenIds, narrowed_bounds, prefix_probabilities
 from vieval_plugin.judges.protocol import NOT_SENT, Chat, Failure, Image, Likelihood, Message, Reply, Status
@@ -87,7 +92,9 @@ class OpenAIBackend:
         seed: int = 0,
         price: Callable[[float, float, float], float] = lambda *tokens: 0.0,
         batch: BatchOptions | None = None,
+        sight_check: bool = False,
     ) -> None:
+        self._sight_check = sight_check
         self.model, self.sampling, self.usage, self._price = model, sampling, usage, price
         self._server = Server(server, usage, seed)
         self._store = store
@@ -102,6 +109,7 @@ class OpenAIBackend:
         self._where = f"{model} {' '.join(map(redacted, server.urls))}"
         self._negotiation = Negotiation(f"form {self._where}", store, self._where)
         self._server.on_failed_try = self._negotiation.release
+        self._sight_seed = hashlib.sha256(f"{seed} {self._where}".encode()).hexdigest()[:8]
         self._ids = TokenIds(model, self._server.post)
 
     async def __aenter__(self) -> OpenAIBackend:
@@ -195,6 +203,7 @@ class OpenAIBackend:
         try:
             if self._batch and self._batch.sends:
                 await self._capabilities.result(type(ask).__name__, self._try_out, ask, self._batch.has_service)
+            await self._probe(ask, images)
             if isinstance(ask, Chat):
                 reply = reply_of(await self._chat_with_room(ask, images, send))
             else:
@@ -203,6 +212,68 @@ class OpenAIBackend:
             reply, kind = Failure(refused.status, refused.reason), refused.kind
         reply = checked(reply)
         return self._failed(reply, kind) if isinstance(reply, Failure) else reply
+
+    async def _probe(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]) -> None:
+        """Find out side by side what an ask depends on; VievalError where it shows images to a model that is blind."""
+        probes: list[Awaitable[Any]] = []
+        if images and self._sight_check and (self._batch is None or self._batch.has_service):
+            probes.append(self._require_sight())
+        if probes and isinstance(ask, Chat) and ask.schema is not None:
+            probes.append(self.takes_schemas())
+        await gather_or_cancel(probes)
+
+    async def _require_sight(self) -> None:
+        found = await self._capabilities.result("sight", self._remembered_sight)
+        if found.sight == Sight.BLIND:
+            raise VievalError(
+                f"{self.model} does not see the images that it is sent ({found.evidence}); serve a model that does, with "
+                "its vision part, or set sight_check: false of the backbone"
+            )
+
+    async def _remembered_sight(self) -> SightCheck:
+        """The check of an earlier run, or a new one, counted; a model that is blind may see tomorrow."""
+        name = f"sight of {self._where}"
+        remembered = self._store.remembered(name) if self._store else None
+        found = SightCheck(Sight(remembered), "in an earlier run") if remembered else await self.check_sight()
+        if self._store and not remembered and found.sight != Sight.BLIND:
+            self._store.remember(name, found.sight)
+        if found.sight == Sight.UNKNOWN:
+            line = f"vieval: it was not checked that {self.model} sees, as it names no colour ({found.evidence})"
+            tqdm.write(line, file=sys.stderr)
+        self.usage.sight[found.sight] += 1
+        return found
+
+    async def check_sight(self) -> SightCheck:
+        """Ask for the colours of pictures; a model that answers only without a picture is blind.
+
+        Raises:
+            VievalError, Refused: it answers nothing.
+        """
+        try:
+            return await look(lambda picture: self._answer_to(QUESTION, picture), self._sight_seed)
+        except (Refused, VievalError) as error:
+            if isinstance(error, VievalError) and not isinstance(error.__cause__, Refused):
+                raise  # the server is away
+            reason = str(error)
+        await self._answer_to("Say hello.")
+        return SightCheck(Sight.BLIND, f"it answers text, and of pictures: {reason}")
+
+    async def refusal_of_two_images(self) -> str:
+        """The reason why the model refuses two images in one question; empty where it takes them."""
+        try:
+            await self._answer_to("Are these two pictures the same?", picture_of("red"), picture_of("blue"))
+        except (Refused, VievalError) as error:
+            return str(error)
+        return ""
+
+    async def _answer_to(self, question: str, *pictures: Image) -> str:
+        ask = Chat((Message("user", (*pictures, question)),), ("sight",))
+        body = self._body(ask.messages, self._probe_room(), await self._encoded(ask))
+        return text_of(self._count_tokens(await self._post(body, self._server.post, waits=False)))
+
+    def _probe_room(self) -> int:
+        """Tokens of a probe's answer: room to think before its few words."""
+        return max(_PROBE_TOKENS, self.sampling.max_tokens or 0)
 
     def _failed(self, failure: Failure, kind: str) -> Failure:
         self.usage.failures[kind] += 1
@@ -368,7 +439,7 @@ class OpenAIBackend:
         if self._batch and not self._batch.has_service:  # vLLM's own enforces them
             return _WITH_LENGTHS
         fields = {"response_format": response_format(_PROBE)}
-        tokens = max(_PROBE_TOKENS, self.sampling.max_tokens or 0)
+        tokens = self._probe_room()
         body = self._body([Message("user", ("Say hello.",))], tokens, {}, fields)
         try:
             answer = await self._post_or_cut(body)

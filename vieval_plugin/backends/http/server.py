@@ -187,6 +187,8 @@ class Usage:
     retries: Counter[str] = field(default_factory=Counter)
     #: Failures by kind.
     failures: Counter[str] = field(default_factory=Counter)
+    #: Models that were shown images, by whether it was checked that they see.
+    sight: Counter[str] = field(default_factory=Counter)
 
     def as_json(self) -> dict[str, Any]:
         """The counts as JSON values, by name; `dataclasses.asdict` would count the entries of the counters."""
@@ -393,7 +395,7 @@ class Server:
         except Denied as denied:
             # other paths are what not every server has
             if (path == self.options.path) is self._chats and address.denies():
-                raise VievalError(denied.ending) from None
+                raise VievalError(denied.ending) from denied
             self._heard()
             raise
         except Refused:

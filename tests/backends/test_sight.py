@@ -1,0 +1,185 @@
+"""Whether a model sees is found out once, before it is asked about images."""
+
+import base64
+import io
+import re
+
+import PIL.Image
+import pytest
+
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
+
+from aiohttp import web
+
+from tests.one_server import asking, error, saying, serving, wait_shortly
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.sight import COLOURS, QUESTION, Sight, look, picture_of
+from vieval_plugin.judges.protocol import Chat, Likelihood, Message, Text
+from vieval_plugin.text.errors import VievalError
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch):
+    wait_shortly(monkeypatch)
+
+
+def colour_of(image):
+    pixel = PIL.Image.open(io.BytesIO(image)).convert("RGB").getpixel((0, 0))
+    return next(name for name, colour in COLOURS.items() if colour == pixel)
+
+
+def others(colour):
+    return [name for name in COLOURS if name != colour]
+
+
+# what a model answers to each picture, by the number of the answer and its colour; pictures asked about; the outcome
+ANSWERS = {
+    "right": (lambda number, colour: colour, 2, Sight.SEES),
+    "right in a sentence": (lambda number, colour: f"The picture is filled with **{colour.title()}**.", 2, Sight.SEES),
+    "right after the wrong one": (lambda number, colour: others(colour)[0] if number == 0 else colour, 4, Sight.SEES),
+    "wrong": (lambda number, colour: others(colour)[number], 2, Sight.BLIND),
+    "one in four": (lambda number, colour: colour if number == 1 else others(colour)[0], 4, Sight.BLIND),
+    "three in four": (lambda number, colour: others(colour)[0] if number in (0, 3) else colour, 4, Sight.BLIND),
+    "no colour": (lambda number, colour: '{"score": [7, 7]}', 2, Sight.UNKNOWN),
+    "yes": (lambda number, colour: "Yes", 2, Sight.UNKNOWN),
+    "nothing": (lambda number, colour: "", 2, Sight.UNKNOWN),
+    "all of them": (lambda number, colour: QUESTION, 2, Sight.UNKNOWN),
+    "one right and none": (lambda number, colour: colour if number == 0 else "I cannot see it.", 2, Sight.UNKNOWN),
+    "one wrong and none": (lambda number, colour: others(colour)[0] if number else "?", 2, Sight.UNKNOWN),
+    "in another word": (lambda number, colour: "scarred, bluish, blackboard", 2, Sight.UNKNOWN),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_the_outcome_follows_from_the_colours_that_are_named(name):
+    answer, number, sight = ANSWERS[name]
+    asked = []
+
+    async def name_colour(image):
+        asked.append(colour_of(image.source))
+        return answer(len(asked) - 1, asked[-1])
+
+    found = await look(name_colour, "7")
+    assert found.sight == sight
+    assert len(asked) == len(set(asked)) == number
+    assert "seed 7" in found.evidence
+
+
+async def test_a_model_that_guesses_passes_in_one_case_of_fifty():
+    import random
+
+    guess = random.Random(0)
+
+    async def name_colour(image):
+        return guess.choice(sorted(COLOURS))
+
+    found = [(await look(name_colour, str(seed))).sight for seed in range(4000)]
+    assert 0.012 < found.count(Sight.SEES) / len(found) < 0.027
+    assert set(found) == {Sight.SEES, Sight.BLIND}
+
+
+def about(picture, text="Is it good?", kind=Chat):
+    message = (Message("user", (picture, text)),)
+    return Likelihood(message, ("Yes",), ("q",)) if kind is Likelihood else Chat(message, ("q",))
+
+
+PICTURE = picture_of("red")
+
+
+def images_in(request):
+    parts = [part for message in request["messages"] for part in message["content"] if isinstance(part, dict)]
+    urls = [part["image_url"]["url"] for part in parts if "image_url" in part]
+    return [base64.b64decode(url.partition(",")[2]) for url in urls]
+
+
+def is_check(request):
+    return QUESTION in str(request["messages"])
+
+
+def seeing(request):
+    return saying({"content": colour_of(images_in(request)[0]) if is_check(request) else "fine"})
+
+
+async def test_a_model_is_checked_once_and_later_runs_know(tmp_path):
+    store = Store(tmp_path / "r.sqlite")
+    async with serving(seeing) as (url, bodies):
+        for questions in ("ab", "c"):
+            async with asking(url, store=store, sight_check=True) as backend:
+                for text in questions:
+                    assert isinstance(await backend.answer(about(PICTURE, text)), Text)
+                assert backend.usage.sight == {"sees": 1}
+            assert sum(map(is_check, bodies)) == 2
+    store.close()
+
+
+async def test_nothing_is_checked_where_no_image_is_shown():
+    async with serving(seeing) as (url, bodies), asking(url, sight_check=True) as backend:
+        await backend.answer(Chat((Message("user", ("Hello.",)),), ("q",)))
+    assert len(bodies) == 1
+
+
+def blind(request):
+    return saying({"content": "red"} if is_check(request) else {"content": "9"})
+
+
+@pytest.mark.parametrize("kind", [Chat, Likelihood])
+async def test_a_model_that_does_not_see_ends_the_run_before_it_judges(kind):
+    async with serving(blind) as (url, bodies), asking(url, sight_check=True) as backend:
+        with pytest.raises(VievalError, match=r"does not see .* sight_check: false"):
+            await backend.answer(about(PICTURE, kind=kind))
+    assert all(map(is_check, bodies))
+
+
+async def test_an_option_overrides_the_check():
+    async with serving(blind) as (url, bodies), asking(url, sight_check=False) as backend:
+        assert (await backend.answer(about(PICTURE))).text == "9"
+    assert len(bodies) == 1
+
+
+async def test_a_judge_tuned_to_one_form_is_not_checked_and_says_so(capsys):
+    async with serving(lambda request: saying({"content": "9"})) as (url, _), asking(url, sight_check=True) as backend:
+        for text in ("a", "b"):
+            assert (await backend.answer(about(PICTURE, text))).text == "9"
+        assert backend.usage.sight == {"not checked": 1}
+    assert len(re.findall(r"not checked that fake sees", capsys.readouterr().err)) == 1
+
+
+# refusals of images, from issues of llama.cpp, vLLM, DeepSeek's API, CLIProxyAPI and OpenRouter's documentation
+REFUSALS = [
+    (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+    (400, "fake is not a multimodal model"),
+    (400, "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, expected `text`"),
+    (404, "No endpoints found that support image input"),
+    (422, "Input should be a valid string"),
+    (400, "At most 0 image(s) may be provided in one request."),
+]
+
+
+@pytest.mark.parametrize(("status", "message"), REFUSALS)
+async def test_a_model_that_refuses_images_ends_the_run_with_its_own_sentence(status, message):
+    def refusing(request):
+        return error(status, message) if "image_url" in str(request) else saying({"content": "Hello!"})
+
+    async with serving(refusing) as (url, _), asking(url, sight_check=True, retries=1, patience=1.0) as backend:
+        with pytest.raises(VievalError, match=re.escape(message[:60])):
+            await backend.answer(about(PICTURE))
+
+
+@pytest.mark.parametrize(("status", "message"), [(401, "Incorrect API key provided"), (402, "no credit")])
+async def test_a_fault_of_the_account_keeps_its_name(status, message):
+    def refusing(request):
+        return error(status, message)
+
+    async with serving(refusing) as (url, _), asking(url, sight_check=True, retries=0, patience=0.5) as backend:
+        with pytest.raises(VievalError) as raised:
+            await backend.answer(about(PICTURE))
+    assert "does not see" not in str(raised.value)
+
+
+async def test_a_server_that_takes_no_post_is_no_blind_model():
+    def closed(request):
+        return web.Response(status=503, text="down")
+
+    async with serving(closed) as (url, _), asking(url, sight_check=True, retries=0, patience=0.3) as backend:
+        with pytest.raises(VievalError, match="answered nothing"):
+            await backend.answer(about(PICTURE))

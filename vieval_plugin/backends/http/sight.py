@@ -1,0 +1,96 @@
+"""Check that a model sees: pictures of one colour each, whose colours are asked for."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from vieval_plugin.backends.concurrency import gather_or_cancel
+from vieval_plugin.judges.protocol import Image
+from vieval_plugin.media import png
+
+COLOURS = {
+    "red": (220, 20, 30),
+    "green": (20, 150, 40),
+    "blue": (20, 60, 220),
+    "yellow": (250, 230, 20),
+    "orange": (255, 140, 0),
+    "purple": (120, 20, 150),
+    "black": (0, 0, 0),
+    "white": (255, 255, 255),
+}
+#: The question that is asked about each picture.
+QUESTION = f"Which colour fills this picture? Answer with one word of these: {', '.join(COLOURS)}."
+_SIDE = 224  # pixels
+_NAMES = re.compile(rf"(?<![a-z])({'|'.join(COLOURS)})(?![a-z])", re.IGNORECASE)
+_PAIR = 2
+_LONGEST = 80  # characters of an answer that are shown
+
+
+class Sight(StrEnum):
+    """Outcome of the check."""
+
+    SEES = "sees"
+    BLIND = "blind"
+    #: No colour was named, as by a model that is tuned to one form of answers.
+    UNKNOWN = "not checked"
+
+
+@dataclass(frozen=True)
+class SightCheck:
+    """Finding on a model's sight."""
+
+    #: Outcome.
+    sight: Sight
+    #: Pictures and answers, in words.
+    evidence: str
+
+
+async def look(name_colour: Callable[[Image], Awaitable[str]], seed: str) -> SightCheck:
+    """Ask for the colours of two pictures, and of two more where one was right.
+
+    A model that guesses among the eight passes in 1.9% of cases.
+
+    Args:
+        name_colour: asks `QUESTION` about a picture; what it raises ends the check.
+        seed: decides on the colours, which all differ.
+    """
+    drawn = random.Random(seed).sample(sorted(COLOURS), 2 * _PAIR)
+    answers: list[str] = []
+    for pair in (drawn[:_PAIR], drawn[_PAIR:]):
+        answers += await gather_or_cancel(name_colour(picture_of(colour)) for colour in pair)
+        sight = _sight(drawn, answers)
+        if sight is not None:
+            break
+    shown = "; ".join(
+        f"{colour}: {' '.join(answer.split())[:_LONGEST]!r}" for colour, answer in zip(drawn, answers, strict=False)
+    )
+    return SightCheck(sight or Sight.BLIND, f"{shown} (seed {seed})")
+
+
+def picture_of(colour: str) -> Image:
+    """A picture filled with a colour."""
+    return Image(png.encode(np.full((_SIDE, _SIDE, 3), COLOURS[colour], np.uint8)))
+
+
+def _sight(drawn: Sequence[str], answers: Sequence[str]) -> Sight | None:
+    """The outcome after some answers; None where two more pictures decide."""
+    named = [_colour_in(answer) for answer in answers]
+    right = [name == colour for name, colour in zip(named, drawn, strict=False)]
+    if all(right[-_PAIR:]):
+        return Sight.SEES
+    if any(name is None for name in named[-_PAIR:]):
+        return Sight.UNKNOWN
+    return None if right.count(True) == 1 and len(named) == _PAIR else Sight.BLIND
+
+
+def _colour_in(answer: str) -> str | None:
+    """The colour that an answer names; None for none or several."""
+    _, _, said = answer.rpartition("</think>")
+    names = {name.lower() for name in _NAMES.findall(said)}
+    return names.pop() if len(names) == 1 else None
