@@ -36,7 +36,18 @@ class ServiceServer(FakeServer):
             if self._times[number] < rule.get("times", 1 << 30) and meets(request, rule.get("if", {})):
                 self._times[number] += 1
                 return response(rule, reply)
-        return web.json_response(reply)
+        return streamed(reply) if request.get("stream") else web.json_response(reply)
+
+
+def streamed(reply):
+    """A reply as server-sent events, with its usage in the last."""
+    [choice] = reply["choices"]
+    pieces = [{"content": piece} for piece in choice["message"]["content"].partition(" ") if piece]
+    events = [{"choices": [{"index": 0, "delta": piece}]} for piece in pieces]
+    end = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"], "logprobs": choice["logprobs"]}
+    events += [{"choices": [end]}, {"choices": [], "usage": reply["usage"]}]
+    text = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    return web.Response(text=f"{text}data: [DONE]\n\n", content_type="text/event-stream")
 
 
 def meets(request, condition):

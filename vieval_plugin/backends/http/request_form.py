@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from tqdm import tqdm
 
 from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.event_stream import STREAMED
 from vieval_plugin.backends.http.faults import CONTEXT, UNSUPPORTED, ErrorReport, Refused, names_unsupported
 from vieval_plugin.backends.http.responses import is_starved, thinking_of
 from vieval_plugin.judges.protocol import Status
@@ -35,6 +36,10 @@ NO_ROOM = "cut before its first word"
 
 _REQUIRED = ("model", "messages", "stream")
 _BOUNDED = (*LIMITS, "top_logprobs")
+_ONLY_STREAMS = re.compile(
+    r"\b(only|must|require[sd]?|need)\b.{0,40}\bstream|\bstream(ing)?\b.{0,40}\b(only|must|require[sd]?|true)\b",
+    re.IGNORECASE,
+)
 _FEWER = 5  # log-probabilities that most services list
 _SYNONYMS = {
     "response_format": r"response.?format|json.?schema|structured.?output|output_config|\bschema\b|grammar|guided",
@@ -58,6 +63,8 @@ class RequestForm:
     limit: str = ""
     #: Times the room that judges give an answer.
     room: int = 1
+    #: True where it answers in a stream only.
+    streams: bool = False
 
     def applied(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """A request in this form."""
@@ -68,11 +75,13 @@ class RequestForm:
         for name in fields.keys() & {*self.highest, *self.lowest}:
             capped = min(fields[name], self.highest.get(name, fields[name]))
             fields[name] = max(capped, self.lowest.get(name, capped))
-        return fields
+        return fields | STREAMED if self.streams else fields
 
     def after(self, refused: Refused, sent: Mapping[str, Any]) -> RequestForm:
         """The form that a refusal of a request teaches; the same where it names no field as unsupported."""
         form, message = self, refused.report.message if refused.report else ""
+        if "stream" not in sent and _ONLY_STREAMS.search(message):
+            return replace(form, streams=True)
         for name in named_fields(refused, sent):
             bounded = "top_logprobs" if name == "logprobs" else name
             value = sent.get(bounded, 0)
@@ -96,6 +105,7 @@ class RequestForm:
         parts += [f"{name} is at most {n}" for name, n in self.highest.items() if earlier.highest.get(name) != n]
         parts += [f"{name} is at least {n}" for name, n in self.lowest.items() if earlier.lowest.get(name) != n]
         parts += [f"the token limit is sent as {self.limit}"] if self.limit != earlier.limit else []
+        parts += ["answers come in a stream"] if self.streams and not earlier.streams else []
         parts += [f"answers get {self.room} times the room"] if self.room != earlier.room else []
         return enumeration(parts) if parts else ""
 
