@@ -17,7 +17,7 @@ from typing_extensions import is_typeddict
 from tests.batch_server import BatchServer
 from tests.fake_server import named
 from tests.service_server import ServiceServer
-from vieval_plugin.backends.http.event_stream import STREAMED
+from vieval_plugin.backends.http.responses import STREAMED
 
 # fields of vLLM that are sent to servers of its own kind, or left out where a service refuses them
 OF_VLLM = {"repetition_detection", "allowed_token_ids"}

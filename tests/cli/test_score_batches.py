@@ -346,6 +346,22 @@ def test_a_judge_that_batches_are_nothing_for_is_refused_before_anything_is_sent
         assert not service.files
 
 
+def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(tmp_path, store, refused):
+    """LiteLLM without `files_settings`, for which it answers 500 to an upload and 404 to a list."""
+    samples(tmp_path, 2)
+    uploads = Counter()
+
+    def fails(method, path, moment):
+        uploads[method] += 1
+        return 500 if method == "POST" else 404
+
+    with BatchServer(on_call=fails) as service:
+        line = refused(command(tmp_path, service, "--batch"))
+    assert "takes no files (HTTP 500: a fault before)" in line
+    assert "leave --batch out" in line
+    assert uploads["POST"] <= 4
+
+
 def test_an_upload_that_the_service_processes_is_waited_for_and_sent_once(live, tmp_path, capsys):
     samples(tmp_path, 5)
     expected = live()

@@ -47,6 +47,7 @@ _REQUESTED = "?"
 _LONGEST_ERROR = 4000  # characters of what a service says that are searched for keys
 _ANNOUNCED_POLLS, _SILENT_POLLS = 3, 30  # looks in a row that may fail until that is said, and in all
 _NO_SUCH_PATH = (404, 405, 501)
+_WITHOUT_BATCHES = "leave --batch out, or use --batch-files"
 _PROCESSING = ("notRunning", "pending", "running", "uploading")  # of Azure's files, before processed or error
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, file TEXT, batch TEXT, ended INTEGER);
@@ -98,7 +99,7 @@ class Batches:
         self._waiting: set[str] = set()  # requests that are written, or under way
         self._lines = self._size = 0  # of the file that is being written
         self._most_requests, self._most_open = MOST_REQUESTS, _MOST_OPEN  # a file, and batches in the service's queue
-        self._silent_polls, self._has_list = 0, True
+        self._silent_polls, self._has_list, self._has_uploaded = 0, True, False
         self._processing: set[str] = set()  # the service's names of files that it is not done with
         self._turn = asyncio.Lock()
         try:
@@ -165,6 +166,8 @@ class Batches:
                 except Again as again:  # which holds no other batch up
                     problem = again
             self._silent_polls = self._silent_polls + 1 if problem and not has_moved else 0
+            if problem and self._silent_polls >= _ANNOUNCED_POLLS and not (self._has_list or self._has_uploaded):
+                raise VievalError(f"{self._where} takes no files ({problem.reason}); {_WITHOUT_BATCHES}")
             if problem and self._silent_polls > _SILENT_POLLS:
                 raise VievalError(f"{self._where}: {problem.reason}; the same command goes on")
             if problem and self._silent_polls == _ANNOUNCED_POLLS:
@@ -319,8 +322,8 @@ class Batches:
                 if refused.code not in _NO_SUCH_PATH:
                     self._refuse(name, f"a {kind}", refused.reason)
                     return True
-                remedy = "leave --batch out, or use --batch-files"
-                raise VievalError(f"{self._where} takes no {path} ({refused.reason}); {remedy}") from None
+                raise VievalError(f"{self._where} takes no {path} ({refused.reason}); {_WITHOUT_BATCHES}") from None
+        self._has_uploaded = True
         self._database.execute(note, (identity, name))
         return True
 

@@ -17,9 +17,8 @@ from typing import Any, TypeAlias
 from tqdm import tqdm
 
 from vieval_plugin.backends.cache.store import Store
-from vieval_plugin.backends.http.event_stream import STREAMED
 from vieval_plugin.backends.http.faults import CONTEXT, UNSUPPORTED, ErrorReport, Refused, names_unsupported
-from vieval_plugin.backends.http.responses import is_starved, thinking_of
+from vieval_plugin.backends.http.responses import STREAMED, is_starved, thinking_of
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.wording import enumeration
 

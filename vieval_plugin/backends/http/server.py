@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tqdm import tqdm
 
 from vieval_plugin.backends.concurrency import SharedTasks
-from vieval_plugin.backends.http.event_stream import is_stream, whole_answer
 from vieval_plugin.backends.http.faults import Again, Denied, Refused, fault_in, fault_of
 from vieval_plugin.backends.http.image_encoding import encoded
 from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts, Pace
-from vieval_plugin.backends.http.responses import answer_of
+from vieval_plugin.backends.http.responses import answer_of, is_stream, whole_answer
 from vieval_plugin.config import Backbone
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.errors import VievalError, docs_url, install_advice
