@@ -9,6 +9,7 @@ KIT_ENV := .venv-vlmevalkit
 SWIFT_ENV := .venv-ms-swift
 LOWEST_ENV := .venv-lowest
 RECIPES_ENV := .venv-recipes
+GATEWAY_ENV := .venv-gateway
 VLLM_PORT ?= 8765
 VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 # what the demo judges: tasks, or groups of them in task_configs/tasks.yaml
@@ -24,7 +25,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-attack test-wheel test-core test-lowest licences train-adiee-demo lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-gateway test-attack test-wheel test-core test-lowest licences train-adiee-demo lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -209,6 +210,12 @@ test-recipes: $(ENV)/core
 	npm install --silent --no-save --prefix $(RECIPES_ENV) promptfoo
 	VIEVAL_INSPECT_PYTHON=$(abspath $(RECIPES_ENV)/bin/python) VIEVAL_PROMPTFOO=$(abspath $(RECIPES_ENV)) \
 	  $(BIN)/python -m pytest -rs tests/docs/test_gate_page.py
+
+# a real gateway in an environment of its own; 1.82.7 and 1.82.8 were compromised (PYSEC-2026-2), so the version is exact
+test-gateway: $(ENV)/core
+	$(PYTHON) -m venv $(GATEWAY_ENV)
+	$(GATEWAY_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/gateway_requirements.txt
+	VIEVAL_GATEWAY=$(abspath $(GATEWAY_ENV)/bin/litellm) $(BIN)/python -m pytest -rs tests/backends/test_gateway.py
 
 # the wheel, built, installed away from the checkout with the extra http alone, and used there without a network
 test-wheel: $(ENV)/core
