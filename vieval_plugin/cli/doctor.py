@@ -163,8 +163,8 @@ async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
     if found.sight == Sight.BLIND:
         yield Check(False, f"{where}: does not see images ({found.evidence}); serve a model with its vision part")
         return
-    sight = "sees" if found.sight == Sight.SEES else "was not checked for sight, as it names no colour"
-    yield Check(True, f"{where}: {sight} ({found.evidence})")
+    unknown = f"was not checked for sight, as it names no colour ({found.evidence})"
+    yield Check(True, f"{where}: {'sees' if found.sight == Sight.SEES else unknown}")
     if reason := await backend.refusal_of_two_images():
         advice = "serve it with room for two images: judges of edits show the source and the output"
         yield Check(False, f"{where}: refuses two images in one question ({reason}); {advice}")
