@@ -18,6 +18,11 @@ from vieval_plugin.stats.ranking import holm
 PERMUTATIONS, LEVEL = 10_000, 0.05
 #: The chance to find what `smallest` says can be found.
 POWER = 0.8
+#: Nights that give the mean and the spread of a series.
+FIRST_NIGHTS = 28
+#: Standard deviations that a night may fall before its fall counts, and those that raise an alarm.
+ALLOWANCE, LIMIT = 0.5, 8.0
+_NOTABLE_CORRELATION, _LARGEST_CORRELATION = 0.25, 0.9
 _AT_ONCE = 256
 _ROUNDING = 1e-9
 
@@ -139,3 +144,59 @@ def _smallest(values: NDArray[np.float64], family: int, two_sided: bool, item: f
 
 def _mean(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if values.size else math.nan
+
+
+@dataclass(frozen=True)
+class Cusum:
+    """Cumulative sum of the falls of a series of nights."""
+
+    #: Mean of the first nights.
+    mean: float
+    #: Standard deviation of a night, widened where nights are correlated.
+    deviation: float
+    #: Sum after each later night, in standard deviations.
+    sums: tuple[float, ...]
+    #: Index of the night that raised the alarm, counted over the whole series; None without one.
+    alarm: int | None
+
+
+def cusum(nights: ArrayLike) -> Cusum | None:
+    """One-sided CUSUM of nightly differences to a fixed baseline, with mean and spread of the first 28 nights.
+
+    Nights that share pictures are correlated, and their spread says too little: from a correlation of .25 of one night
+    with the next on, the spread is widened to that of a sum of such nights (`bench/nights.py`).
+
+    Args:
+        nights: a difference a night, shape (nights,), in order.
+
+    Returns:
+        None for up to 28 nights, and where the first 28 do not vary.
+
+    Source: Page 1954, Continuous inspection schemes; an alarm stays.
+
+    >>> level = [0.0, 0.01] * 14
+    >>> cusum(level) is None, cusum([*level, *[-0.01] * 9]).alarm
+    (True, 31)
+    """
+    differences = np.asarray(nights, dtype=float)
+    first, later = differences[:FIRST_NIGHTS], differences[FIRST_NIGHTS:]
+    if not len(later) or np.ptp(first) < _ROUNDING:
+        return None
+    mean = float(first.mean())
+    deviation = float(first.std(ddof=1)) * _widening(first - mean)
+    falls = (mean - later) / (deviation * math.sqrt(1 + 1 / FIRST_NIGHTS))
+    sums = list[float]()
+    for fall in falls.tolist():
+        sums.append(max(0.0, (sums[-1] if sums else 0.0) + fall - ALLOWANCE))
+    alarm = next((FIRST_NIGHTS + night for night, total in enumerate(sums) if total > LIMIT), None)
+    return Cusum(mean, deviation, tuple(sums), alarm)
+
+
+def _widening(centred: NDArray[np.float64]) -> float:
+    """Factor of the standard deviation of nights that depend on the one before, 1 below a notable correlation."""
+    bias = 1 / len(centred)  # of a correlation around the mean of the same nights
+    correlation = float(centred[1:] @ centred[:-1] / (centred @ centred)) + bias
+    if correlation < _NOTABLE_CORRELATION:
+        return 1.0
+    correlation = min(correlation, _LARGEST_CORRELATION)
+    return math.sqrt((1 + correlation) / (1 - correlation))

@@ -13,12 +13,15 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import group_sums
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate
 
 Decision: TypeAlias = Literal["not_worse", "worse", "undecided"]
 
 #: Level of each one-sided test: of the mean of differences, and of the rates of failures.
 LEVEL = 0.025
 MOST_ITEMS = 1_000_000
+#: Prompts of a positive control.
+CONTROL_ITEMS = 20
 _POWER = 0.8
 
 
@@ -135,3 +138,36 @@ def more_failures_p(more: int, fewer: int) -> float:
     (0.015625, 0.6875)
     """
     return float(scipy.stats.binom.sf(more - 1, more + fewer, 0.5))
+
+
+def control_change(own: ArrayLike, spoilt: ArrayLike) -> Estimate:
+    """Mean change of scores from images of a build to the same images spoilt, with Student's 95% interval.
+
+    Args:
+        own: scores of the build, shape (prompts,), two or more.
+        spoilt: scores of its spoilt images on the same prompts, same shape.
+
+    Source: ICH E10 2000, Choice of Control Group, section 1.5 (assay sensitivity): a trial that finds no difference
+    must have been able to find one.
+
+    >>> change = control_change([0.8, 0.9, 0.7], [0.1, 0.3, 0.1])
+    >>> round(change.value, 3), change.high < -0.05
+    (-0.633, True)
+    """
+    changes = np.asarray(spoilt, dtype=float) - np.asarray(own, dtype=float)
+    mean = MeanOfDifferences.from_differences(changes, range(len(changes)))
+    return Estimate(mean.value, 2 * mean.value - mean.high, mean.high, n=len(changes))
+
+
+def exact_share(successes: int, n: int) -> Estimate:
+    """Share with its exact 95% interval.
+
+    Source: Clopper and Pearson 1934, The use of confidence or fiducial limits illustrated in the case of the binomial.
+
+    >>> share = exact_share(17, 20)
+    >>> round(share.low, 3), round(share.high, 3)
+    (0.621, 0.968)
+    """
+    low = float(scipy.stats.beta.ppf(LEVEL, successes, n - successes + 1)) if successes else 0.0
+    high = float(scipy.stats.beta.ppf(1 - LEVEL, successes + 1, n - successes)) if successes < n else 1.0
+    return Estimate(successes / n, low, high, n=n)
