@@ -117,19 +117,26 @@ def a_verdict_file(
     generators: Mapping[str, Sequence[Score | Mapping[str, float]]] | None = None,
     *,
     source: Provenance | None = None,
-    fields: Mapping[str, Any] | None = None,
+    fields: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     **scores: Sequence[Score | Mapping[str, float]],
 ) -> Path:
-    """What `vieval score` writes: the scores of image models, by prompt in order; `fields` are those of `a_sample`."""
+    """What `vieval score` writes: the scores of image models, by prompt in order.
+
+    `fields` are those of `a_sample`: of all prompts, or a list with those of each.
+    """
     source = source or a_provenance()
     samples, verdicts = [], []
     for model, values in {**(generators or {}), **scores}.items():
         for number, value in enumerate(values):
-            described = {"prompt": f"prompt {number}", **(fields or {})}
+            described = {"prompt": f"prompt {number}, take {number}", **_fields_of(number, fields)}
             samples.append(a_sample(f"p{number:03}", model, **described))
             verdicts.append(a_verdict(value, source.aspects))
     write_verdicts(Path(path), samples, verdicts, source)
     return Path(path)
+
+
+def _fields_of(number: int, fields: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> Mapping[str, Any]:
+    return (fields or {}) if isinstance(fields, Mapping) or not fields else fields[number]
 
 
 def a_contest_file(

@@ -20,7 +20,13 @@ from vieval_plugin.meta_evaluation.comparison import (
 )
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, Number, RankedStatistic
-from vieval_plugin.meta_evaluation.generator_means import GeneratorImages, by_prompt, generators_of, mean_over_prompts
+from vieval_plugin.meta_evaluation.generator_means import (
+    GeneratorImages,
+    by_prompt,
+    clusters_of,
+    generators_of,
+    mean_over_prompts,
+)
 from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.meta_evaluation.observations import Observation
@@ -167,7 +173,7 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
     )
     return GeneratorEstimates(
         generator.image_model,
-        bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect))),
+        bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect), clusters_of(images))),
         by_ratings,
         corrected,
         int(rated.sum()),
@@ -191,7 +197,7 @@ def _powered(images: Sequence[Observation], aspect: str, weight: float | None) -
     """The corrected mean of images; with a weight of 0 by people's ratings alone."""
     ratings = np.array([_rating(image, aspect) for image in images], dtype=float)
     scores = np.array([image.scores[aspect] for image in images], dtype=float)
-    prompts, kinds = [image.group for image in images], [image.kind for image in images]
+    prompts, kinds = [image.cluster for image in images], [image.kind for image in images]
     return prediction_powered_mean(ratings, scores, prompts, strata=kinds, weight=weight)
 
 

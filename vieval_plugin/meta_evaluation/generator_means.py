@@ -61,7 +61,7 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
     for part, samples in run.records.items():
         for record in (record for records in samples for record in records if record.votes is None):
             image = observe([record])
-            image = replace(image, group=f"{part}/{image.group}")
+            image = replace(image, group=f"{part}/{image.group}", cluster=f"{part}/{image.cluster}")
             images_by_model.setdefault(record.id.image_model or YOUR_IMAGES, []).append((part, image))
             scores |= dict.fromkeys(record.verdict.scores)
     generators = []
@@ -136,11 +136,11 @@ def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bo
 
 
 def _score_over_prompts(score: str, of_images: OfImages, rows: GeneratorRows) -> Computed:
-    return mean_over_prompts(by_prompt(rows.imputed, score, of_images))
+    return mean_over_prompts(by_prompt(rows.imputed, score, of_images), clusters_of(rows.imputed))
 
 
 def _cost(cost: str, rows: GeneratorRows) -> Computed:
-    costs = [(image.group, image.cost[cost]) for image in rows.judged if cost in image.cost]
+    costs = [(image.cluster, image.cost[cost]) for image in rows.judged if cost in image.cost]
     return computed_mean([value for _, value in costs], [group for group, _ in costs], "")
 
 
@@ -201,13 +201,19 @@ def scores_by_prompt(observations: Sequence[Observation], aspect: str) -> dict[s
     return prompt_scores
 
 
-def mean_over_prompts(scores: Mapping[str, float]) -> Computed:
-    """The mean of what prompts have, for a bootstrap over prompts.
+def clusters_of(observations: Iterable[Observation]) -> dict[str, str]:
+    """The cluster of each prompt, such as its template."""
+    return {image.group: image.cluster for image in observations}
+
+
+def mean_over_prompts(scores: Mapping[str, float], clusters: Mapping[str, str]) -> Computed:
+    """The mean of what prompts have, for a bootstrap over their clusters.
 
     Args:
         scores: that of each prompt; `by_prompt` gives them.
+        clusters: that of each prompt; `clusters_of` gives them.
 
-    >>> mean_over_prompts({"1": 0.5, "2": 1.0}).value
+    >>> mean_over_prompts({"1": 0.5, "2": 1.0}, {"1": "a cat", "2": "a cat"}).value
     0.75
     """
-    return computed_mean(list(scores.values()), list(scores), "no image has a score")
+    return computed_mean(list(scores.values()), [clusters[prompt] for prompt in scores], "no image has a score")

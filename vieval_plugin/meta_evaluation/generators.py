@@ -24,6 +24,7 @@ from vieval_plugin.meta_evaluation.generator_means import (
     best_of,
     breakdown_values,
     by_prompt,
+    clusters_of,
     generator_statistics,
     generators_of,
     mean_of,
@@ -126,7 +127,7 @@ def _numbers(
     for model, of_model in images.items():
         scores = by_prompt(of_model, statistic.aspect, of_images)
         key = Key(table, statistic.value or ALL, model, run.label, "mean", statistic.aspect)
-        mean = bootstrap.estimate(mean_over_prompts(scores))
+        mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(of_model)))
         yield Number(
             *(model, mean, ALL, statistic.aspect, statistic.statistic),
             role="generator",
@@ -140,8 +141,12 @@ def _numbers(
 
 
 def _compared(images: ImagesByModel, part: str, aspect: str, statistic: str, of_images: OfImages) -> ComparedStatistic:
+    clusters = clusters_of(chain.from_iterable(images.values()))
     items = {
-        model: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(of_model, aspect, of_images).items()}
+        model: {
+            prompt: JudgedItem(clusters[prompt], score)
+            for prompt, score in by_prompt(of_model, aspect, of_images).items()
+        }
         for model, of_model in images.items()
     }
     compared = compared_means(part, aspect, statistic, items, "prompts", "generators")
@@ -187,4 +192,6 @@ def _penalised(
     scores = by_prompt(images[second], aspect, of_images)
     prompts = sorted(penalised.keys() & scores.keys())
     values = [[side[prompt] for prompt in prompts] for side in (penalised, scores)]
-    return CommonSamplesStatistic(len(prompts), MeanDifference(values[0], values[1], prompts))
+    clusters = clusters_of(images[second])
+    difference = MeanDifference(values[0], values[1], [clusters[prompt] for prompt in prompts])
+    return CommonSamplesStatistic(len(prompts), difference)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from vieval_plugin.judges.contests import Votes
-from vieval_plugin.judges.protocol import Choice, Status, worst
-from vieval_plugin.records import UNJUDGED, Record
+from vieval_plugin.judges.protocol import Choice, Sample, Status, worst
+from vieval_plugin.records import OWN, UNJUDGED, Record
 from vieval_plugin.stats.options import StatisticsOptions
 
 #: The width up to which a score that is known to an interval counts as known.
@@ -69,6 +69,8 @@ class Observation:
     group: str = ""
     place: tuple[int, ...] = ()
     recorded: Mapping[str, float] = field(default_factory=dict)
+    #: Unit of chance, such as the template of a user's own prompts; the group where nothing else is given.
+    cluster: str = ""
     contest: ContestObservation | None = None
     draw: int = 0
     kind: str = ""
@@ -77,6 +79,7 @@ class Observation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "group", self.group or self.uid)
+        object.__setattr__(self, "cluster", self.cluster or self.group)
         if self.status is Status.NOT_APPLICABLE:
             for name, nothing in (("scores", {}), ("repeats", ()), ("recorded", {})):
                 object.__setattr__(self, name, nothing)
@@ -117,6 +120,7 @@ def observe(records: Sequence[Record]) -> Observation:
         first.group,
         first.place,
         _means([{**r.verdict.scores, **r.verdict.recorded} for r in records]) if kept_apart else {},
+        first.sample.group if first.id.benchmark == OWN and isinstance(first.sample, Sample) else "",
         _contested(first),
         first.id.draw,
         first.kind,

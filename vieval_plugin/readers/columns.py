@@ -22,7 +22,7 @@ from vieval_plugin.text.untrusted import address_of, is_below
 _SUBJECT = "subject"
 _ROLES = tuple(role for role in ("output", *CONDITION_ROLES) if role != _SUBJECT)
 _TEXTS = ("prompt", "instruction")
-_PLAIN = ("uid", "image_model", "draw", "kind", "tags", "category")
+_PLAIN = ("uid", "image_model", "draw", "kind", "tags", "category", "group")
 #: What a column may be, and the name of the column that is it. What else a sample may have is `images.ROLE` or
 #: `texts.NAME`.
 KEYS = (*_PLAIN, *_ROLES, *_TEXTS, f"images.{_SUBJECT}", f"texts.{_SUBJECT}")

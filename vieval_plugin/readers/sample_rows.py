@@ -16,7 +16,7 @@ from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import address_of, exists, overlong, path_of
 
-_KEYS = ("uid", "image_model", "draw", "kind", "task", "images", "texts", "tags", "category")
+_KEYS = ("uid", "image_model", "draw", "kind", "task", "images", "texts", "tags", "category", "group")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _DATA_ADDRESS = re.compile(r"data:image/[\w.+-]+;base64,", re.IGNORECASE)
 _HEAD = 64  # characters of base64 that show the format of an image
@@ -121,21 +121,22 @@ def samples_of_row(
     model = _name("image_model", row.get("image_model"), "")
     uid = _name("uid", row.get("uid"), str(number))
     category = _name("category", row.get("category"), "")
+    group = _name("group", row.get("group"), "")
     tags = row.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise BadLine("tags must be a list of texts")
-    if problem := overlong(model, uid, code, category, *tags, *images, *texts):
+    if problem := overlong(model, uid, code, category, group, *tags, *images, *texts):
         raise BadLine(problem)
     files = {role: file for role, file in images.items() if isinstance(file, str)}
     located = {**images, **{role: Image(image_path(file, folder)) for role, file in files.items()}}
     sample_id = SampleId(benchmark, code, model, uid, draw_of(row.get("draw", 0)))
     labels: dict[str, Any] = {"tags": tuple(tags), "category": category}
     if not isinstance(prompts, list):
-        return [(Sample(sample_id, located, texts, **labels), files)]
+        return [(Sample(sample_id, located, texts, group=group, **labels), files)]
     samples: list[tuple[Sample, Mapping[str, str]]] = []
     for index, prompt in enumerate(prompts):
         prompt_id, prompt_texts = replace(sample_id, uid=f"{uid}#{index}"), {**texts, "prompt": prompt}
-        samples.append((Sample(prompt_id, located, prompt_texts, group=uid, place=(index,), **labels), files))
+        samples.append((Sample(prompt_id, located, prompt_texts, group=group or uid, place=(index,), **labels), files))
     return samples
 
 

@@ -68,10 +68,9 @@ def calibrate(run: Run, options: StatisticsOptions, anyway: bool = False, random
         VievalError: labels are too few to say anything.
     """
     images = [  # prompts are named with their part, as two parts may have one of a name
-        replace(observe(records), group=f"{part}/{records[0].group}")
+        replace(image, group=f"{part}/{image.group}", cluster=f"{part}/{image.cluster}")
         for part, samples in run.records.items()
-        for records in samples
-        if records[0].votes is None
+        for image in (observe(records) for records in samples if records[0].votes is None)
     ]
     aspect = min(run.aspects, key=lambda name: (not _labels(images, name).kinds, name != "O"), default="O")
     labels = _labels(images, aspect)
@@ -135,7 +134,7 @@ def _labels(images: Sequence[Observation], aspect: str) -> Labels:
     """The labels of images that people rated and the judge scored."""
     rated = [o for o in images if aspect in o.scores and not np.isnan(_rating(o, aspect))]
     scores, ratings = [o.scores[aspect] for o in rated], [_rating(o, aspect) for o in rated]
-    names = ([getattr(o, name) for o in rated] for name in ("kind", "group", "image_model"))
+    names = ([getattr(o, name) for o in rated] for name in ("kind", "cluster", "image_model"))
     return Labels(np.array(scores), np.array(ratings), *names)
 
 

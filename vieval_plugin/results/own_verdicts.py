@@ -108,7 +108,8 @@ def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
             for candidate in row["candidates"]
         ]
         return Contest(identity, tuple(samples), Votes(), group=str(row["group"]), tags=tags)
-    return replace(_sample(identity, kind, row, folder), tags=tags, category=str(row.get("category", "")))
+    labels = {name: str(row.get(name, default)) for name, default in (("category", ""), ("group", identity.uid))}
+    return replace(_sample(identity, kind, row, folder), tags=tags, **labels)
 
 
 def _sample(identity: SampleId, kind: str, row: Mapping[str, Any], folder: Path) -> Sample:

@@ -80,7 +80,7 @@ def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
         Contest(
             SampleId(OWN, kind, "", f"{uid} {first.id.image_model} {second.id.image_model}", draw),
             (first, second),
-            group=uid,
+            group=first.group,
             tags=first.tags,
         )
         for (kind, uid, draw), candidates in by_prompt.items()

@@ -171,7 +171,9 @@ def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Prov
         folder: of the file that the line is for, where relative paths start.
     """
     identity = {"uid": judged.id.uid, "image_model": judged.id.image_model, "kind": judged.kind}
-    extras = {"draw": judged.id.draw, "tags": judged.tags, "category": getattr(judged, "category", "")}
+    # the group of a contest stands with its candidates
+    group = judged.group if isinstance(judged, Sample) and judged.group != judged.id.uid else ""
+    extras = {"draw": judged.id.draw, "tags": judged.tags, "category": getattr(judged, "category", ""), "group": group}
     by = {"judge": provenance.judge, "model": provenance.backbone, "setting": provenance.setting, "run": run}
     tokens = (outcome.input_tokens, outcome.output_tokens)
     document = {
