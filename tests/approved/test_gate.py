@@ -1,5 +1,6 @@
 """`vieval rank --margin`: each outcome of a gate."""
 
+from tests.approved.conftest import transcript as run
 from tests.builders import a_contest_file, a_verdict_file, some_scores
 from vieval_plugin.judges.protocol import Status
 
@@ -39,3 +40,72 @@ def test_contests(approve):
 def test_margin_of_zero(approve):
     a_verdict_file(aurora=some_scores(100), borealis=some_scores(100))
     approve("vieval rank v.jsonl --margin 0")
+
+
+def test_perhaps_worse(approve):
+    a_verdict_file(aurora=some_scores(100, 0.56, seed=1), borealis=some_scores(100))
+    approve(GATE)
+
+
+def test_baseline_cannot_be_read(approve):
+    a_verdict_file(aurora=some_scores(100, 0.4), borealis=[*some_scores(75, 0.7), *[None] * 25])
+    approve(GATE)
+
+
+def test_new_build_cannot_be_read(approve):
+    a_verdict_file(aurora=[*some_scores(75, 0.7), *[None] * 25], borealis=some_scores(100))
+    approve(GATE)
+
+
+def test_blind_judge(approve):
+    a_verdict_file(aurora=[0.8] * 100, borealis=[0.8] * 100)
+    approve(GATE)
+
+
+def test_groups(approve):
+    fields = [{"group": f"template {number // 2}"} for number in range(200)]
+    a_verdict_file(fields=fields, aurora=some_scores(200, 0.62, seed=1), borealis=some_scores(200))
+    approve(GATE)
+
+
+def test_few_groups(approve):
+    fields = [{"group": f"template {number // 10}"} for number in range(200)]
+    a_verdict_file(fields=fields, aurora=some_scores(200, 0.6, seed=1), borealis=some_scores(200))
+    approve(GATE)
+
+
+def test_prompts_that_differ_in_one_word(approve):
+    a_verdict_file(fields={"prompt": "a red cube"}, aurora=some_scores(200, 0.62, seed=1), borealis=some_scores(200))
+    approve(GATE)
+
+
+def test_large_falls(approve):
+    a_verdict_file(aurora=[*some_scores(95), *[0.0] * 5], borealis=some_scores(100))
+    approve(GATE)
+
+
+def test_contradictory_contests(approve):
+    a_contest_file(votes=["second"] * 60 + ["tie"] * 20 + ["first"] * 20)
+    approve(GATE)
+
+
+def test_flags_of_a_gate_without_a_margin(approve):
+    a_verdict_file(aurora=some_scores(), borealis=some_scores())
+    approve(
+        "vieval rank v.jsonl --history h.jsonl",
+        "vieval rank v.jsonl --no-control",
+        "vieval rank v.jsonl --margin 0.5",
+        "vieval rank v.jsonl --plan",
+    )
+
+
+def test_history(approve):
+    """Twenty-eight nights, then nights that lose a little: the alarm stays."""
+    commands = []
+    for night in range(34):
+        level = 0.66 if night < 28 else 0.61
+        a_verdict_file(f"{night}.jsonl", aurora=some_scores(100, level, seed=night + 1), borealis=some_scores(100))
+        commands.append(f"vieval rank {night}.jsonl --margin 0.1 --history h.jsonl")
+    for command in commands[:33]:
+        run(command)
+    approve(commands[33], commands[33], "vieval rank 0.jsonl --margin 0.1 --history h.jsonl")

@@ -51,9 +51,9 @@ def result():
 @pytest.mark.parametrize(
     ("shift", "spread", "margin", "code", "said"),
     [
-        (0.0, 0.01, 0.1, 0, "new is not worse than last by more than the margin."),
-        (-0.3, 0.0, 0.1, 3, "new is worse than last by more than the margin."),
-        (-0.03, 0.05, 0.05, 4, "It cannot be told whether new is worse than last by more than the margin."),
+        (0.0, 0.01, 0.1, 0, "viescore with fake finds new not worse than last by more than the margin."),
+        (-0.3, 0.0, 0.1, 3, "viescore with fake finds new worse than last by more than the margin."),
+        (-0.03, 0.05, 0.05, 4, "viescore with fake finds new worse than last, but perhaps by less than the margin."),
     ],
 )
 def test_a_build_is_gated_by_the_verdicts_of_the_last(judge, monkeypatch, vieval, shift, spread, margin, code, said):
@@ -65,15 +65,17 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(judge, monkeypatch, vieval
     assert lines[0] == said
     assert "It was not checked whether the judge has drifted, as last.jsonl is no anchor." in lines
     suites, document, summary = result()
-    assert summary.startswith(f"## {said}\n\nDifference ")
+    assert summary.startswith(f"## {said}\n\nThe mean O of new is ")
     assert Path("step.md").read_text() == f"{summary}\n"
     assert (document["exit_code"], document["outcome"]) == (code, ExitCode(code).name.lower())
     assert document["answers"][0]["title"] == said
     assert {row["system"] for row in document["numbers"]} >= {"new", "last"}
     [against] = document["against"]
     assert (document["margin"], against["reference"], against["failures"]) == (margin, "last", {"new": 0, "last": 0})
-    numbers = re.search(r"Difference (-?[\d.]+) \[.*\] on (\d+) prompts, at worst (-?[\d.]+) with", lines[1]).groups()
-    expected = [against["scored"][name] for name in ("difference", "n", "low")]
+    assert ("Positive control: with 20 images degraded, O is " in shown.out) == (code == 0)
+    pattern = r"is ([\d.]+) \w+ .*than that of last, on (\d+) prompts.* bound is ([\d.]+) lower"
+    numbers = re.search(pattern, lines[1]).groups()
+    expected = [abs(against["scored"][name]) for name in ("difference", "n", "low")]
     assert [float(number) for number in numbers] == pytest.approx(expected, abs=6e-4)
     assert (suites.get("failures"), suites.get("errors")) == (str(int(code != 0)), "0")
     page = Path("page.html").read_text()
@@ -101,7 +103,7 @@ def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval)
         (build("new", spread=0.01) if uid == "p3" else Path("new")).joinpath(f"{uid}.png").unlink()
     vieval("rank", "new", *GATE, *OUTPUTS, *named(judge), code=3)
     suites, document, summary = result()
-    assert document["answers"][0]["title"] == "new fails more often than last."
+    assert document["answers"][0]["title"].startswith("new fails more often than last, ")
     assert document["against"][0]["failures"] == {"new": 16, "last": 0}
     failed = list(itertools.takewhile(lambda fall: fall["status"], document["falls"]))
     assert {(fall["score"], fall["difference"], fall["status"]) for fall in failed} == {(None, None, "no_image")}
@@ -121,7 +123,7 @@ def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_image
     assert result()[0].get("failures") == "0"
     vieval("score", build("bad", -0.3), "--prompts", "prompts.csv", "--out", "bad.jsonl", *named(judge))
     shown = vieval("rank", "bad.jsonl", *GATE[2:], code=3).out.splitlines()
-    assert shown[0] == "bad is worse than last by more than the margin."
+    assert shown[0] == "viescore with fake finds bad worse than last by more than the margin."
 
 
 def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_judged(judge, vieval):
@@ -168,7 +170,7 @@ def test_an_edit_of_another_source_is_another_prompt(judge, vieval):
     Path("edits.csv").write_text("\n".join(["uid,instruction,source", *rows]))
     vieval("score", "last", "--prompts", "edits.csv", "--out", "edits.jsonl", *named(judge))
     flags = ["--prompts", "edits.csv", "--against", "edits.jsonl", "--margin", "0.1", *named(judge)]
-    assert "--against" not in vieval("rank", build("new", 0.02), *flags, code=1).err  # the fake judge reads no edits
+    assert "--against" not in vieval("rank", build("new", 0.02), *flags, code=4).err  # the fake judge reads no edits
     Path("edits.csv").write_text(
         Path("edits.csv").read_text().replace("p7,make it brighter,source", "p7,make it brighter,other")
     )
@@ -210,8 +212,8 @@ def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
     gate = [build("new", -0.3), *GATE, "--against", "anchor.jsonl"]
     with FakeServer(reply=noisy(3)) as server:
         shown = vieval("rank", *gate, *named(server), code=3).out.splitlines()
-        assert shown[0] == "new is worse than last by more than the margin."
-        assert " on 60 prompts, " in shown[1]
+        assert shown[0] == "viescore with fake finds new worse than last by more than the margin."
+        assert " on 60 prompts. " in shown[1]
         assert shown[2].startswith("No drift found: viescore 0shot by fake ")
         assert "note: 60 of 80 verdicts are on prompts of anchor.jsonl, and count" in shown
         for picture in Path("anchor.images").iterdir():
@@ -233,7 +235,9 @@ def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vi
         vieval("rank", "again", *flags, "--seed", 100, *gate)
         generator.answer = refusal
         refused = vieval("rank", "none", *flags, *gate, code=3).out
-    assert refused.startswith("none fails more often than night.\nnone fails on 80 prompts, where night does on 0 ")
+    assert refused.startswith(
+        "none fails more often than night, judged by viescore with fake.\nnone fails on 80 prompts, where night does on 0 "
+    )
     bodies = [json.loads(body) for _, _, body in generator.requests]
     assert sorted(body["seed"] for body in bodies[:N]) == list(range(100, 100 + N))
     assert {body["model"] for body in bodies} == {"org/model"}
@@ -271,7 +275,7 @@ def test_a_run_that_is_killed_while_it_judges_leaves_no_result_and_goes_on_from_
 
     with FakeImageServer() as generator:
         arguments = ["rank", "night", *GATE, *OUTPUTS]
-        arguments += ["--generator-url", generator.base_url, "--generator-model", "m", "--margin", "0.5"]
+        arguments += ["--generator-url", generator.base_url, "--generator-model", "m", "--margin", "0.4"]
         with FakeServer(reply=slowly) as server:
             command = [sys.executable, "-m", "vieval_plugin", *arguments, *named(server), "--num-concurrent", "1"]
             running = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)})

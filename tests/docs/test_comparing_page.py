@@ -43,9 +43,9 @@ def test_the_commands_of_a_section_do_what_it_says(tmp_path, monkeypatch, capsys
             assert main(arguments) == 0, command
             lines = capsys.readouterr().out.splitlines()
             if "--margin" in arguments:
-                assert lines[0] == f"{first} is not worse than {second} by more than the margin."
-                assert lines[1].endswith("; the margin is 0.02.")
-                lines = lines[1:]
+                assert lines[0].endswith(f" finds {first} not worse than {second} by more than the margin.")
+                assert " Allowed: 0.02 lower." in lines[1]
+                lines = [lines[0], *(line for line in lines[2:] if not line.startswith("Positive control"))]
             else:
                 assert f"{first}'s images" in lines[0]
             assert re.match(rf"((Mean score|Win rate) of )?{first} .* {second}\b", lines[1])

@@ -89,10 +89,10 @@ def builds(served, tmp_path):
 
 
 TITLES = {
-    ("fine", ""): (0, "fine is not worse than good by more than the margin."),
+    ("fine", ""): (0, "viescore with fake finds fine not worse than good by more than the margin."),
     ("same", ""): (0, "same is not worse than good by more than the margin."),
-    ("bad", ""): (3, "bad is worse than good by more than the margin."),
-    ("doubtful", ""): (4, "It cannot be told whether doubtful is worse than good by more than the margin."),
+    ("bad", ""): (3, "viescore with fake finds bad worse than good by more than the margin."),
+    ("doubtful", ""): (4, "viescore with fake finds doubtful worse than good, but perhaps by less than the margin."),
     ("fine", "drifted judge"): (5, "The judge itself has drifted; nothing is said of your images."),
     ("fine", "other prompts"): (1, "Nothing was decided."),
 }
@@ -114,8 +114,10 @@ def test_the_assertion_fails_with_title_and_evidence(builds):
             assert_not_worse(name, **arguments | changed[change])
         first, evidence, *_ = str(error.value).splitlines()
         assert first == title
-        assert evidence.startswith({1: "--against good.jsonl: other prompts", 5: "Drift: "}.get(code, "Difference -0."))
-    with pytest.raises(AssertionError, match=r"^bad is worse than good by more than the margin\."):
+        assert evidence.startswith({1: "--against good.jsonl: other prompts", 5: "Drift: "}.get(code, "The mean O of "))
+    with pytest.raises(
+        AssertionError, match=r"^viescore with fake finds bad worse than good by more than the margin\."
+    ):
         assert_not_worse("bad", **{**arguments, "baseline": "good"})
     calls = []
 
@@ -132,7 +134,7 @@ def test_pytest_runs_the_test_of_the_page(builds, tmp_path):
     (tmp_path / "test_images.py").write_text(block("In pytest"))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_images.py"]
-    for name, code, line in (("fine", 0, "1 passed"), ("bad", 1, "new is worse than good by more than the margin.")):
+    for name, code, line in (("fine", 0, "1 passed"), ("bad", 1, "finds new worse than good by more than the margin.")):
         shutil.copytree(name, "new", dirs_exist_ok=True)
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert (done.returncode, line in done.stdout) == (code, True), done.stdout

@@ -76,7 +76,7 @@ def _make(options: argparse.Namespace) -> int:
     require_suffix(options.out, (".jsonl",))
     require_writable(options.out, reads=options.results)
     lookup = open_results(options.results)
-    judge, current = _judge(options, source_of(lookup))
+    judge, current = judge_today(options, source_of(lookup))
     judged = anchor_samples(lookup, options.n, _SEED)
     if options.copy_images:
         judged = with_copies(judged, options.out.with_suffix(".images"))
@@ -113,7 +113,7 @@ def check_anchor(path: Path, options: argparse.Namespace) -> tuple[dict[SampleId
     from vieval_plugin.run.evaluate import provenance_of
 
     anchor = read_anchor(open_results([path]), str(path))
-    judge, current = _judge(options, anchor.provenance)
+    judge, current = judge_today(options, anchor.provenance)
     require_same_judge(anchor, judge)
     [verdicts] = _asked(anchor.judged, judge, current, 1)
     report = drift_report(anchor, verdicts, _SEED)
@@ -135,8 +135,8 @@ def _asked(judged: Sequence[Judged], judge: PreparedJudge, current: Config, time
         say(*progress.lines(), file=sys.stderr)
 
 
-def _judge(options: argparse.Namespace, source: Provenance) -> tuple[PreparedJudge, Config]:
-    """The judge of results with the options that it had then, past the store, and with the backbones of today.
+def judge_today(options: argparse.Namespace, source: Provenance, stored: bool = False) -> tuple[PreparedJudge, Config]:
+    """The judge of results with the options that it had then, past the store unless `stored`, and today's backbones.
 
     These are what flags, else the options in force, else the environment say of them, laid over what was recorded.
     """
@@ -151,7 +151,8 @@ def _judge(options: argparse.Namespace, source: Provenance) -> tuple[PreparedJud
     for name, today in {**in_force.backbones, **({JUDGE: named} if named else {})}.items():
         fields = {"api_key_env": today.api_key_env, **today.model_dump(exclude_unset=True)}
         backbones[name] = backbones.get(name, today).model_copy(update=fields)
-    in_place = {"store": config.StoreOptions(use=False), "calibration": in_force.calibration, "backbones": backbones}
+    store = in_force.store if stored else config.StoreOptions(use=False)
+    in_place = {"store": store, "calibration": in_force.calibration, "backbones": backbones}
     current = recorded.model_copy(update=in_place)
     judge = prepare(source.judge, setting_of(source), current)
     if judge.asks_a_model:

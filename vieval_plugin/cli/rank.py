@@ -24,11 +24,11 @@ from vieval_plugin.cli import (
     add_label_option,
     add_partial,
     lines_by_reason,
-    margin,
+    number_between,
     output_path,
     tell_unreadable,
 )
-from vieval_plugin.cli.score import DEFAULT_JUDGE, Request, request_of
+from vieval_plugin.cli.score import DEFAULT_JUDGE, Request, request_of, tell_plan
 from vieval_plugin.cli.score.backbone import options_in_force
 from vieval_plugin.text.errors import ExitCode
 
@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     from vieval_plugin.readers.samples import SampleSource
     from vieval_plugin.records import Record
     from vieval_plugin.report.build_result import BuildResult
+    from vieval_plugin.report.gate import Gate
     from vieval_plugin.results.baseline import Baseline
     from vieval_plugin.results.runs import Results
 
 BEST_OF = "best_of.csv"
+#: Margins are below one half, the most that a win rate can fall.
+LARGEST_MARGIN = 0.499
 #: Environment variable of the key of the server that makes images.
 KEY_VARIABLE = "VIEVAL_GENERATOR_API_KEY"
 #: Flags of the files that a build reads, with what they are.
@@ -80,12 +83,22 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--margin",
-        type=margin,
+        type=number_between(0, LARGEST_MARGIN, float),
         metavar="M",
         help="exit with 0 only if the first generator is worse than no other by more than M, in the unit of the difference, "
-        "also with failures as the lowest score; with 3 if it is worse, with 4 if the data cannot tell, with 5 if the judge "
-        "of an anchor has drifted",
+        "also with failures as the lowest score, and the judge sees spoilt images; with 3 if it is worse, with 4 if the data "
+        "cannot tell, with 5 if the judge of an anchor has drifted, with 6 if --history shows a slow fall",
     )
+    parser.add_argument(
+        "--no-control", action="store_true", help="pass a build without asking whether the judge sees spoilt images"
+    )
+    parser.add_argument(
+        "--history",
+        type=output_path,
+        metavar="FILE",
+        help="append the night of a gate to FILE, .jsonl, and look for a slow fall",
+    )
+    parser.add_argument("--plan", action="store_true", help="judge eight images, print what all would cost, and stop")
     for name, words in _OUTPUTS.items():
         parser.add_argument(
             f"--{name}", type=output_path, metavar="FILE", help=f"write the decision of the gate as {words}"
@@ -104,7 +117,7 @@ def add(commands: Commands) -> None:
     made.add_argument("--generator-url", metavar="URL", help=f"address ending in /v1; its key is in {KEY_VARIABLE}")
     made.add_argument("--generator-model", metavar="NAME", help="its name on the server")
     made.add_argument("--seed", type=int, default=0, help="seed of the first prompt, each further one has the next")
-    parser.set_defaults(run=_run, plan=False)
+    parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -131,7 +144,13 @@ def _require_outputs(options: argparse.Namespace) -> None:
     from vieval_plugin.report.writing import RANK_MD
     from vieval_plugin.text.errors import VievalError
 
+    if options.margin is None and (options.history or options.no_control):
+        name = "--history" if options.history else "--no-control"
+        raise VievalError(f"{name} is part of a gate; pass --margin too")
     reads = [*options.inputs, *options.human, *filter(None, [options.against, options.prompts])]
+    if options.history:
+        require_suffix(options.history, (".jsonl",), "--history")
+        require_writable(options.history, "--history", reads)
     for name in ([BEST_OF] if options.best_of else [RANK_MD, *FINDING_FILES]) if options.tables else ():
         require_writable(options.tables / name, "--tables", reads)
     for name, suffix in _SUFFIXES.items():
@@ -175,6 +194,8 @@ def _rank(options: argparse.Namespace) -> BuildResult:
     records, too_few = [*results.records, *(baseline.records if baseline else ())], ""
     if request and options.margin is not None:
         too_few = _require_decision(options, records, request.judges[0].spec.rates == "contest")
+    if options.plan:
+        return _plan(options, request)
     limits, failed = list[str](), list[str]()
     again = "run the same command again" if request else _commands(options.inputs)
     if baseline:
@@ -197,7 +218,7 @@ def _rank(options: argparse.Namespace) -> BuildResult:
             say(f"vieval: {too_few}", file=sys.stderr)
         results, failed = _judged(options, request)
     results = with_baseline(results, baseline) if baseline else results
-    return _ranked(options, results, ratings, limits, again, failed)
+    return _ranked(options, results, ratings, limits, again, failed, request)
 
 
 def _request(options: argparse.Namespace) -> Request:
@@ -237,7 +258,8 @@ def _require_decision(options: argparse.Namespace, records: Sequence[Record], ar
 
     prompts = defaultdict(set)
     for record in records:
-        prompts[record.id.image_model].add((record.id.part, record.id.uid))
+        group = record.sample.group if record.sample else record.id.uid
+        prompts[record.id.image_model].add((record.id.part, group))
     mine, *references = prompts
     if not references:
         raise VievalError(f"{NO_OTHER.format(mine)}; name the folder of its images too")
@@ -320,11 +342,12 @@ def _ranked(
     limits: Sequence[str],
     again: str,
     failed: Sequence[str],
+    request: Request | None,
 ) -> BuildResult:
     """Rank verdicts, and say and write what that shows."""
     from vieval_plugin.report.build_result import BuildResult
     from vieval_plugin.report.files import FINDINGS_JSON, finding_texts
-    from vieval_plugin.report.gate import EXIT_CODES, gate_of
+    from vieval_plugin.report.gate import gate_of
     from vieval_plugin.report.sections import sections_of
     from vieval_plugin.report.writing import RANK_MD, lines, tables_of, write_page, write_tables
     from vieval_plugin.results.prompt_differences import without_different_prompts
@@ -339,9 +362,13 @@ def _ranked(
         return _best_of(results, options.tables)
     report = sections_of(results, "generators", statistics, ratings)
     gate = None if options.margin is None else gate_of(report, options.margin, statistics, limits, again)
+    if gate and gate.evidence and gate.decision == "not_worse" and not (options.no_control or ratings):
+        gate = _controlled(options, gate, results, request)
+    if gate and options.history:
+        gate = _with_history(options.history, gate, results)
     look = [f"The prompts on which it fell most are in {options.html}."] if gate and gate.falls and options.html else []
     of_ranking = [line for answer in report.answers for line in replace(answer, title="").lines]
-    decision = replace(gate.answer, limits=(*limits, *look, *of_ranking)) if gate else None
+    decision = replace(gate.answer, limits=(*gate.answer.limits, *look, *of_ranking)) if gate else None
     say(*lines(report, statistics, decision, "--tables FOLDER has them"), answer=True)
     further = {
         "--tables FOLDER writes all tables": options.tables,
@@ -363,8 +390,76 @@ def _ranked(
         boards = [board for section in report.sections for board in section.boards if board.is_of_generators]
         return BuildResult(ExitCode(code or int(not any(board.defined for board in boards))))
     findings = {**json.loads(finding_texts(report, statistics)[FINDINGS_JSON]), "margin": options.margin}
-    exit_code = ExitCode(code) if code else EXIT_CODES[gate.decision]
+    exit_code = ExitCode(code) if code else gate.exit_code
     return BuildResult(exit_code, [decision], gate, results.records, tables_of(report), findings)
+
+
+def _controlled(options: argparse.Namespace, gate: Gate, results: Results, request: Request | None) -> Gate:
+    """A gate that passes, after its judge was asked about spoilt images; verdict files name the model that is asked."""
+    from vieval_plugin.audit.positive_control import contest_prompts, control_prompts, control_results, spoilings
+    from vieval_plugin.cli.anchor import judge_today
+    from vieval_plugin.report.gate import with_control, without_control
+    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.text.escaping import say
+
+    progress = Progress()
+    if request:
+        judging = request.judges[0], request.current, request.backbone, progress
+    elif options.model:
+        judging = *judge_today(options, results.records[0].provenance, stored=True), None, progress
+    else:
+        return without_control(gate, options.margin)
+    if judging[0].spec.rates == "contest":
+        judged = (record.sample for record in results.records if record.sample)
+        prompts = contest_prompts(list(judged), gate.challenger)
+    else:
+        reference = gate.evidence[0].reference
+        prompts = control_prompts(results.records, gate.aspect, gate.challenger, reference, options.margin)
+    ways = spoilings(gate.aspect, judging[0])
+    found = asyncio.run(control_results(prompts, ways, gate.aspect, options.margin, judging))
+    say(*progress.lines(), file=sys.stderr)
+    return with_control(gate, found, options.margin, len(prompts))
+
+
+def _with_history(path: Path, gate: Gate, results: Results) -> Gate:
+    """A gate with the nights of its series; a night on which the judge cannot be read is not one of them."""
+    from vieval_plugin.report.gate import with_history
+    from vieval_plugin.results.history import add_night, night_of
+    from vieval_plugin.text.errors import VievalError
+
+    if len(gate.evidence) != 1:
+        raise VievalError(f"--history follows one generator beside one baseline, got {len(gate.evidence)} baselines")
+    [evidence] = gate.evidence
+    if gate.unreadable or not evidence.scored.n:
+        return gate
+    difference = evidence.scored.value, evidence.scored.n
+    nights = add_night(path, night_of(results.records, gate.challenger, evidence.reference, *difference))
+    return with_history(gate, [night.date for night in nights], [night.difference for night in nights])
+
+
+def _plan(options: argparse.Namespace, request: Request | None) -> BuildResult:
+    """Say what judging would cost, and how many images a control adds."""
+    from vieval_plugin.audit.positive_control import spoilings
+    from vieval_plugin.report.build_result import BuildResult
+    from vieval_plugin.run.side_by_side import contests_between
+    from vieval_plugin.stats.non_inferiority import CONTROL_ITEMS
+    from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.escaping import say
+
+    if request is None:
+        raise VievalError("--plan is for folders of images, with --prompts; results are judged already")
+    judge = request.judges[0]
+    rows = [row for row in request.source if row.verdict is None]
+    contests = judge.spec.rates == "contest"
+    judged = contests_between(rows) if contests else [row.sample for row in rows]
+    total = len(judged) if contests else request.source.total or 0
+    code = tell_plan(request, judged, total)
+    if options.margin is not None and not (options.no_control or options.human):
+        ways = 1 if contests else len(spoilings("O" if "O" in judge.spec.aspects else judge.spec.aspects[0], judge))
+        calls = f", {judge.calls} calls each" if judge.asks_a_model else ""
+        most = f" to {CONTROL_ITEMS * ways}" if ways > 1 else ""
+        say(f"positive control of a gate that would pass: {CONTROL_ITEMS}{most} further images{calls}")
+    return BuildResult(ExitCode(code))
 
 
 def _are_of_images(inputs: Sequence[Path]) -> bool:
@@ -390,7 +485,8 @@ def _require_applicable(options: argparse.Namespace, of_images: bool) -> None:
         if options.label[1:]:
             raise VievalError("--label is given once for folders: it names the judge's verdicts")
         return
-    of_model = () if options.against else ("model", "base_url")  # an anchor's judge is asked again
+    # an anchor's judge is asked again, and a gate's about spoilt images
+    of_model = () if options.against or options.margin is not None else ("model", "base_url")
     of_judging = ("out", "kind", "columns", "judge", "setting", "scorer", "fresh", *of_model, "aspects", "lazy")
     if used := next((name for name in of_judging if getattr(options, name)), None):
         raise VievalError(

@@ -149,6 +149,12 @@ class SystemPair:
         """The same pair with the second system first."""
         return replace(self, first=self.second, second=self.first, result=self.result.turned)
 
+    @property
+    def reason(self) -> str:
+        """Reason why a small adjusted p shows no difference; empty where there is none."""
+        better = self.better_first()
+        return f"significant only while failures of {better.first} are left out" if self.doubtful else ""
+
     def better_first(self) -> SystemPair:
         """Return the pair with the better system first, so that its difference is not negative."""
         return self.turned if self.result.difference.value < 0 else self

@@ -366,7 +366,7 @@ _NUMBERS = (
 )
 _PAIRS = (
     *("benchmark", "part", "aspect", "statistic", "judge", "breakdown", "breakdown_value", "better", "worse", "n"),
-    *("value_better", "value_worse", "difference", "low", "high", "p", "p_adjusted", "significant", "family"),
+    *("value_better", "value_worse", "difference", "low", "high", "p", "p_adjusted", "significant", "reason", "family"),
 )
 
 
@@ -397,7 +397,7 @@ def pairs_table(leaderboards: Sequence[Leaderboard]) -> Table:
             *(board.benchmark, board.part, board.aspect, board.statistic, str(board.judge or "")),
             *(board.breakdown, board.value, pair.first, pair.second, str(pair.n)),
             *(decimals(number, ".6g") for number in (*pair.result.numbers, pair.adjusted)),
-            *("yes" if pair.significant else "no", board.comparison.family),
+            *("yes" if pair.significant else "no", pair.reason, board.comparison.family),
         )
         for board in leaderboards
         for pair in map(SystemPair.better_first, board.comparison.all_pairs)

@@ -6,10 +6,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import candidates_of
@@ -17,7 +17,7 @@ from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, 
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
-from vieval_plugin.meta_evaluation.generator_means import generators_of
+from vieval_plugin.meta_evaluation.generator_means import clusters_of, generators_of
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, outcomes_between
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
@@ -72,6 +72,14 @@ class GateEvidence:
     more_failures: tuple[int, int]
     #: Prompts of each that could be judged again.
     unjudged: tuple[int, int]
+    #: Share of the verdicts of each whose reply could not be read.
+    unread: tuple[float, float]
+    #: Prompts on which both have a score of the judge.
+    compared: int
+    #: Prompts on which the score rose by more than `LARGE_FALL`; 0 of contests.
+    rises: int
+    #: Highest less lowest of the prompts' means of both; NaN without any.
+    spread: float
     #: Prompts on which the challenger alone has no score, and those on which its score fell, the largest fall first.
     falls: tuple[PromptFall, ...] = ()
 
@@ -158,16 +166,21 @@ def _of_images(
     (challenger, challenged), (reference, compared) = images_by_prompt.items()
     prompts = list(compared)
     sides = [[_scores(images.get(p, ()), aspect) for p in prompts] for images in (challenged, compared)]
+    # of several images a prompt as many count as the other side has, else more of them would fail more often
+    alike = [list(zip(*pair, strict=False)) for pair in zip(*sides, strict=True)]
+    fewest_failed = np.array([np.isnan(np.array(pairs)).mean(axis=0) for pairs in alike]).reshape(-1, 2)
     lowest = -1.0 if any((scores < 0).any() for scores in chain(*sides)) else 0.0
     means = np.array([[np.nan_to_num(scores, nan=lowest).mean() for scores in side] for side in sides])
     failed = np.array([[np.isnan(scores).mean() for scores in side] for side in sides])
     with np.errstate(invalid="ignore"):  # the mean of the images that have a score, NaN where none has
         scored = (means - lowest * failed) / (1 - failed)
+    clusters = clusters_of(chain.from_iterable(compared.values()))
+    units = [clusters[prompt] for prompt in prompts]
     usable = np.asarray((failed < 1).all(axis=0))
     differences, penalised = (scored[0] - scored[1])[usable], means[0] - means[1]
     unjudged = (
-        sum(_can_be_judged(challenged.get(p, ()), aspect, len(_rated(compared[p], aspect))) for p in prompts),
-        sum(_can_be_judged(compared[p], aspect, 1) for p in prompts),
+        sum(_can_be_judged(challenged.get(p, ()), aspect) for p in prompts),
+        sum(_can_be_judged(compared[p], aspect) for p in prompts),
     )
     falls = [
         PromptFall(prompt, reference, score, before, _failure(challenged.get(prompt, ())) if math.isnan(score) else "")
@@ -175,8 +188,8 @@ def _of_images(
         if not math.isnan(before) and not score - before >= -_ROUNDING
     ]
     most = 1 - lowest
-    by_both = MeanOfDifferences.from_differences(differences, range(len(differences)), most)
-    by_all = MeanOfDifferences.from_differences(penalised, range(len(prompts)), most)
+    by_both = MeanOfDifferences.from_differences(differences, [*compress(units, usable)], most)
+    by_all = MeanOfDifferences.from_differences(penalised, units, most)
     if corrected:
         by_both, by_all = _corrected(corrected, penalised, usable, most)
     return GateEvidence(
@@ -185,8 +198,15 @@ def _of_images(
         by_both,
         by_all,
         len(prompts),
-        (int((failed[0] > failed[1]).sum()), int((failed[0] < failed[1]).sum())),
+        (
+            int((fewest_failed[:, 0] > fewest_failed[:, 1]).sum()),
+            int((fewest_failed[:, 0] < fewest_failed[:, 1]).sum()),
+        ),
         unjudged,
+        (_unread(challenged, aspect), _unread(compared, aspect)),
+        len(differences),
+        int((differences > LARGE_FALL + _ROUNDING).sum()),
+        _spread(scored),
         tuple(sorted(falls, key=lambda fall: fall.difference)),
     )
 
@@ -196,10 +216,23 @@ def _failure(images: Sequence[Observation]) -> str:
     return str(worst([image.status for image in images] or [Status.MISSING]))
 
 
-def _can_be_judged(images: Sequence[Observation], aspect: str, expected: int) -> bool:
-    """Return whether of the images that are expected some have no verdict, or one that a call or a tool failed on."""
+def _can_be_judged(images: Sequence[Observation], aspect: str) -> bool:
+    """Return whether no image has a verdict, or one has a verdict that a call or a tool failed on."""
     failed = (image.status in _JUDGED_AGAIN and aspect not in image.scores for image in images)
-    return len(_rated(images, aspect)) < expected or any(failed)
+    return not _rated(images, aspect) or any(failed)
+
+
+def _unread(images_by_prompt: Mapping[str, Sequence[Observation]], aspect: str) -> float:
+    """Share of verdicts without a score whose reply could not be read; 0 without verdicts."""
+    images = [*chain(*images_by_prompt.values())]
+    unread = [image for image in images if image.status is Status.PARSE_FAILURE and aspect not in image.scores]
+    return len(unread) / max(len(images), 1)
+
+
+def _spread(means: Floats) -> float:
+    """Highest less lowest of means, NaN without any."""
+    known = means[~np.isnan(means)]
+    return float(np.ptp(known)) if known.size else math.nan
 
 
 def _scores(images: Sequence[Observation], aspect: str) -> Floats:
@@ -223,7 +256,7 @@ def _corrected(
     difference, n = pair.result.difference, pair.n
     # the end that the scale cut off says nothing of the error
     half = max(difference.high - difference.value, difference.value - difference.low)
-    error = half / float(stats.t.ppf(1 - LEVEL, max(n - 1, 1)))
+    error = half / float(scipy.stats.t.ppf(1 - LEVEL, max(n - 1, 1)))
     mixed = np.where(usable, difference.value, penalised)
     mixed_error = math.hypot(float(mixed.std(ddof=1)) / math.sqrt(len(mixed)), float(usable.mean()) * error)
     return (
@@ -252,6 +285,7 @@ def _of_contests(run: Run, subject: str, challenger: str, reference: str, option
     falls = [
         PromptFall(o.group, reference, math.nan, math.nan, str(o.status)) for o in outcomes if o.failed == (True, False)
     ]
-    return GateEvidence(
-        challenger, reference, by_both, by_all, len(outcomes), alone, (unjudged, unjudged), tuple(falls)
-    )
+    unread = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes) / max(len(outcomes), 1)
+    spread = _spread(np.array([outcome.points for outcome in decided]))
+    of_both = (unjudged, unjudged), (unread, unread), len(decided)
+    return GateEvidence(challenger, reference, by_both, by_all, len(outcomes), alone, *of_both, 0, spread, tuple(falls))

@@ -19,7 +19,12 @@ from vieval_plugin.report.rendering import markdown as markdown_table
 from vieval_plugin.text import escaping
 from vieval_plugin.text.errors import ExitCode
 
-_TAGS = {ExitCode.FINE: "system-out", ExitCode.WORSE: "failure", ExitCode.UNDECIDED: "failure"}
+_TAGS = {
+    ExitCode.FINE: "system-out",
+    ExitCode.WORSE: "failure",
+    ExitCode.UNDECIDED: "failure",
+    ExitCode.SLOW_FALL: "failure",
+}
 _LONGEST_TEXT = 200
 
 

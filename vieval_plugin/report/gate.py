@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import cast
 
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED
+from vieval_plugin.meta_evaluation.fillers import fillers
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.gate import (
     LARGE_FALL,
@@ -18,32 +21,50 @@ from vieval_plugin.meta_evaluation.gate import (
     files_by_generator,
     gate_evidence,
 )
+from vieval_plugin.meta_evaluation.positive_control import ControlResult
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias
-from vieval_plugin.records import Record
+from vieval_plugin.records import YOUR_IMAGES, Record, Run
 from vieval_plugin.report.answer import Answer, why_not
 from vieval_plugin.report.sections import Report
-from vieval_plugin.stats.non_inferiority import LEVEL, Decision, fewest_items, more_failures_p
+from vieval_plugin.stats.drift import FIRST_NIGHTS, LIMIT, cusum
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.non_inferiority import CONTROL_ITEMS, LEVEL, Decision, fewest_items, more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import ExitCode, VievalError
-from vieval_plugin.text.wording import enumeration
+from vieval_plugin.text.wording import enumeration, plural
 
 #: Share of a generator's prompts up to which what could be judged again counts as failures, and decides.
 MOST_UNJUDGED = 0.01
 #: Prompts that are named of those on which it failed, and of those on which its score fell.
 MOST_FALLS = 10
 
+#: Share of the reference's verdicts that could not be read from which the judge decides nothing.
+MOST_UNREAD = 0.2
+#: Share of the prompts of both generators with filled-in scores from which the judge decides nothing.
+MOST_FILLED = 0.05
 #: Exit code of each decision.
 EXIT_CODES = {"not_worse": ExitCode.FINE, "worse": ExitCode.WORSE, "undecided": ExitCode.UNDECIDED}
 NO_OTHER = "--margin compares {} with another generator, and there is none"
-_NOT_WORSE = "{mine} is not worse than {references} by more than the margin."
+_NOT_WORSE = "{judge} finds {mine} not worse than {references} by more than the margin."
 _SAME_FILES: tuple[Decision, Answer] = (
     "not_worse",
-    Answer(_NOT_WORSE, "All their pictures are the very same files, so the difference is 0."),
+    Answer(
+        "{mine} is not worse than {references} by more than the margin.",
+        "All their pictures are the very same files, so the difference is 0.",
+    ),
 )
-_WORSE = "{mine} is worse than {references} by more than the margin."
-_FAILS = "{mine} fails more often than {references}."
-_UNDECIDED = "It cannot be told whether {mine} is worse than {references} by more than the margin."
+_WORSE = "{judge} finds {mine} worse than {references} by more than the margin."
+_PERHAPS_WORSE = "{judge} finds {mine} worse than {references}, but perhaps by less than the margin."
+_FAILS = "{mine} fails more often than {references}, judged by {judge}."
+_UNDECIDED = "{judge} cannot tell whether {mine} is worse than {references} by more than the margin."
+_UNREAD = "{judge} cannot be read, so it decides nothing on {mine} and {references}."
+_BLIND = "{judge} is not shown to see a fall, so it cannot pass {mine}."
+_SLOW_FALL = "{judge} finds a slow fall of the nightly builds, first on {date}."
+_MOST_BARS = 60
+_CONTROL = "Positive control"
+_READABLE = "Use a model that answers in the judge's form, or a server that enforces JSON schemas."
+_SPOILT = {"exchanged": "images exchanged among {} prompts", "degraded": "{} images degraded"}
 
 
 @dataclass(frozen=True)
@@ -58,6 +79,22 @@ class Gate:
     answer: Answer
     #: The numbers on each other generator, but for those whose pictures are the same files.
     evidence: tuple[GateEvidence, ...] = ()
+    #: The judge in words.
+    judge: str = ""
+    #: True where too many replies on a reference could not be read.
+    unreadable: bool = False
+    #: Score that decides, empty where no score does; results of the positive control.
+    aspect: str = ""
+    control: tuple[ControlResult, ...] = ()
+    #: True where a history of nights has raised an alarm.
+    alarm: bool = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code: a judge that cannot be read before a fall, and a slow fall last."""
+        if self.unreadable:
+            return ExitCode.UNDECIDED
+        return ExitCode.SLOW_FALL if self.alarm and self.decision == "not_worse" else EXIT_CODES[self.decision]
 
     @property
     def falls(self) -> tuple[PromptFall, ...]:
@@ -103,12 +140,113 @@ def gate_of(
             decided[reference] = _SAME_FILES
             continue
         evidence.append(gate_evidence(run, ranking, mine, reference, options))
+        filled = _fillers(run, mine, reference)
         compared = ranking.comparison.pair_of(mine, reference) or (bias and bias.contradictory)
-        if not compared and not evidence[-1].more_failures[0]:
+        unread = evidence[-1].unread[1] > MOST_UNREAD
+        if not compared and not unread and not evidence[-1].more_failures[0]:
             raise VievalError(f"--margin cannot compare {mine} with {reference}: {why_not(ranking, (mine, reference))}")
-        decided[reference] = _decided(ranking, evidence[-1], margin, bias, again)
-    of_all = _of_all(mine, decided)
-    return replace(of_all, answer=replace(of_all.answer, limits=tuple(limits)), evidence=tuple(evidence))
+        decided[reference] = _decided(ranking, evidence[-1], margin, bias, again, filled)
+    judge = ranking.judge.words if ranking.judge else ""
+    if ranking.statistic == CORRECTED:
+        judge = f"{judge}, corrected by people's ratings,"
+    of_all = _of_all(mine, decided, judge)
+    return replace(
+        of_all,
+        answer=replace(of_all.answer, limits=tuple(limits)),
+        evidence=tuple(evidence),
+        unreadable=any(answer.title == _UNREAD for _, answer in decided.values()),
+        aspect=ranking.aspect,
+    )
+
+
+def with_control(gate: Gate, results: Sequence[ControlResult], margin: float, prompts: int) -> Gate:
+    """The gate of a judge after its positive control: it passes a build only if the judge saw images that were spoilt.
+
+    Args:
+        gate: that passes.
+        results: of the control, one for each way in which images were spoilt.
+        margin: of the gate.
+        prompts: number that the control could choose from.
+    """
+    scored = min(evidence.scored.n for evidence in gate.evidence)
+    sentences = [_control_sentence(gate, result, margin) for result in results if result.estimate]
+    if not sentences:
+        reason = f"too few prompts for the control ({scored} of {CONTROL_ITEMS})"
+        if scored >= CONTROL_ITEMS > prompts:
+            reason = f"nothing can fall: on {prompts} prompts the reference has a score above the margin and the build an image"
+        elif scored >= CONTROL_ITEMS:
+            reason = "the prompts are too alike to exchange their images"
+        sentences = [f"{_CONTROL}: {reason}; {CONTROL_ITEMS} prompts are needed."]
+    control = " ".join(sentences)
+    if any(result.seen for result in results):
+        limits = (control, *gate.answer.limits)
+        return replace(gate, answer=replace(gate.answer, limits=limits), control=tuple(results))
+    return replace(_blind(gate, control), control=tuple(results))
+
+
+def without_control(gate: Gate, margin: float) -> Gate:
+    """The gate of verdict files, whose judge is not asked about spoilt images: it decides nothing where all scores are alike."""
+    if all(evidence.spread <= margin for evidence in gate.evidence):
+        scores = f"All {gate.aspect or 'win'} means of prompts lie within {max(e.spread for e in gate.evidence):.3f}."
+        return _blind(gate, f"{scores} A fall by more than the margin would not show.")
+    line = "Not checked whether the judge sees a fall: no model is named to judge spoilt images."
+    return replace(gate, answer=replace(gate.answer, limits=(line, *gate.answer.limits)))
+
+
+def with_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) -> Gate:
+    """The gate with what the nights of its series show: a build that passes does not hide a slow fall.
+
+    Args:
+        gate: of one reference.
+        dates: of the nights, in order.
+        differences: to the baseline, one a night.
+    """
+    answer, nights = gate.answer, len(differences)
+    found = cusum(differences)
+    if found is None:
+        line = f"History: {plural(nights, 'night')}; slow falls are looked for from night {FIRST_NIGHTS + 1} on."
+        return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
+    spread = f"the first {FIRST_NIGHTS} nights have mean {found.mean:+.3f} and standard deviation {found.deviation:.3f}"
+    chart = _sparkline(found.sums)
+    line = (
+        f"History: the CUSUM of {nights} nights is {found.sums[-1]:.1f}, the alarm is at {LIMIT:g}; {spread}. {chart}"
+    )
+    if found.alarm is None:
+        return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
+    title = _SLOW_FALL.format(judge=gate.judge, date=dates[found.alarm])
+    step = "Find the cause, then begin a new series with a new baseline or another --history."
+    alarm = Answer(title, line, next=step)
+    if gate.decision == "not_worse":
+        alarm = replace(alarm, limits=(answer.title, answer.evidence, *answer.limits))
+        return replace(gate, answer=alarm, alarm=True)
+    return replace(gate, answer=replace(answer, limits=(*answer.limits, title, line)), alarm=True)
+
+
+def _sparkline(sums: Sequence[float]) -> str:
+    """A small chart of the last nights of a CUSUM, the highest bar at the alarm."""
+    bars = "▁▂▃▄▅▆▇█"
+    return "".join(bars[min(int(total / LIMIT * len(bars)), len(bars) - 1)] for total in sums[-_MOST_BARS:])
+
+
+def _blind(gate: Gate, reason: str) -> Gate:
+    """A gate that passed, where nothing shows that its judge sees a fall."""
+    answer = gate.answer
+    title = _BLIND.format(judge=gate.judge, mine=gate.challenger)
+    step = "Use a judge that sees spoilt images, or --no-control if you know that it does."
+    limits = (answer.evidence, *answer.limits)
+    return replace(gate, decision="undecided", answer=Answer(title, reason, limits, step))
+
+
+def _control_sentence(gate: Gate, result: ControlResult, margin: float) -> str:
+    spoilt = _SPOILT[result.spoiling].format(result.n)
+    estimate = cast(Estimate, result.estimate)
+    if result.contests:
+        interval = f"{100 * estimate.low:.0f} to {100 * estimate.high:.0f}%"
+        needed = f"more than {100 * (0.5 + margin):.0f}%"
+        won = f"the build's own won {estimate.value:.0%} of {result.n} contests (95% interval {interval}, needed {needed})"
+        return f"{_CONTROL}: against {spoilt}, {won}."
+    change = f"{gate.aspect} is {_signed(estimate)}"
+    return f"{_CONTROL}: with {spoilt}, {change}, needed more than {margin:g} lower."
 
 
 def same_files_gate(records: Iterable[Record]) -> Gate | None:
@@ -117,18 +255,21 @@ def same_files_gate(records: Iterable[Record]) -> Gate | None:
     mine, *references = files
     if not all(are_same_files(files[mine], files[reference]) for reference in references):
         return None
-    return _of_all(mine, dict.fromkeys(references, _SAME_FILES))
+    return _of_all(mine, dict.fromkeys(references, _SAME_FILES), "")
 
 
-def _of_all(mine: str, decided: Mapping[str, tuple[Decision, Answer]]) -> Gate:
+def _of_all(mine: str, decided: Mapping[str, tuple[Decision, Answer]], judge: str) -> Gate:
     """The gate of all references: the title is on the first that decides it and those like it, the evidence on each."""
     decisions = {decision for decision, _ in decided.values()}
     overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
-    decisive = next(answer for decision, answer in decided.values() if decision == overall)
+    unread = next((answer for _, answer in decided.values() if answer.title == _UNREAD), None)
+    if unread:
+        overall = "undecided"
+    decisive = unread or next(answer for decision, answer in decided.values() if decision == overall)
     references = [reference for reference, (_, answer) in decided.items() if answer.title == decisive.title]
-    title = decisive.title.format(mine=mine, references=enumeration(references))
+    title = decisive.title.format(judge=judge, mine=mine, references=enumeration(references))
     evidence = [f"Against {r}: {a.evidence}" if len(decided) > 1 else a.evidence for r, (_, a) in decided.items()]
-    return Gate(mine, overall, Answer(title, " ".join(evidence), next=decisive.next))
+    return Gate(mine, overall, Answer(title, " ".join(evidence), next=decisive.next), judge=judge)
 
 
 def too_few_sentence(n: int, margin: float, fall: float) -> str:
@@ -149,19 +290,43 @@ def too_few_sentence(n: int, margin: float, fall: float) -> str:
     return f"--margin {margin:g}: on all {n} prompts even equal scores could not pass{enough}; only a better generator could"
 
 
+def _fillers(run: Run, *generators: str) -> tuple[int, ...]:
+    """Number of prompts of each generator whose scores are likely filled in."""
+    records = [record for record in chain(*chain(*run.records.values())) if record.votes is None]
+    of_both = [record for record in records if (record.id.image_model or YOUR_IMAGES) in generators]
+    prompts = {(r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid) for r in fillers(of_both)}
+    counts = Counter(generator for generator, *_ in prompts)
+    return tuple(counts[generator] for generator in generators)
+
+
 def _decided(
-    ranking: Leaderboard, evidence: GateEvidence, margin: float, bias: PositionBias | None, again: str
+    ranking: Leaderboard,
+    evidence: GateEvidence,
+    margin: float,
+    bias: PositionBias | None,
+    again: str,
+    filled: Sequence[int],
 ) -> tuple[Decision, Answer]:
     """The decision on one reference, its title yet to be filled with names."""
     unit, scored, penalised = ranking.unit, evidence.scored, evidence.penalised
-    at_worst = "" if math.isnan(scored.low) else f", at worst {scored.low:.3f} with one bad prompt more"
+    measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
+    if not math.isnan(scored.low):
+        measured += f" With one bad prompt more, the one-sided 97.5% bound is {_signed(scored.low)}."
     if any(evidence.more_failures):
-        at_worst += f"; failures as the lowest score: difference {penalised.value:.3f}, at worst {penalised.low:.3f}"
-    measured = f"{_difference(ranking, evidence)} on {scored.n} {unit}{at_worst}; the margin is {margin:g}."
+        bound = f"its bound {_signed(penalised.low)}"
+        measured += f" With failures as the lowest score the mean is {_signed(penalised.value)} and {bound}."
+    if evidence.unread[1] > MOST_UNREAD:
+        share = f"{evidence.unread[1]:.0%} of the replies on {evidence.reference} could not be read"
+        return "undecided", Answer(_UNREAD, f"{share}, more than {MOST_UNREAD:.0%}. {measured}", next=_READABLE)
+    if any(filled):
+        names = zip((evidence.challenger, evidence.reference), filled, strict=True)
+        counts = " and ".join(f"{number} of {name}" for name, number in names)
+        measured += f" Scores are likely filled in without judging on {counts} of {evidence.items} {unit}."
+    if min(filled) > MOST_FILLED * evidence.items:
+        return "undecided", Answer(_UNREAD, measured, next=_READABLE)
     if reason := _nothing_decides(ranking, evidence, bias, again):
         return "undecided", Answer(_UNDECIDED, f"{measured} {reason[:1].upper()}{reason[1:]}.")
-    if evidence.fell:
-        measured += f" {evidence.fell} of {scored.n} {unit} fell by more than {LARGE_FALL:g}."
+    measured += _large_changes(ranking, evidence, bias)
     more, fewer = evidence.more_failures
     if (p := more_failures_p(more, fewer)) <= LEVEL:
         others = f"where {evidence.reference} does on {fewer} others ({p_sentence(p)})"
@@ -171,11 +336,23 @@ def _decided(
         return "worse", Answer(_WORSE, measured)
     if "undecided" not in decisions:
         return "not_worse", Answer(_NOT_WORSE, measured)
-    needed, enough = max(scored.items_needed(margin), penalised.items_needed(margin)), f"No feasible number of {unit}"
+    units = _unit(ranking, evidence)
+    needed, enough = max(scored.items_needed(margin), penalised.items_needed(margin)), f"No feasible number of {units}"
     if math.isfinite(needed):
-        enough = f"About {round(needed, -max(0, math.floor(math.log10(needed)) - 1)):,.0f} {unit}"
+        enough = f"About {round(needed, -max(0, math.floor(math.log10(needed)) - 1)):,.0f} {units}"
     stays = f"if the difference stays at {scored.value:.3f}"
-    return "undecided", Answer(_UNDECIDED, measured, next=f"{enough} would tell, {stays}.")
+    title = _PERHAPS_WORSE if max(scored.high, _difference(ranking, evidence).high) < 0 else _UNDECIDED
+    return "undecided", Answer(title, measured, next=f"{enough} would tell, {stays}.")
+
+
+def _large_changes(ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None) -> str:
+    """Sentence on prompts that fell or rose far, and on contests that an answer to each side makes ties."""
+    if ranking.statistic == WIN_RATE:
+        contradicted = bias.contradicted if bias else 0
+        return f" {contradicted} contradictory contests count as ties, which shrinks a difference." * bool(contradicted)
+    alone = "By the judge alone, " * (ranking.statistic == CORRECTED)
+    prompts = f"{evidence.fell} of {evidence.compared} prompts fell by more than {LARGE_FALL:g}"
+    return f" {alone}{prompts}, and {evidence.rises} rose." * bool(evidence.fell)
 
 
 def _nothing_decides(ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None, again: str) -> str:
@@ -202,11 +379,41 @@ def _nothing_decides(ranking: Leaderboard, evidence: GateEvidence, bias: Positio
     return ""
 
 
-def _difference(ranking: Leaderboard, evidence: GateEvidence) -> str:
+def _measured(ranking: Leaderboard, evidence: GateEvidence) -> str:
     """The difference of the judge's means with its interval, in words."""
+    if not evidence.scored.n:
+        return f"No {ranking.unit.removesuffix('s')} has a score of both."
+    difference = _difference(ranking, evidence)
+    on = f"on {evidence.scored.n} {ranking.unit}"
+    if _unit(ranking, evidence) == "groups":
+        on = f"on {evidence.compared} {ranking.unit} in {evidence.scored.n} groups"
+    if ranking.statistic == WIN_RATE:
+        return f"The win rate of {evidence.challenger} less ½ is {_signed(difference)} {on}."
+    scores = {CORRECTED: "The corrected mean"}.get(ranking.statistic, f"The mean {ranking.aspect}")
+    return f"{scores} of {evidence.challenger} is {_signed(difference)} than that of {evidence.reference}, {on}."
+
+
+def _difference(ranking: Leaderboard, evidence: GateEvidence) -> Estimate:
+    """The difference with the interval that the ranking prints; a judge that contradicts itself leaves none."""
     pair = ranking.comparison.pair_of(evidence.challenger, evidence.reference)
-    if pair is None:  # a judge that contradicts itself leaves no pairs
-        return f"Difference {evidence.scored.value:.3f}" if evidence.scored.n else "No common score"
-    difference = (pair if pair.first == evidence.challenger else pair.turned).result.difference
-    ends = f" [{difference.low:.3f}, {difference.high:.3f}]" if difference.has_interval else ""
-    return f"Difference {difference.value:.3f}{ends}"
+    if not pair:
+        return Estimate(evidence.scored.value)
+    return (pair if pair.first == evidence.challenger else pair.turned).result.difference
+
+
+def _unit(ranking: Leaderboard, evidence: GateEvidence) -> str:
+    """The unit of chance: groups where prompts of one template count as one."""
+    in_groups = ranking.statistic != CORRECTED and evidence.scored.n < evidence.compared
+    return "groups" if in_groups else ranking.unit
+
+
+def _signed(change: Estimate | float) -> str:
+    """A change in words, with its interval where it has one.
+
+    >>> _signed(-0.1), _signed(Estimate(-0.1, -0.2, 0.05))
+    ('0.100 lower', '0.100 lower (95% interval 0.200 lower to 0.050 higher)')
+    """
+    if isinstance(change, Estimate):
+        interval = f" (95% interval {_signed(change.low)} to {_signed(change.high)})" if change.has_interval else ""
+        return f"{_signed(change.value)}{interval}"
+    return f"{abs(change):.3f} {'lower' if change < 0 else 'higher'}"

@@ -9,15 +9,20 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Findings
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.win_rates import win_rate_findings
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
+from vieval_plugin.results.prompt_differences import similar_prompts_note
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import plural
+
+#: Groups of prompts with which equal generators can pass a margin of .05.
+FEWEST_GROUPS = 60
 
 
 class OfOwnSamples(OfGenerators):
@@ -47,6 +52,18 @@ def is_rated(runs: Sequence[Run]) -> bool:
     """True where annotators rated a sample, or voted on a contest, of these runs."""
     records = (record for run in runs for record in chain.from_iterable(chain(*run.records.values())))
     return any(record.ratings or (record.votes and record.votes.scheme) for record in records)
+
+
+def prompt_notes(runs: Sequence[Run]) -> list[str]:
+    """Line on the groups of prompts of a user's own samples, or on prompts that look as if a template had made them."""
+    records = chain.from_iterable(chain(*chain(*run.records.values())) for run in runs if run.benchmark == OWN)
+    samples = chain.from_iterable(candidates_of(record.sample) for record in records if record.sample)
+    prompts = {(sample.id.part, sample.id.uid): sample for sample in samples if sample.texts}
+    groups = {(sample.id.part, sample.group) for sample in prompts.values()}
+    if len(groups) == len(prompts):
+        return [*filter(None, [similar_prompts_note(prompts.values())])]
+    few = f"; {FEWEST_GROUPS} or more are needed for a margin of .05" if len(groups) < FEWEST_GROUPS else ""
+    return [f"{plural(len(prompts), 'prompt')} in {plural(len(groups), 'group')}, each of which counts as one{few}"]
 
 
 def _elsewhere(root: Path, part: str) -> Sequence[Judged]:

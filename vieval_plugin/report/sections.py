@@ -16,6 +16,7 @@ from vieval_plugin.meta_evaluation.comparison import Comparison
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking, rank_corrected
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, layouts
+from vieval_plugin.meta_evaluation.gate import gate_evidence
 from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
@@ -26,13 +27,15 @@ from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, posi
 from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Run
 from vieval_plugin.report.answer import Answer, agreement_notes, answer, placed, together
 from vieval_plugin.report.inputs import rated_runs
-from vieval_plugin.report.own_samples import against, benchmarks_with_runs, generator_findings
+from vieval_plugin.report.own_samples import against, benchmarks_with_runs, generator_findings, prompt_notes
 from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.report.tables import totals_tables
 from vieval_plugin.results.own_verdicts import is_own
 from vieval_plugin.results.runs import Results
 from vieval_plugin.results.shard_verdicts import is_shards
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.non_inferiority import LEVEL as FAILURE_LEVEL
+from vieval_plugin.stats.non_inferiority import more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import enumeration
@@ -132,9 +135,24 @@ class Section:
         of_board = answer(board, bias, correction if board.is_of_generators else None, self.verdicts)
         if not board.is_of_generators:
             return of_board
+        of_board = replace(of_board, title=self._with_failures(board, of_board.title))
         uncorrected = "" if correction or not self.by_ratings else _uncorrected(self.runs, board)
         limits = (*of_board.limits, *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]))
         return replace(of_board, limits=limits, next="" if uncorrected else of_board.next)
+
+    def _with_failures(self, board: Leaderboard, title: str) -> str:
+        """A title on generators that also says if the first, or one of two, fails significantly more often."""
+        first, *others = board.ranked or board.numbers
+        fewest = min(others, key=lambda number: number.failed, default=first)
+        more, less = (first, fewest) if first.failed > fewest.failed or others[1:] else (fewest, first)
+        if more.failed <= less.failed or "failures" in title:
+            return title
+        [run] = [run for run in self.runs if run.name == board.judge]
+        evidence = gate_evidence(run, board, more.system, less.system, StatisticsOptions())
+        if more_failures_p(*evidence.more_failures) > FAILURE_LEVEL:
+            return title
+        conjunction = "but" if more is first else "and"
+        return f"{title.removesuffix('.')}, {conjunction} {more.system} fails more often than {less.system}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +248,7 @@ def sections_of(
         for sentence in (*same_scores(section.runs), *agreement_notes(section.runs, options))
     ]
     records = (record for run in runs for rows in chain(*run.records.values()) for record in rows)
+    notes += prompt_notes(runs)
     notes += filter(None, dict.fromkeys(record.provenance.calibration_note for record in records))
     people = [annotator_table(ratings)] if ratings else []
     return replace(report, further=(*totals_tables(results.totals), *people), notes=(*sentences, *notes))

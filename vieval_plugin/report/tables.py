@@ -172,20 +172,24 @@ def estimate_text(estimate: Estimate) -> str:
 def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     """The pairs of a leaderboard, the better one first; `name` is the stem of its CSV."""
     comparison = board.comparison
+    doubtful = any(pair.doubtful for pair in comparison.all_pairs)
     rows = []
     for pair in map(comparison.in_order, comparison.all_pairs):
         difference = pair.result.difference
         alone = difference.defined and math.isnan(difference.low)
         text = f"{difference.value:.3f} [no interval]" if alone else with_interval(difference, 3)
         p_values = p_text(pair.result.p), p_text(pair.adjusted)
-        rows.append((f"{pair.first} - {pair.second}", str(pair.n), text, *p_values))
+        rows.append(
+            (f"{pair.first} - {pair.second}", str(pair.n), text, *p_values, *([pair.reason] if doubtful else []))
+        )
     is_better_first = not comparison.compared.order and any(pair.significant for pair in comparison.all_pairs)
     names = "better - worse" if is_better_first else "first - second"
     measured = "win rate minus one half" if board.statistic == WIN_RATE else "difference"
     measured = f"{measured} [{share_of_level(comparison.compared.level)}]"
     value = f", {board.value}" if board.value else ""
     title = f"{board.title}: differences on what both have{value}; {comparison.family}"
-    return Table(name, title, (names, board.unit, measured, "p", "p (Holm)"), tuple(rows))
+    header = (names, board.unit, measured, "p", "p (Holm)", *(["reason"] if doubtful else []))
+    return Table(name, title, header, tuple(rows))
 
 
 def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list[Table]:

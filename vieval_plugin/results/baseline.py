@@ -6,9 +6,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.images import images_of, is_there
+from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import NOT_SENT, Sample, SampleId, Verdict
 from vieval_plugin.meta_evaluation.gate import known_digest
 from vieval_plugin.records import YOUR_IMAGES, Provenance, Record
@@ -70,8 +72,8 @@ def read_baseline(path: Path, records: Sequence[Record], partial: bool = False) 
     if len({source_of(record.provenance) for record in earlier}) > 1:
         raise VievalError(f"--against {path}: verdicts of several judges; keep those of one in a file")
     for provenance in dict.fromkeys(record.provenance for record in records):
-        _require_same_judge(path, _judge_fields(earlier[0].provenance), _judge_fields(provenance))
-    then, now = ({_key(record.id): _shown(record) for record in side} for side in (earlier, records))
+        _require_same_judge(path, judge_fields(earlier[0].provenance), judge_fields(provenance))
+    then, now = ({_key(record.id): _shown(record.sample) for record in side} for side in (earlier, records))
     now = {key: shown for key, shown in now.items() if key in then or not is_anchor}
     if then != now:
         raise VievalError(
@@ -127,7 +129,7 @@ def _require_same_judge(path: Path, then: Mapping[str, str], now: Mapping[str, s
         raise VievalError(f"--against {path}: judged with {name} {values}; {advice}")
 
 
-def _judge_fields(provenance: Provenance) -> dict[str, str]:
+def judge_fields(provenance: Provenance) -> dict[str, str]:
     """All that makes a judge what it is, by name."""
     fields = {"judge": provenance.judge, "setting": provenance.setting, "aspects": " ".join(provenance.aspects)}
     return {**fields, **dict(source_of(provenance).details), "calibration": " ".join(provenance.calibration)}
@@ -139,12 +141,18 @@ def unsent_fields(verdicts: Iterable[Verdict]) -> str:
     return ", ".join(sorted(refused))
 
 
-def _shown(record: Record) -> dict[str, str]:
+def _shown(sample: Judged | None) -> dict[str, str]:
     """Texts of a prompt, and the SHA-256 of each image that it shows."""
-    if not isinstance(record.sample, Sample):
+    if not isinstance(sample, Sample):
         return {}
-    images = {r: known_digest(i) for r, i in sorted(record.sample.images.items()) if not r.startswith(_OUTPUTS)}
-    return {**record.sample.texts, **{f"image {role}": digest for role, digest in images.items()}}
+    images = {r: known_digest(i) for r, i in sorted(sample.images.items()) if not r.startswith(_OUTPUTS)}
+    return {**sample.texts, **{f"image {role}": digest for role, digest in images.items()}}
+
+
+def prompts_digest(records: Iterable[Record]) -> str:
+    """The first digits of the SHA-256 of the prompts of records, with the images that prompts show."""
+    samples = chain.from_iterable(candidates_of(record.sample) for record in records if record.sample)
+    return _digest({_key(sample.id): _shown(sample) for sample in samples})
 
 
 def _digest(prompts: Mapping[PromptKey, Mapping[str, str]]) -> str:

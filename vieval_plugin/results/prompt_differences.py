@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.judges.protocol import OUTPUTS, Sample, SampleId, outputs
 from vieval_plugin.records import Run
 from vieval_plugin.results.runs import Results
 from vieval_plugin.text.errors import VievalError
 
 _MOST_CHARACTERS = 40
+_MOST_WORDS = 200
 _DIGITS = 64  # of a SHA-256; anything else stands for one that is not known
 
 
@@ -35,6 +37,41 @@ def text_difference(first: Mapping[str, str], second: Mapping[str, str]) -> str:
     """
     name = next((name for name in {**first, **second} if first.get(name, "") != second.get(name, "")), None)
     return "" if name is None else f"{name} {_shortened(first.get(name, ''))} and {_shortened(second.get(name, ''))}"
+
+
+def prompt_forms(sample: Sample) -> frozenset[str]:
+    """Texts of a prompt with one word masked at a time: two prompts that differ in one word share one of them.
+
+    The images that a prompt shows are part of each form, as far as their SHA-256 is known.
+
+    >>> samples = [
+    ...     Sample(SampleId("own", "tig", "m", text), {}, {"prompt": text}) for text in ("a red cat", "a red dog")
+    ... ]
+    >>> prompt_forms(samples[0]) & prompt_forms(samples[1])
+    frozenset({' | a red _'})
+    """
+    shown_roles = {role for role, _ in outputs(sample)} if set(OUTPUTS) & set(sample.images) else set[str]()
+    shown = " ".join(image.sha256 for role, image in sorted(sample.images.items()) if role not in shown_roles)
+    words = " ".join(sample.texts.values()).lower().split()[:_MOST_WORDS]
+    masked = (" ".join([*words[:place], "_", *words[place + 1 :]]) for place in range(len(words)))
+    return frozenset(f"{shown} | {form}" for form in masked)
+
+
+def similar_prompts_note(samples: Iterable[Sample]) -> str:
+    """Line on prompts that differ from another in one word only; empty without such prompts.
+
+    Args:
+        samples: one a prompt, of prompts that no column `group` puts together.
+    """
+    forms = [prompt_forms(sample) for sample in samples]
+    counts = Counter(chain.from_iterable(forms))
+    similar = sum(any(counts[form] > 1 for form in prompt) for prompt in forms)
+    if not similar:
+        return ""
+    return (
+        f"{similar} of {len(forms)} prompts differ from another prompt in one word at most; if they come from templates, "
+        "add a column `group` with the template, which makes its prompts one unit."
+    )
 
 
 def without_different_prompts(results: Results) -> Results:

@@ -27,6 +27,8 @@ class ExitCode(IntEnum):
     UNDECIDED = 4
     #: The judge is not the judge of the anchor any more, so nothing is said of your images.
     JUDGE_DRIFTED = 5
+    #: The nights of a history have fallen slowly below the baseline.
+    SLOW_FALL = 6
 
 
 def docs_url(page: str) -> str:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from vieval_plugin.backends.http.batches import BatchOptions
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.judges.contests import Judged
     from vieval_plugin.readers.layout import Layout
     from vieval_plugin.readers.samples import SampleSource
     from vieval_plugin.records import Provenance
@@ -187,7 +188,11 @@ def _run(options: argparse.Namespace) -> int:
         for prepared in request.judges:
             require_good(source, prepared.spec)
     request = replace(request, source=source, layout=layout, batch=batch_of(options, Path(f"{options.out}.batches")))
-    return _plan(request) if options.plan else _score(options, request, images)
+    if options.plan:
+        return tell_plan(
+            request, [row.sample for row in request.source if row.verdict is None], request.source.total or 0
+        )
+    return _score(options, request, images)
 
 
 def _require_flags(options: argparse.Namespace) -> bool:
@@ -311,20 +316,19 @@ def _unused(options: argparse.Namespace, prepared: Sequence[PreparedJudge]) -> l
     return lines
 
 
-def _plan(request: Request) -> int:
+def tell_plan(request: Request, samples: Sequence[Judged], total: int) -> int:
+    """Print what judging samples or contests would cost; `total` counts those that have their verdict already too."""
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.plan import pilot, plan, to_ask
     from vieval_plugin.text.escaping import say
 
-    rows = list(request.source)
-    samples = [row.sample for row in rows if row.verdict is None]
     for judge in request.judges:
         askable = to_ask(samples, judge)
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
         answering = (request.backbone or request.current.backbones.get(JUDGE)) if judge.asks_a_model else None
         say(*plan(cost, answering, by_batches=request.batch is not None))
-        if unaskable := len(rows) - len(askable):
-            say(f"{unaskable} of {len(rows)} samples would not be asked about")
+        if unaskable := total - len(askable):
+            say(f"{unaskable} of {total} samples would not be asked about")
     say(*(f"vieval: {line}" for line in lines_by_reason(request.unable)), file=sys.stderr)
     return 1 if request.unable else 0
 
