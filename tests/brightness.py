@@ -55,7 +55,8 @@ def by_brightness(bias=0.0):
     """A judge that takes the brighter image, and of those that differ by less than `bias` the one shown first."""
 
     def reply(body):
-        levels = levels_of(body)
+        # a degraded image is dark to it
+        levels = [0.0] if "image/jpeg" in json.dumps(body) else levels_of(body)
         if len(levels) < 2:  # a score, or what is asked before the run
             level = round(10 * levels[0]) if levels else 5
             return json.dumps({"score": [level] * score_count(words_of(body)), "reasoning": "fine"})

@@ -7,7 +7,7 @@ from vieval_plugin.judges.parsing import reply_schema
 from vieval_plugin.judges.protocol import Chat, Message, SampleId, Status, Step, Text, Verdict
 from vieval_plugin.judges.refusals import ECHO
 from vieval_plugin.judges.structured_chat import ask_all, score_request
-from vieval_plugin.meta_evaluation.fillers import fillers
+from vieval_plugin.meta_evaluation.gate import fillers
 from vieval_plugin.prompts import packs
 from vieval_plugin.records import Provenance, Record
 

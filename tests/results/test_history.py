@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.refusals import refusal, refusal_table
-from vieval_plugin.results.history import Night, add_night
+from vieval_plugin.results.baseline import Night, add_night
 
 NIGHT = Night("2026-11-01", "i0", "b", "j", "p", -0.01, 80)
 

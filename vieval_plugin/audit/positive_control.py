@@ -17,7 +17,7 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.images import decode, is_there
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import OUTPUTS, Image, Sample, SampleId, outputs
-from vieval_plugin.meta_evaluation.positive_control import ControlResult, Spoiling
+from vieval_plugin.meta_evaluation.gate import ControlResult, Spoiling
 from vieval_plugin.records import YOUR_IMAGES, Record
 from vieval_plugin.results.prompt_differences import prompt_forms
 from vieval_plugin.run.evaluate import outcomes_of

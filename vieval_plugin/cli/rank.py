@@ -424,7 +424,7 @@ def _controlled(options: argparse.Namespace, gate: Gate, results: Results, reque
 def _with_history(path: Path, gate: Gate, results: Results) -> Gate:
     """A gate with the nights of its series; a night on which the judge cannot be read is not one of them."""
     from vieval_plugin.report.gate import with_history
-    from vieval_plugin.results.history import add_night, night_of
+    from vieval_plugin.results.baseline import add_night, night_of
     from vieval_plugin.text.errors import VievalError
 
     if len(gate.evidence) != 1:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
+from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy
 
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import candidates_of
-from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, Status, outputs, worst
+from vieval_plugin.judges.refusals import ECHO, letters
+from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, Status, Verdict, outputs, worst
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
@@ -23,12 +25,15 @@ from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, outcomes_bet
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import LEVEL, MeanOfDifferences
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
 #: Statuses of what can be judged again: no failure of the generator, nor of what the judge said of it.
 _JUDGED_AGAIN = (*FAILED_CALLS, Status.MISSING)
+#: Ways to spoil images: each gets the image of another prompt, or each is degraded.
+Spoiling: TypeAlias = Literal["exchanged", "degraded"]
 LARGE_FALL = 0.3
 _ROUNDING = 1e-9
 
@@ -52,6 +57,22 @@ class PromptFall:
     def difference(self) -> float:
         """The generator's score less the reference's; minus infinity where it has none."""
         return -math.inf if self.status else self.score - self.reference_score
+
+
+@dataclass(frozen=True)
+class ControlResult:
+    """Verdicts on spoilt images beside those on the build's own."""
+
+    #: The way in which they were spoilt.
+    spoiling: Spoiling
+    #: Number of prompts with both verdicts, or of prompts that could be spoilt where those were too few.
+    n: int
+    #: Change of the score, or share of contests that the build's own images won; None where nothing was judged.
+    estimate: Estimate | None = None
+    #: True where the judge saw a fall by more than the margin.
+    seen: bool = False
+    #: True where images were compared in contests.
+    contests: bool = False
 
 
 @dataclass(frozen=True)
@@ -289,3 +310,29 @@ def _of_contests(run: Run, subject: str, challenger: str, reference: str, option
     spread = _spread(np.array([outcome.points for outcome in decided]))
     of_both = (unjudged, unjudged), (unread, unread), len(decided)
     return GateEvidence(challenger, reference, by_both, by_all, len(outcomes), alone, *of_both, 0, spread, tuple(falls))
+
+
+def fillers(records: Sequence[Record]) -> list[Record]:
+    """The records whose scores are likely filled in.
+
+    Args:
+        records: those among which a reasoning may recur, such as those of two generators.
+
+    Returns:
+        Records with a reasoning that repeats the request, or with zeros alone beside a reasoning that stands beside
+        zeros in another record too. A generator of black pictures can earn these: they are fillers only where both
+        generators have them.
+    """
+    reasonings = [_zero_reasonings(record.verdict) for record in records]
+    counts = Counter(chain.from_iterable(reasonings))
+    return [
+        record
+        for record, own in zip(records, reasonings, strict=True)
+        if ECHO in record.verdict.findings or any(counts[reasoning] > 1 for reasoning in own)
+    ]
+
+
+def _zero_reasonings(verdict: Verdict) -> set[str]:
+    """The reasonings of the answers whose scores are all 0."""
+    zeros = [step for step in verdict.trace if step.status.usable and step.scores and not any(step.scores)]
+    return {letters(step.reason) for step in zeros if step.reason}

@@ -11,17 +11,17 @@ from typing import cast
 
 from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED
-from vieval_plugin.meta_evaluation.fillers import fillers
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.gate import (
     LARGE_FALL,
+    ControlResult,
     GateEvidence,
     PromptFall,
     are_same_files,
     files_by_generator,
+    fillers,
     gate_evidence,
 )
-from vieval_plugin.meta_evaluation.positive_control import ControlResult
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
