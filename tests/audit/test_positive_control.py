@@ -8,8 +8,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from tests.builders import a_record, a_sample, a_verdict
 from tests.brightness import words_of
+from tests.builders import a_record, a_sample, a_verdict
 from tests.fake_server import FakeServer, named, score_count
 from vieval_plugin.audit.positive_control import ControlPrompt, control_prompts, spoilt_images
 from vieval_plugin.images import digest

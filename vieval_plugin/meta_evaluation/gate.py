@@ -14,8 +14,8 @@ import scipy
 
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import candidates_of
-from vieval_plugin.judges.refusals import ECHO, letters
 from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, Status, Verdict, outputs, worst
+from vieval_plugin.judges.refusals import ECHO, letters
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
