@@ -51,8 +51,9 @@ class TokenIds:
         except (Refused, VievalError):
             return None
         tokens = answer.get("tokens")
-        is_list = isinstance(tokens, list) and bool(tokens) and answer.get("count") == len(tokens)
-        return tokens if is_list and all(type(token) is int for token in tokens) else None
+        if not isinstance(tokens, list) or not tokens or answer.get("count") != len(tokens):
+            return None
+        return tokens if all(type(token) is int for token in tokens) else None
 
 
 async def narrowed_bounds(

@@ -382,7 +382,7 @@ def from_document(document: Mapping[str, Any]) -> Config:
         is_here = len(hosts) == len(backbone.base_url) and all(host in _LOOPBACK for host in hosts)
         base_url = backbone.base_url if is_here else (_UNTRUSTED_ADDRESS,)
         # headers could carry any variable of the environment
-        untrusted = {"api_key_env": _NO_KEY, "headers": {}, "ca_file": None, "base_url": base_url}
+        untrusted: dict[str, Any] = {"api_key_env": _NO_KEY, "headers": {}, "ca_file": None, "base_url": base_url}
         return backbone.model_copy(update=untrusted)
 
     backbones = {name: trusted(backbone) for name, backbone in options.backbones.items()}

@@ -257,7 +257,9 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     if isinstance(document, list) and document:
         document = document[0]
     whole = document if isinstance(document, dict) else {}
-    inner_message = (whole.get("error") if isinstance(whole.get("error"), dict) else whole).get("message")
+    error = whole.get("error")
+    described = error if isinstance(error, dict) else whole
+    inner_message = described.get("message")
     if isinstance(inner_message, str) and isinstance(nested := parsed_json(inner_message), dict):
         return _report(code, nested, body)
     if isinstance(inner_message, dict):
@@ -302,7 +304,8 @@ def _detail_text(detail: str | list[Any]) -> tuple[str, str]:
 def _code_of(error: Any) -> int:
     """The HTTP status that an error carries, 0 for none."""
     values = [error.get(name) for name in ("code", "status", "status_code")] if isinstance(error, dict) else []
-    numbers = [int(value) for value in values if str(value).isdecimal() and len(str(value)) == 3]
+    words = [str(value) for value in values]
+    numbers = [int(word) for word in words if word.isdecimal() and len(word) == 3]
     return next((number for number in numbers if 400 <= number < 600), 0)
 
 

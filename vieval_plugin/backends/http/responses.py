@@ -95,34 +95,37 @@ def finish_reason(answer: Mapping[str, Any]) -> Any:
 
 def tokens_of(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Tokens in and out, those of thinking among the latter, as far as the server tells."""
-    usage = answer.get("usage")
-    counts = [usage.get(k) if isinstance(usage, dict) else None for k in ("prompt_tokens", "completion_tokens")]
-    input_tokens, output_tokens = (n if _is_count(n) else None for n in counts)
+    usage = _object(answer.get("usage"))
+    input_tokens = _count(usage.get("prompt_tokens"))
+    output_tokens = _count(usage.get("completion_tokens"))
     if input_tokens is not None and output_tokens is not None:
         # xAI and Gemini leave thinking out of `completion_tokens`, and count it in the total
-        total, thinking = usage.get("total_tokens"), thinking_tokens_of(answer)
-        is_left_out = _is_count(total) and total == input_tokens + output_tokens + thinking
+        thinking = thinking_tokens_of(answer)
+        is_left_out = _count(usage.get("total_tokens")) == input_tokens + output_tokens + thinking
         output_tokens += thinking if is_left_out or thinking > output_tokens else 0
     return input_tokens, output_tokens
 
 
 def thinking_tokens_of(answer: Mapping[str, Any]) -> int:
     """Tokens of thinking, 0 where the server does not tell."""
-    usage = answer.get("usage")
-    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    count = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return count if _is_count(count) else 0
+    details = _object(_object(answer.get("usage")).get("completion_tokens_details"))
+    return _count(details.get("reasoning_tokens")) or 0
 
 
-def _is_count(number: Any) -> bool:
-    return type(number) is int and 0 <= number < _MOST_TOKENS
+def _object(value: Any) -> dict[str, Any]:
+    """A JSON object, an empty one for a value that is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def _count(number: Any) -> int | None:
+    """A number of tokens, None for a value that is none."""
+    return number if type(number) is int and 0 <= number < _MOST_TOKENS else None
 
 
 def cached_tokens_of(answer: Mapping[str, Any]) -> int:
     """Tokens in that the server had in its cache, 0 where it does not tell; never more than all tokens in."""
-    usage = answer.get("usage")
-    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
-    count = details.get("cached_tokens") if isinstance(details, dict) else None
+    details = _object(_object(answer.get("usage")).get("prompt_tokens_details"))
+    count = details.get("cached_tokens")
     return min(max(count, 0), tokens_of(answer)[0] or 0) if type(count) is int else 0
 
 
@@ -217,8 +220,8 @@ def _first_choices(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _add(choice: dict[str, Any], message: dict[str, Any], part: Mapping[str, Any]) -> None:
     """Add a part of a choice: texts to texts, log-probabilities to the list, and its end."""
-    delta = part.get("delta") or part.get("message")
-    for name in _TEXTS if isinstance(delta, dict) else ():
+    delta = _object(part.get("delta") or part.get("message"))
+    for name in _TEXTS:
         if isinstance(text := delta.get(name), str):
             message[name] = message.get(name, "") + text
     logprobs = part.get("logprobs")

@@ -94,7 +94,7 @@ class TransformersBackend:
 
     def answer(self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
         """Replies to asks, in order. Nothing is drawn at random: a question asked again has the same answer."""
-        if self.sampling.temperature > 0 and any(isinstance(ask, Chat) for _, ask in questions):
+        if self.sampling.temperature and any(isinstance(ask, Chat) for _, ask in questions):
             raise VievalError("the transformers backend answers greedily; set temperature to 0")
         return answer_in_batches(
             questions,
