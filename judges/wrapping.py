@@ -226,7 +226,7 @@ def words_before(text: str) -> str:
     'Here it is:'
     """
     text = _OPEN_BRACKET.sub("", text)
-    inner = _BEFORE_ANSWER.sub("", text[_BEGINNING.match(text).end() :])
+    inner = _BEFORE_ANSWER.sub("", _BEGINNING.sub("", text, count=1))
     form = text.replace(inner, " ", 1) if inner else text
     return text if thinks(text) or doubts("", form.replace("_", " ")) else inner
 
@@ -268,7 +268,6 @@ def unwrapped(text: str) -> str:
     answer = without_thinking(text).strip()
     if len(answer) > _LONGEST:
         return answer
-    answer = without_ending(answer)
-    answer = answer[_BEGINNING.match(answer).end() :].strip("* \t\r\n")
+    answer = _BEGINNING.sub("", without_ending(answer), count=1).strip("* \t\r\n")
     boxed = re.fullmatch(r"\\boxed\{([^{}]*)\}", answer)
     return boxed[1] if boxed else answer

@@ -369,8 +369,9 @@ def _output_stem(images: Any) -> str:
     """The name without suffix of the file of a row's output; empty where it has none, or is no single file."""
     output = images.get("output") if isinstance(images, dict) else None
     name = output.name if isinstance(output, StoredImage) else output
-    is_name = isinstance(name, str) and len(name) <= _LONGEST_PATH and not name.startswith("data:")
-    return stem_of(name) if is_name else ""
+    if not isinstance(name, str) or len(name) > _LONGEST_PATH or name.startswith("data:"):
+        return ""
+    return stem_of(name)
 
 
 def _free_uid(

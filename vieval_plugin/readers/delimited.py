@@ -9,11 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, encoding_of, readable, require_once
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
+
+if TYPE_CHECKING:
+    from _csv import Reader
 
 _SIGNS = ("\t", "|", ";", ",")  # the rarest in prose first, which decides where several fit alike
 _ABSENT_SIGN = "\x1f"  # of a file of one column, whose commas are its texts'
@@ -105,7 +108,7 @@ def csv_table(path: Path) -> InputTable:
     with readable(path):
         dialect = _dialect_of(path)
         with path.open(encoding=dialect.encoding, newline="") as file:
-            names = next(filter(any, _reader(file, dialect)), [])
+            names = _header(_reader(file, dialect))
         if not any(name.strip() for name in names):
             raise VievalError(f"{path}: no header in it; its first line names the columns, such as output,prompt")
         header = [name.strip() or f"Unnamed: {number}" for number, name in enumerate(names)]
@@ -116,9 +119,18 @@ def csv_table(path: Path) -> InputTable:
     )
 
 
-def _reader(lines: Iterable[str], dialect: _Dialect) -> Any:
-    quoting = csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE
-    return csv.reader(islice(lines, dialect.skipped, None), delimiter=dialect.delimiter, quoting=quoting, strict=True)
+def _reader(lines: Iterable[str], dialect: _Dialect) -> Reader:
+    return csv.reader(
+        islice(lines, dialect.skipped, None),
+        delimiter=dialect.delimiter,
+        quoting=csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE,
+        strict=True,
+    )
+
+
+def _header(reader: Reader) -> list[str]:
+    """The first row that is not empty, which is read; empty where there is none."""
+    return next((cells for cells in reader if any(cells)), [])
 
 
 def _rows(path: Path, dialect: _Dialect, header: Sequence[str]) -> Iterator[NumberedRow]:
@@ -127,7 +139,7 @@ def _rows(path: Path, dialect: _Dialect, header: Sequence[str]) -> Iterator[Numb
         reader = _reader(file, dialect)
         end = dialect.skipped
         try:
-            next(filter(any, reader), None)
+            _header(reader)
             for cells in reader:
                 end = reader.line_num + dialect.skipped
                 row = {name: cell for name, cell in zip(header, cells, strict=False) if cell.strip()}
@@ -148,8 +160,14 @@ def _joined_lines(path: Path, dialect: _Dialect, width: int) -> tuple[str, ...]:
     """The line for the user on rows of several lines, each of which would be a row without its quotation mark."""
     joined: list[tuple[int, int]] = []
     lines: list[str] = []
+
+    def kept(file: Iterable[str]) -> Iterator[str]:
+        for line in file:
+            lines.append(line)
+            yield line
+
     with path.open(encoding=dialect.encoding, newline="") as file:
-        reader = _reader((lines.append(line) or line for line in file), dialect)
+        reader = _reader(kept(file), dialect)
         with suppress(csv.Error):
             for _ in reader:
                 cells = csv.reader(lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE)

@@ -60,8 +60,9 @@ def _slope(labels: OrderLabels) -> float:
     """The slope of ratings on scores within prompts that two generators share, combined with its prior by precision."""
     counts = np.bincount(labels.prompts)
     is_shared = counts[labels.prompts] > 1
-    shared = OrderLabels(*(column[is_shared] for column in labels))
-    scores, ratings = (_within_prompts(values, shared.prompts) for values in (shared.scores, shared.ratings))
+    prompts = labels.prompts[is_shared]
+    scores = _within_prompts(labels.scores[is_shared], prompts)
+    ratings = _within_prompts(labels.ratings[is_shared], prompts)
     squares = float(scores @ scores)
     slope = float(scores @ ratings) / squares if squares > 0 else 0.0
     residuals = ratings - slope * scores

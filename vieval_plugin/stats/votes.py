@@ -168,9 +168,17 @@ def two_judges(
     people, answers = np.asarray(human, dtype=float), np.array([first, second], dtype=float)
     alike = answers[0] == answers[1]
     right = np.where(np.isin(people, (FIRST, SECOND)), answers == people, np.nan)
-    columns = alike, np.where(alike, right[0], np.nan), *np.where(alike, np.nan, right)
-    shares = (_expanded(share(column, groups, seed=seed), column, groups) for column in columns)
-    return TwoJudges(*shares, rated_equal=int(np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD)).sum()))
+
+    def shared(column: Floats) -> Estimate:
+        return _expanded(share(column, groups, seed=seed), column, groups)
+
+    return TwoJudges(
+        alike=shared(alike),
+        right_where_alike=shared(np.where(alike, right[0], np.nan)),
+        first_elsewhere=shared(np.where(alike, np.nan, right[0])),
+        second_elsewhere=shared(np.where(alike, np.nan, right[1])),
+        rated_equal=int(np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD)).sum()),
+    )
 
 
 def _expanded(estimate: Estimate, points: Floats, groups: Sequence[Hashable]) -> Estimate:
