@@ -63,11 +63,124 @@ def oneig(folder):
     return folder / "images"
 
 
-MAKERS = {"geneval": geneval, "t2i_compbench": t2i_compbench, "oneig": oneig}
+def gedit(folder):
+    rows = ["key,task_type,instruction,instruction_language"]
+    for position, task in enumerate(("ps_human", "subject-add")):
+        for number, prompt in enumerate(PROMPTS):
+            for language in ("en", "cn"):
+                rows.append(f'k{number},{task},"{prompt} {task} {language}",{language}')
+            place = folder / f"mine/fullset/{task}/en"
+            save(place / f"k{number}_SRCIMG.png", picture(500 + 10 * position + number))
+            save(place / f"k{number}.png", picture(10 * position + number))
+    save(folder / "GEdit-Bench.csv", "\n".join(rows) + "\n")
+    return folder / "mine"
+
+
+def imgedit(folder):
+    rows = {}
+    for number, prompt in enumerate(PROMPTS):
+        rows[str(100 + number)] = {"id": f"animal/{number:09}.jpg", "prompt": prompt, "edit_type": TAGS[number]}
+        save(folder / f"original_images/animal/{number:09}.jpg", picture(500 + number))
+        save(folder / f"mine/{100 + number}.png", picture(number))
+    save(folder / "basic_edit.json", json.dumps(rows, indent=1))
+    return folder / "mine"
+
+
+def dpg_bench(folder):
+    rows = ["item_id,text,proposition_id,question_natural_language"]
+    for number, prompt in enumerate(PROMPTS):
+        rows += [f'coco{number},"{prompt}",{question},Is it there?' for question in (1, 2)]
+        save(folder / f"mine/coco{number}.webp", grid(range(10 * number, 10 * number + 4)))
+    save(folder / "dpg_bench.csv", "\n".join(rows) + "\n")
+    return folder / "mine"
+
+
+def hpsv2(folder):
+    for position, style in enumerate(("anime", "photo")):
+        save(folder / f"benchmark/{style}.json", json.dumps([f"{prompt} {style}" for prompt in PROMPTS]))
+        for number in range(3):
+            save(folder / f"benchmark/benchmark_imgs/mine/{style}/{number:05}.jpg", picture(10 * position + number))
+    return folder / "benchmark/benchmark_imgs/mine"
+
+
+MAKERS = {
+    "geneval": geneval,
+    "t2i_compbench": t2i_compbench,
+    "oneig": oneig,
+    "gedit": gedit,
+    "imgedit": imgedit,
+    "dpg_bench": dpg_bench,
+    "hpsv2": hpsv2,
+}
+#: Layout, uid, draw, text, category, picture and picture of the source; one of the middle of each.
+PAIRS = [
+    ("gedit", "subject-add/en/k1", 0, "two dogs subject-add en", "subject-add", 11, 511),
+    ("gedit", "ps_human/en/k2", 0, "a cat on a mat ps_human en", "ps_human", 2, 502),
+    ("imgedit", "101", 0, "two dogs", "counting", 1, 501),
+    ("dpg_bench", "coco1", 2, "two dogs", "", 12, None),
+    ("hpsv2", "anime/00001", 0, "two dogs anime", "Animation", 1, None),
+    ("hpsv2", "photo/00002", 0, "a cat on a mat photo", "Photo", 12, None),
+]
 
 
 def read(name, folder):
     return list(read_layout(folder, read_layout_file(name)))
+
+
+def pixels(image):
+    return np.asarray(image if isinstance(image, PIL.Image.Image) else PIL.Image.open(io.BytesIO(image)))
+
+
+@pytest.mark.parametrize(("name", "uid", "draw", "text", "category", "output", "source"), PAIRS)
+def test_an_image_has_its_own_conditions(name, uid, draw, text, category, output, source, tmp_path):
+    rows = read(name, MAKERS[name](tmp_path))
+    assert len(rows) == {"gedit": 6, "imgedit": 3, "dpg_bench": 12, "hpsv2": 6}[name]
+    assert not any(row.verdict for row in rows)
+    (sample,) = [row.sample for row in rows if (row.sample.id.uid, row.sample.id.draw) == (uid, draw)]
+    kind = "tig" if source is None else "tie"
+    assert (sample.id.part, sample.id.image_model, sample.category) == (kind, "mine", category)
+    assert dict(sample.texts) == {"tig": {"prompt": text}, "tie": {"instruction": text}}[kind]
+    expected = {"output": output} if source is None else {"output": output, "source": source}
+    assert set(sample.images) == set(expected)
+    for role, number in expected.items():
+        assert np.array_equal(pixels(decode(sample.images[role])), pixels(picture(number)))
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "uid", "role"),
+    [
+        ("gedit", "mine/fullset/ps_human/en/k1.png", "ps_human/en/k1", "output"),
+        ("gedit", "mine/fullset/ps_human/en/k1_SRCIMG.png", "ps_human/en/k1", "source"),
+        ("imgedit", "mine/101.png", "101", "output"),
+        ("imgedit", "original_images/animal/000000001.jpg", "101", "source"),
+        ("dpg_bench", "mine/coco1.webp", "coco1", "output"),
+        ("hpsv2", "benchmark/benchmark_imgs/mine/photo/00001.jpg", "photo/00001", "output"),
+    ],
+)
+def test_an_image_that_is_missing_is_named(name, file, uid, role, tmp_path):
+    folder = MAKERS[name](tmp_path)
+    (tmp_path / file).unlink()
+    failed = [
+        (row.sample.id.uid, str(row.verdict.status), row.verdict.reason) for row in read(name, folder) if row.verdict
+    ]
+    status = {"output": "no_image", "source": "tool_error"}[role]
+    assert [(found, its) for found, its, _ in failed] == [(uid, status)]
+    assert role in failed[0][2]
+
+
+def test_prompts_of_another_name_choose_no_layout(tmp_path):
+    folder = dpg_bench(tmp_path)
+    own = (tmp_path / "dpg_bench.csv").rename(tmp_path / "mine.csv")
+    assert find_layout(folder, own) == ""
+    assert len(list(read_layout(folder, read_layout_file("dpg_bench"), own))) == 12
+
+
+def test_two_prompts_of_one_uid_are_refused(tmp_path):
+    folder = dpg_bench(tmp_path)
+    table = tmp_path / "dpg_bench.csv"
+    save(table, table.read_text().replace("coco2", "coco1"))
+    with pytest.raises(VievalError, match="coco1 has two prompts"):
+        read("dpg_bench", folder)
 
 
 @pytest.mark.parametrize("name", MAKERS)

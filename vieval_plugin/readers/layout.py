@@ -2,8 +2,9 @@
 
 A layout is a YAML file. `images` and `no_images` are templates of paths below the folder, without a suffix. Their
 fields are `uid`, `index` (of an image among those of its prompt), `number` (which counts the images of all prompts),
-`prompt`, `category` and `image_model`; `{uid:5}` has five digits. `prompts` says where the texts are: in a JSON file
-`beside` the images, in a `table`, or in the paths themselves.
+`prompt`, `category`, `language` and `image_model`; `{uid:5}` has five digits. `prompts` says where the texts are: in a
+JSON file `beside` the images, in a `table` (of all, or one for each `{category}`), or in the paths themselves. A layout
+whose images have a source is of edits.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.wording import natural, plural
 from vieval_plugin.text.yaml_json import first_row, read_yaml
 
-_FIELD = re.compile(r"\{(uid|index|number|prompt|category|image_model)(?::(\d+))?\}")
+_FIELD = re.compile(r"\{(uid|index|number|prompt|category|language|image_model)(?::(\d+))?\}")
 _FOLDER = Path(__file__).with_name("layouts")
 _DIGITS = ("index", "number")
 _TEXT = r"[^/]*\s[^/]*"  # a prompt has several words
@@ -49,8 +50,14 @@ class LayoutPrompts:
     beside: str = ""
     #: Names of a table in the folder or above it.
     table: list[str] = field(default_factory=list)
-    #: Column of the uid in the table.
+    #: Column of the uid in the table; empty where rows are numbered from 0.
     uid: str = "uid"
+    #: Column of the language.
+    language: str = ""
+    #: Column of the path of the source image.
+    source: str = ""
+    #: Folder beside the table where these paths begin.
+    source_folder: str = ""
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -63,6 +70,8 @@ class Layout:
     images: list[str]
     #: Templates of files that are no images of a prompt.
     no_images: list[str] = field(default_factory=list)
+    #: Template of an image's source, with its suffix.
+    source_image: str = ""
     #: Columns and rows of an image that holds several, such as `2x2`.
     grid: str = ""
     #: Place of prompts; None where paths hold them.
@@ -96,14 +105,26 @@ class _FoundImage:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Generator, category and uid; the prompt is the uid where the path has no other."""
+        """Generator, place and uid; the prompt is the uid where the path has no other."""
         uid = self.fields.get("uid") or self.fields.get("prompt", "")
-        return self.fields.get("image_model", ""), self.fields.get("category", ""), uid
+        return self.fields.get("image_model", ""), _place(self.fields), uid
 
     @property
     def order(self) -> int:
         """Number among the images of its prompt."""
         return int(self.fields.get("index") or self.fields.get("number") or 0)
+
+
+@dataclass(frozen=True)
+class _Conditions:
+    """What an image was made of."""
+
+    #: The prompt or the instruction.
+    text: str
+    #: Its category; empty where the path has it.
+    category: str = ""
+    #: File of the source; empty where it is beside the image or there is none.
+    source: str = ""
 
 
 def layout_names() -> list[str]:
@@ -135,26 +156,28 @@ def read_layout_file(name: str) -> Layout:
 def find_layout(folder: Path, prompts: Path | None = None) -> str:
     """The name of the layout that all images below a folder fit and whose prompts are there; empty where none does."""
     files = _image_files(folder)
-    has_prompts = prompts is not None or own_prompts(folder) is not None
-    names = [
-        name for name in layout_names() if files and _fits(read_layout_file(name), folder, files, prompts, has_prompts)
-    ]
+    names = [name for name in layout_names() if files and _fits(read_layout_file(name), folder, files, prompts)]
     if len(names) > 1:
         raise VievalError(f"{folder}: it fits the layouts {' and '.join(names)}; choose one with --layout")
     return "".join(names)
 
 
-def _fits(layout: Layout, folder: Path, files: Sequence[Path], prompts: Path | None, has_prompts: bool) -> bool:
-    if has_prompts and not (layout.prompts and layout.prompts.table):
+def _fits(layout: Layout, folder: Path, files: Mapping[Path, str], prompts: Path | None) -> bool:
+    table = layout.prompts.table if layout.prompts else []
+    if prompts and prompts.name not in table:
         return False
-    if not all(_matched(layout, folder, file) or _is_no_image(layout, folder, file) for file in files):
+    if not (_tables(layout, folder, prompts) if table else own_prompts(folder) is None):
         return False
-    found = [image for file in files if (image := _matched(layout, folder, file))]
-    if not found or not layout.prompts:
+    found: list[_FoundImage] = []
+    for file, name in files.items():
+        fields = _fields(layout, name)
+        if fields is None:
+            return False
+        if fields:
+            found.append(_FoundImage(file, fields))
+    if not found or not layout.prompts or table:
         return bool(found)
-    if layout.prompts.table:
-        return _table_of(layout, folder, prompts) is not None
-    return _beside(layout, folder, found[0]).is_file()
+    return (folder / _filled(layout.prompts.beside, found[0].fields)).is_file()
 
 
 def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind: str | None = None) -> SampleSource:
@@ -170,17 +193,16 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
         VievalError: no image fits the layout, its prompts are not there, or a grid cannot be cut.
     """
     files = _image_files(folder)
-    found = [image for file in files if (image := _matched(layout, folder, file))]
+    matches = {file: _fields(layout, name) for file, name in files.items()}
+    found = [_FoundImage(file, fields) for file, fields in matches.items() if fields]
     if not found:
         raise VievalError(f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}")
     texts = _texts(layout, folder, found, prompts)
     by_key: dict[tuple[str, str, str], list[_FoundImage]] = defaultdict(list)
     for image in found:
         by_key[image.key].append(image)
-    generators = {(image_model, category) for image_model, category, _ in by_key}
-    expected = [
-        (model, category, uid) for model, category in sorted(generators) for place, uid in texts if place == category
-    ]
+    generators = {(image_model, place) for image_model, place, _ in by_key}
+    expected = [(model, place, uid) for model, place in sorted(generators) for its, uid in texts if its == place]
     keys = list(dict.fromkeys((*expected, *by_key)))
     strange = [key for key in by_key if key[1:] not in texts]
 
@@ -191,11 +213,12 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
             for number, key in prompts_with_text
             for row in _rows(layout, folder, key, texts[key[1:]], by_key.get(key, []))
         )
-        return samples_in_rows(numbered, folder, kind or "tig", "prompt")
+        return samples_in_rows(numbered, folder, kind or ("tie" if _is_edit(layout) else "tig"), "prompt")
 
-    left_out = [f for f in files if not (_matched(layout, folder, f) or _is_no_image(layout, folder, f))]
+    left_out = [file for file, fields in matches.items() if fields is None]
     notes = [
-        f"{folder}: read by the layout of {layout.title}, {plural(len(found), 'file')}; --layout NAME chooses another"
+        f"{folder}: read by the layout of {layout.title}, {plural(len(found), 'file')}"
+        f"{f' of {layout.grid} images' if layout.grid else ''}; --layout NAME chooses another"
     ]
     if left_out:
         notes.append(
@@ -213,17 +236,19 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
 
 
 def _rows(
-    layout: Layout, folder: Path, key: tuple[str, str, str], text: tuple[str, str], images: Sequence[_FoundImage]
+    layout: Layout, folder: Path, key: tuple[str, str, str], conditions: _Conditions, images: Sequence[_FoundImage]
 ) -> Iterator[dict[str, Any] | BadLine]:
     """The rows of a prompt, one an image; one whose image is not there where it has none."""
     image_model, place, uid = key
-    prompt, category = text
+    category, _, language = place.partition("/")
+    fields = {"image_model": image_model, "category": category, "language": language, "uid": uid, "prompt": uid}
     row = {
         "uid": "/".join(filter(None, (place, uid))),
         "image_model": image_model or image_model_of(folder),
-        "category": category or layout.categories.get(place, place),
-        "texts": {"prompt": prompt},
+        "category": conditions.category or layout.categories.get(category, category),
+        "texts": {"instruction" if _is_edit(layout) else "prompt": conditions.text},
     }
+    source = str(folder.absolute() / _filled(layout.source_image, fields)) if layout.source_image else conditions.source
     outputs: list[str | Image] = [str(image.file.absolute()) for image in sorted(images, key=lambda image: image.order)]
     numbers = [image.order for image in sorted(images, key=lambda image: image.order)]
     if "{number" in layout.images[0] or not outputs:
@@ -236,21 +261,24 @@ def _rows(
             return
         numbers = list(range(len(outputs)))
     if not outputs:
-        missing = _filled(layout.images[0], {"image_model": image_model, "category": place, "uid": uid, "prompt": uid})
-        outputs, numbers = [str(folder.absolute() / f"{missing}.png")], [0]
+        outputs, numbers = [str(folder.absolute() / f"{_filled(layout.images[0], fields)}.png")], [0]
     for number, output in zip(numbers, outputs, strict=True):
-        yield {**row, "draw": number, "images": {"output": output}}
+        yield {**row, "draw": number, "images": {"output": output, **({"source": source} if source else {})}}
+
+
+def _is_edit(layout: Layout) -> bool:
+    return bool(layout.source_image or (layout.prompts and layout.prompts.source))
 
 
 def _texts(
     layout: Layout, folder: Path, found: Sequence[_FoundImage], prompts: Path | None
-) -> dict[tuple[str, str], tuple[str, str]]:
-    """Prompt and category by the folder of the category and the uid."""
+) -> dict[tuple[str, str], _Conditions]:
+    """What images were made of, by place and uid."""
     place = layout.prompts
     if place is None:
-        return {image.key[1:]: (image.fields["prompt"], "") for image in found}
+        return {image.key[1:]: _Conditions(image.fields["prompt"]) for image in found}
     if place.table:
-        return _texts_in_table(layout, place, folder, prompts)
+        return _texts_in_tables(layout, place, folder, prompts)
     texts = {}
     pattern = _regex(layout, Path(place.beside).with_suffix("").as_posix())
     for file in sorted(folder.rglob(Path(place.beside).name)):
@@ -258,33 +286,67 @@ def _texts(
         document = first_row(file)
         prompt = document.get(_name_of(place.prompt, document))
         if match and isinstance(prompt, str):
-            texts["", match["uid"]] = prompt, str(document.get(place.category, ""))
+            texts["", match["uid"]] = _Conditions(prompt, str(document.get(place.category, "")))
     return texts
 
 
-def _texts_in_table(
+def _texts_in_tables(
     layout: Layout, place: LayoutPrompts, folder: Path, prompts: Path | None
-) -> dict[tuple[str, str], tuple[str, str]]:
-    file = _table_of(layout, folder, prompts)
-    if file is None:
+) -> dict[tuple[str, str], _Conditions]:
+    tables = _tables(layout, folder, prompts)
+    if not tables:
         raise VievalError(f"{folder}: {' or '.join(place.table)} must be there or above; or name it with --prompts")
+    texts: dict[tuple[str, str], _Conditions] = {}
+    for name, file in tables.items():
+        for key, conditions in _rows_of_table(layout, place, file, name):
+            known = texts.setdefault(key, conditions)
+            if known.text != conditions.text:
+                raise VievalError(f"{file}: {'/'.join(filter(None, key))} has two prompts; give each a uid of its own")
+    return texts
+
+
+def _rows_of_table(
+    layout: Layout, place: LayoutPrompts, file: Path, name: str
+) -> Iterator[tuple[tuple[str, str], _Conditions]]:
+    """Place, uid and conditions of the rows of a table, which is that of one category where this has a name."""
     table = open_table(file)
     prompt = _name_of(place.prompt, table.columns)
-    if absent := [name for name in (place.uid, prompt, place.category) if name not in table.columns]:
+    columns = list(filter(None, (place.uid, prompt, place.category, place.language, place.source)))
+    if absent := [column for column in columns if column not in table.columns]:
         raise VievalError(f"{file}: no column {absent[0]!r}, which the layout of {layout.title} needs")
-    folders = {name: folder_name for folder_name, name in layout.categories.items()}
-    texts = {}
-    for _, row in table.read([place.uid, prompt, place.category]):
-        if not isinstance(row, BadLine):
-            category, uid = str(row.get(place.category, "")), str(row.get(place.uid, ""))
-            texts[folders.get(category, category), uid] = str(row.get(prompt, "")), category
-    return texts
+    folders = {category: folder_name for folder_name, category in layout.categories.items()}
+    digits = next((int(match[2] or 0) for match in _FIELD.finditer(layout.images[0]) if match[1] == "uid"), 0)
+    for number, (_, row) in enumerate(table.read(columns)):
+        if isinstance(row, BadLine) or not row.get(prompt):
+            continue
+        category = str(row.get(place.category, ""))
+        fields = {"category": name or folders.get(category, category), "language": str(row.get(place.language, ""))}
+        if "{category}" not in layout.images[0]:
+            fields = {}
+        uid = str(row.get(place.uid, number)).zfill(digits)
+        source = str(table.folder.absolute() / place.source_folder / str(row[place.source])) if place.source else ""
+        yield (_place(fields), uid), _Conditions(str(row[prompt]), category, source)
 
 
-def _table_of(layout: Layout, folder: Path, prompts: Path | None) -> Path | None:
+def _tables(layout: Layout, folder: Path, prompts: Path | None) -> dict[str, Path]:
+    """The tables of prompts by the folder of the category; by the empty text where one has them all."""
     names = layout.prompts.table if layout.prompts else []
-    places = [prompts] if prompts else [above / name for above in (folder, folder.absolute().parent) for name in names]
-    return next((place for place in places if place.is_file()), None)
+    is_for_all = not any("{category}" in name for name in names)
+    if prompts and is_for_all:
+        return {"": prompts}
+    above = [prompts.parent] if prompts else [folder, *folder.absolute().parents[:2]]
+    tables = {}
+    for place in [""] if is_for_all else layout.categories:
+        files = [parent / name.replace("{category}", place) for parent in above for name in names]
+        file = next((file for file in files if file.is_file()), None)
+        if file:
+            tables[place] = file
+    return tables
+
+
+def _place(fields: Mapping[str, str]) -> str:
+    """The folder of the category and of the language."""
+    return "/".join(filter(None, (fields.get("category"), fields.get("language"))))
 
 
 def _name_of(names: str | Sequence[str], available: Iterable[str]) -> str:
@@ -293,28 +355,21 @@ def _name_of(names: str | Sequence[str], available: Iterable[str]) -> str:
     return next((name for name in candidates if name in available), candidates[0])
 
 
-def _image_files(folder: Path) -> list[Path]:
-    files = (file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-    data = [file for file in files if not is_system_file(file.relative_to(folder).as_posix())]
-    return sorted(data, key=lambda file: natural(str(file)))
+def _image_files(folder: Path) -> dict[Path, str]:
+    """The image files below a folder in natural order, and their paths in it without suffix."""
+    files = [file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file()]
+    names = {file: file.relative_to(folder) for file in sorted(files, key=lambda file: natural(str(file)))}
+    return {
+        file: name.with_suffix("").as_posix() for file, name in names.items() if not is_system_file(name.as_posix())
+    }
 
 
-def _matched(layout: Layout, folder: Path, file: Path) -> _FoundImage | None:
-    name = file.relative_to(folder).with_suffix("").as_posix()
-    if _is_no_image(layout, folder, file):
-        return None
+def _fields(layout: Layout, name: str) -> Mapping[str, str] | None:
+    """The fields in the path of an image; none for a file that is no image of a prompt, None outside the layout."""
+    if any(_regex(layout, template).fullmatch(name) for template in layout.no_images):
+        return {}
     matches = (_regex(layout, template).fullmatch(name) for template in layout.images)
-    return next((_FoundImage(file, match.groupdict()) for match in matches if match), None)
-
-
-def _is_no_image(layout: Layout, folder: Path, file: Path) -> bool:
-    name = file.relative_to(folder).with_suffix("").as_posix()
-    return any(_regex(layout, template).fullmatch(name) for template in layout.no_images)
-
-
-def _beside(layout: Layout, folder: Path, image: _FoundImage) -> Path:
-    assert layout.prompts is not None
-    return folder / _filled(layout.prompts.beside, image.fields)
+    return next((match.groupdict() for match in matches if match), None)
 
 
 def _regex(layout: Layout, template: str) -> re.Pattern[str]:
