@@ -5,7 +5,10 @@ import json
 import PIL.Image
 import pytest
 
+from tests.brightness import images, prompts
 from tests.fake_server import FakeServer, Fault, named
+from tests.serve.serving import serving
+from tests.serve.test_judge_v1 import rows_of
 from vieval_plugin.backends.http.sight import QUESTION
 
 
@@ -57,6 +60,21 @@ def test_a_model_that_does_not_see_gives_no_score(name, vieval, tmp_path, monkey
         printed = vieval("score", picture, "--prompt", "a cat", *named(server), "--json", code=code)
     assert ('"status": "ok"' in printed.out) == (code == 0)
     assert ("does not see the images" in printed.err) == (code == 1)
+
+
+def test_rank_ends_before_it_judges_with_a_model_that_does_not_see(vieval, tmp_path):
+    folders = [images(tmp_path, name, lambda prompt, draw: 0.5, 2) for name in ("mine", "theirs")]
+    with FakeServer(sees=False, reply=red) as server:
+        said = vieval("rank", *folders, "--prompts", prompts(tmp_path, 2), *named(server), code=1)
+    assert "does not see the images" in said.err
+    assert "better than" not in said.out
+
+
+def test_a_reward_server_gives_no_reward_by_a_model_that_does_not_see(samples_file):
+    with FakeServer(sees=False, reply=red) as judge, serving("--reward", "r=viescore", *named(judge)) as running:
+        answer = running.post("/v1/judge", {"samples": list(rows_of(samples_file))})[1]
+    assert "does not see the images" in str(answer)
+    assert '"ok"' not in json.dumps(answer)
 
 
 def test_an_address_from_the_environment_of_other_clients_is_named(vieval, tmp_path, monkeypatch):

@@ -191,7 +191,7 @@ def _fault(report: ErrorReport, headers: Mapping[str, str], url: str) -> Again |
     if kind == "no credit":
         return Denied(code, message or "no credit", f"{server}: the account of this key has no credit left ({said})")
     if kind == "key":
-        remedy = "set the environment variable that holds it"
+        remedy = "put the key into OPENAI_API_KEY, or into the variable that api_key_env names"
         return Denied(code, message or "refused", f"{server} refuses the key ({said}); {remedy}")
     if kind == "model":
         remedy = "check the name, and that the address ends in /v1"
