@@ -288,16 +288,128 @@ def test_what_a_service_refuses_of_a_form_is_found_out_before_files_are_written(
         assert len(service.batches) == 2
 
 
-def test_answers_of_a_run_in_which_calls_failed_are_kept_and_the_same_command_sends_the_others_alone(tmp_path, store):
+def test_answers_of_a_run_in_which_calls_failed_are_kept_and_the_same_command_sends_the_others_alone(
+    tmp_path, store, capsys
+):
     samples(tmp_path, 3)
     with BatchServer(
         error=lambda request, times: 500 if times <= 3 and "thing 0000" in json.dumps(request) else None
     ) as service:
         assert main(command(tmp_path, service, "--batch")) == 1
         store.unlink()
+        capsys.readouterr()
         assert main(command(tmp_path, service, "--batch")) == 0
+        assert "1 request without an answer after 3 rounds; sending again" in capsys.readouterr().err
         assert set(service.paid.values()) == {1}
     assert not (tmp_path / "v.jsonl.batches").exists()
+
+
+class SpoilingServer(BatchServer):
+    """A service whose ended batches `spoil` changes, given the service, the batch and the name of its output file."""
+
+    def __init__(self, spoil):
+        super().__init__()
+        self.spoil = spoil
+
+    def _answer_batch(self, batch):
+        super()._answer_batch(batch)
+        self.spoil(self, batch, batch["output_file_id"])
+
+
+def spoil_with_empty_errors(service, batch, output):
+    batch["error_file_id"] = service._kept(b"")
+
+
+def spoil_with_mark(service, batch, output):
+    service.contents[output] = b"\xef\xbb\xbf" + service.contents[output]
+
+
+def spoil_with_copies(service, batch, output):
+    service.contents[output] *= 2
+
+
+def spoil_with_errors_first(service, batch, output):
+    lines = map(json.loads, service.contents[output].splitlines())
+    fault = {"response": None, "error": {"message": "a fault"}}
+    errors = "".join(f"{json.dumps({**line, **fault})}\n" for line in lines)
+    service.contents[output] = errors.encode() + service.contents[output]
+
+
+def spoil_with_capitals(service, batch, output):
+    batch["status"] = "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    "spoil", [spoil_with_empty_errors, spoil_with_mark, spoil_with_copies, spoil_with_errors_first, spoil_with_capitals]
+)
+def test_answers_are_read_from_whatever_files_a_service_leaves(live, tmp_path, spoil):
+    samples(tmp_path, 3)
+    expected = live()
+    with SpoilingServer(spoil) as service:
+        assert main(command(tmp_path, service, "--batch")) == 0
+        assert set(service.sent.values()) == {1}
+    assert verdicts(tmp_path / "v.jsonl") == expected
+
+
+def spoil_ids(service, batch, output):
+    service.contents[output] = service.contents[output].replace(b'"custom_id": "', b'"custom_id": "x')
+    batch["request_counts"] = {"completed": 6}
+
+
+def spoil_output(service, batch, output):
+    service.contents[output] = b""
+    batch["request_counts"] = {"completed": 6}
+
+
+def spoil_status(service, batch, output):
+    batch["status"] = "PAUSED"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (spoil_ids, "batch-0 has 6 completed requests, and its output has none of their ids"),
+        (spoil_output, "batch-0 has 6 completed requests, and its output has none of their ids"),
+        (spoil_status, "batch-0 has the unknown status 'PAUSED'"),
+    ],
+)
+def test_paid_answers_are_waited_for_and_found_without_the_file_of_requests(
+    live, refused, tmp_path, monkeypatch, spoil, message
+):
+    monkeypatch.setattr(batches, "_SILENT_POLLS", 4)
+    samples(tmp_path, 3)
+    expected = live()
+    right = {}
+
+    def keep_and_spoil(service, batch, output):
+        right.update(batch=dict(batch), content=service.contents[output])
+        spoil(service, batch, output)
+
+    with SpoilingServer(keep_and_spoil) as service:
+        for _ in range(2):
+            assert message in refused(command(tmp_path, service, "--batch"))
+        [requests] = (tmp_path / "v.jsonl.batches").rglob("*.jsonl")
+        requests.rename(tmp_path / "moved.jsonl")
+        service.batches["batch-0"] = right["batch"]
+        service.contents[right["batch"]["output_file_id"]] = right["content"]
+        assert main(command(tmp_path, service, "--batch")) == 0
+        assert set(service.sent.values()) == {1}
+    assert verdicts(tmp_path / "v.jsonl") == expected
+
+
+def test_requests_that_were_never_sent_are_written_again(refused, tmp_path, store):
+    samples(tmp_path, 3)
+    faults = [400]
+
+    def refuse(method, path, moment):
+        return faults.pop() if faults and (method, path) == ("POST", "/v1/files") else None
+
+    with BatchServer(on_call=refuse) as service:
+        assert "the service refuses a file" in refused(command(tmp_path, service, "--batch"))
+        [requests] = (tmp_path / "v.jsonl.batches").rglob("*.jsonl")
+        requests.unlink()
+        assert main(command(tmp_path, service, "--batch")) == 0
+        assert set(service.paid.values()) == {1}
 
 
 @pytest.mark.parametrize(

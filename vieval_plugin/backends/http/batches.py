@@ -8,6 +8,7 @@ anew from the beginning, until nothing is deferred. What is kept on disk is enou
 from __future__ import annotations
 
 import asyncio
+import codecs
 import hashlib
 import json
 import os
@@ -48,6 +49,8 @@ _LONGEST_ERROR = 4000  # characters of what a service says that are searched for
 _ANNOUNCED_POLLS, _SILENT_POLLS = 3, 30  # looks in a row that may fail until that is said, and in all
 _NO_SUCH_PATH = (404, 405, 501)
 _WITHOUT_BATCHES = "leave --batch out, or use --batch-files"
+_WAITED_FOR = ("validating", "in_progress", "finalizing", "cancelling")
+_ENDED = ("completed", "expired", "cancelled")
 _PROCESSING = ("notRunning", "pending", "running", "uploading")  # of Azure's files, before processed or error
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, file TEXT, batch TEXT, ended INTEGER);
@@ -60,6 +63,7 @@ _KEEP = (
     "DO UPDATE SET sends = sends + 1, line = excluded.line, usable = excluded.usable"
 )
 _REQUEST = re.compile(rb'\{"custom_id": "([0-9a-f]{40})"')
+_REQUEST_ID = re.compile("[0-9a-f]{40}")
 #: Fields of a request that a service may refuse, after which the same question is asked otherwise.
 _FORM = (*LIMITS, *OF_A_QUESTION, "temperature", "logprobs", "top_logprobs")
 
@@ -107,7 +111,8 @@ class Batches:
             self._database = sqlite3.connect(options.folder / "batches.sqlite", timeout=1, isolation_level=None)
             if options.sends:
                 self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
-                self._database.executescript(f"BEGIN EXCLUSIVE; {_TABLES} {_ANEW * options.has_service} COMMIT;")
+                self._database.executescript(f"BEGIN EXCLUSIVE; {_TABLES} COMMIT;")
+                self._forgive()
         except (OSError, sqlite3.Error) as error:
             remedy = "wait until another command that sends them has ended, or choose another folder"
             raise VievalError(f"{options.folder}: batches cannot be kept there ({error}); {remedy}") from None
@@ -115,6 +120,20 @@ class Batches:
     def close(self) -> None:
         """Let go of the notes on batches."""
         self._database.close()
+
+    def _forgive(self) -> None:
+        """Forget failed answers and how often requests were sent.
+
+        Without a service a command begins for each round, so only a run whose files were all answered is forgiven.
+        """
+        spent_query = "SELECT COUNT(*) FROM answers WHERE NOT usable AND sends >= ?"
+        [(spent,)] = self._database.execute(spent_query, (MOST_SENDS,))
+        [(unended,)] = self._database.execute("SELECT COUNT(*) FROM batches WHERE NOT ended")
+        if spent and not unended:
+            requests = plural(spent, "request")
+            say(f"vieval: {requests} without an answer after {MOST_SENDS} rounds; sending again", file=sys.stderr)
+        if self._options.has_service or (spent and not unended):
+            self._database.executescript(f"BEGIN; {_ANEW} COMMIT;")
 
     async def post(
         self,
@@ -225,7 +244,7 @@ class Batches:
         self._database.executemany(note, rows)
         self._database.execute("UPDATE batches SET ended = 1 WHERE name = ?", (name,))
         self._database.execute("COMMIT")
-        self._requests_of(name).unlink()
+        self._requests_of(name).unlink(missing_ok=True)
 
     async def _advance(self, name: str, file: str, batch: str) -> bool:
         """Take a batch one state further; whether it went there."""
@@ -233,11 +252,14 @@ class Batches:
             answers = self._options.folder / f"{name}.answers.jsonl"
             require_plain(answers)
             if answers.is_file():
-                self._keep(name, answers.read_bytes().splitlines())
+                self._keep(name, self._answers(name, answers.read_bytes().splitlines()))
             return answers.is_file()
         if not batch and self._in_queue() >= self._most_open:
             return False
         if file in ("", _REQUESTED):
+            if not (self._requests_of(name).is_file() or (file and await self._find("files", name))):
+                self._end(name, _KEEP, ())  # its requests are written again
+                return True
             content = File(f"vieval-{name}.jsonl", self._requests_of(name), "application/jsonl")
             return await self._create("file", file, name, FormBody(purpose="batch", file=[content]))
         if batch in ("", _REQUESTED):
@@ -250,17 +272,27 @@ class Batches:
     async def _look(self, name: str, batch: str) -> bool:
         """Ask how a batch is, and keep its answers where it has ended."""
         document = answer_of(await self._download(f"batches/{quote(batch, safe='')}"))
-        status = document.get("status")
+        said = str(document.get("status"))
+        status = said.casefold()
         if status == "failed":
             self._refuse(name, f"the batch {batch}", str(document.get("errors")))
             return True
-        if status not in ("completed", "expired", "cancelled"):
+        if status in _WAITED_FOR:
             return False
+        if status not in _ENDED:
+            raise Again("batch", f"{batch} has the unknown status {redacted(said)[:60]!r}")
         lines: list[bytes] = []
         for file in (document.get("output_file_id"), document.get("error_file_id")):
             if _is_id(file):
                 lines += (await self._download(f"files/{quote(file, safe='')}/content")).splitlines()
-        self._keep(name, lines)
+        counts = document.get("request_counts")
+        completed = counts.get("completed") if isinstance(counts, dict) else None
+        by_request = self._answers(name, lines)
+        if completed and not any(by_request.values()):
+            remedy = "the same command reads it again; nothing is sent until then"
+            reason = f"{batch} has {completed} completed requests, and its output has none of their ids"
+            raise VievalError(f"{self._where}: {reason}; {remedy}")
+        self._keep(name, by_request)
         self._most_open += 1  # what else fills the queue may have ended too
         if status == "cancelled":
             raise VievalError(f"{self._where}: somebody cancelled {batch}; the same command sends what it left")
@@ -278,7 +310,7 @@ class Batches:
         """
         self._database.execute("UPDATE batches SET batch = '' WHERE name = ?", (name,))
         if "token_limit_exceeded" in reason:
-            others, lines = self._in_queue(), self._requests_of(name).read_bytes().splitlines(keepends=True)
+            others, lines = self._in_queue(), self._request_lines(name)
             if others and len(lines) <= self._most_requests:
                 self._most_open = others
                 return
@@ -289,15 +321,32 @@ class Batches:
         remedy = "put that right, and the same command goes on"
         raise VievalError(f"{self._where}: the service refuses {refused} ({redacted(reason)[:300]}); {remedy}")
 
-    def _keep(self, name: str, lines: Iterable[bytes]) -> None:
-        """Keep the answers to a batch's requests, in whatever order; one without any was sent in vain."""
-        matches = map(_REQUEST.match, self._requests_of(name).read_bytes().splitlines())
-        by_request = {match[1].decode(): b"" for match in matches if match}
+    def _request_lines(self, name: str) -> list[bytes]:
+        """The lines of a file of requests; empty where it is gone."""
+        file = self._requests_of(name)
+        return file.read_bytes().splitlines(keepends=True) if file.is_file() else []
+
+    def _answers(self, name: str, lines: Iterable[bytes]) -> dict[str, bytes]:
+        """The line of answer of each request of a batch, empty where there is none.
+
+        The lines come in whatever order. Of several lines of a request the first that is usable counts. Where the file
+        of requests is gone, every id in our form is one of its requests.
+        """
+        matches = list(filter(None, map(_REQUEST.match, self._request_lines(name))))
+        by_request = {match[1].decode(): b"" for match in matches}
         for line in lines:
-            document = parsed_json(line)
+            document = parsed_json(line := line.removeprefix(codecs.BOM_UTF8))
             request = document.get("custom_id") if isinstance(document, dict) else None
-            if isinstance(request, str) and by_request.get(request) == b"":
+            if not isinstance(request, str):
+                continue
+            is_ours = request in by_request if matches else _REQUEST_ID.fullmatch(request)
+            earlier = by_request.get(request)
+            if is_ours and (not earlier or (not _is_usable(earlier) and _is_usable(line))):
                 by_request[request] = line
+        return by_request
+
+    def _keep(self, name: str, by_request: Mapping[str, bytes]) -> None:
+        """Keep the answers to a batch's requests; one without any was sent in vain."""
         if not self._options.has_service and not any(by_request.values()):
             requests = self._requests_of(name)
             raise VievalError(
@@ -364,7 +413,7 @@ class Batches:
     async def _download(self, path: str) -> bytes:
         """What the service has under a path; `Again` where it cannot be had now, VievalError where it never can."""
         try:
-            return await self._server.fetch(endpoint(self._url, path), _MOST_ANSWER_BYTES)
+            return await self._server.fetch(endpoint(self._url, path), _MOST_ANSWER_BYTES, allow_empty=True)
         except Refused as refused:
             if not 400 <= refused.code < 500:
                 raise Again(refused.kind, refused.reason) from None

@@ -456,8 +456,8 @@ class Server:
             self._proxies[base] = proxy_for(base)
         return self._proxies[base]
 
-    async def fetch(self, address: str, max_bytes: int = _MOST_BYTES) -> bytes:
-        """A file that an answer names, asked for again like any answer.
+    async def fetch(self, address: str, max_bytes: int = _MOST_BYTES, allow_empty: bool = False) -> bytes:
+        """A file that an answer names, asked for again like any answer, also where it is empty unless `allow_empty`.
 
         Raises `Refused` for a file on another host, and for one that cannot be had whole.
         """
@@ -472,7 +472,7 @@ class Server:
             try:
                 async with self._slots:
                     data = await self._exchange("GET", address, base, max_bytes)
-                if data:
+                if data or allow_empty:
                     return bytes(data)
                 problem = Again("no file", "an empty answer")
             except Again as again:
