@@ -143,6 +143,8 @@ class Record:
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
     #: Row of a verdict in a folder of shards, from which the sample is read where it is needed.
     row: InputRow | None = None
+    #: Version of VIEval that wrote the verdict; empty where its file does not say.
+    version: str = ""
 
 
 def output_file(record: Record) -> str:

@@ -9,6 +9,8 @@ import PIL.Image
 import pytest
 from scipy import stats
 
+from tests.fake_server import FakeServer, named
+from tests.verdict_files import copied
 from vieval_plugin.cli import main
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
@@ -251,3 +253,55 @@ def test_a_gate_compares_the_same_prompts_alone(tmp_path, vieval):
         in vieval("rank", path, "--margin", "0.05", code=1).err
     )
     assert "leave out --margin, or --best-of" in vieval("rank", path, "--margin", "0.05", "--best-of", code=1).err
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """A file of verdicts by VIEScore on images of two generators."""
+    folder = tmp_path_factory.mktemp("judged")
+    rows = []
+    for number in range(6):
+        PIL.Image.new("RGB", (16, 16), (number, 0, 0)).save(folder / f"{number}.png")
+        name = ("new", "old")[number % 2]
+        prompt = f"a thing {number // 2}"
+        rows.append({"uid": f"p{number // 2}", "image_model": name, "output": f"{number}.png", "prompt": prompt})
+    (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with FakeServer() as server:
+        out = folder / "v.jsonl"
+        arguments = ["score", folder / "s.jsonl", "--out", out, *named(server)]
+        assert main([*map(str, arguments)]) == 0
+    return out
+
+
+def spoil_question(row):
+    """Make the answer to the question about SC one that could not be read."""
+    row["trace"] = [step if step["path"] != ["SC"] else {**step, "status": "refusal"} for step in row["trace"]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda row: None, ""),
+        (lambda row: row.update(status="parse_failure"), "it has all scores, but its status is parse_failure"),
+        (spoil_question, "it has a score of SC, but that question failed (refusal)"),
+        (lambda row: row["scores"].update(O=0.123), "its O is 0.123, but its replies give 0."),
+        (lambda row: row["scores"].update(SC=-0.5), "SC is -0.5, but scores of viescore are at least 0"),
+        (lambda row: row.update(judge="sharpness"), "its judge is 'sharpness', and its run's is 'viescore'"),
+        (
+            lambda row: row.update(trace=[{"path": ["sample"], "status": "tool_error"}]),
+            "it has scores, but its judge was not asked or broke (ok)",
+        ),
+    ],
+)
+def test_verdicts_that_contradict_themselves_are_no_gate(judged, tmp_path, capsys, change, message):
+    def changed(text):
+        first, *others = text.splitlines(keepends=True)
+        change(row := json.loads(first))
+        return "".join([f"{json.dumps(row)}\n", *others])
+
+    for image in judged.parent.glob("*.png"):
+        (tmp_path / image.name).write_bytes(image.read_bytes())
+    code = main(["rank", str(copied(judged, tmp_path / "v.jsonl", changed)), "--margin", "0.05"])
+    told = capsys.readouterr().err
+    assert (code == 1) == bool(message)
+    assert message in told

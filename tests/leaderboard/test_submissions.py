@@ -12,8 +12,10 @@ import pytest
 
 from tests.leaderboard import cards
 from vieval_plugin.benchmarks.registry import benchmark
+from vieval_plugin.card.from_results import results_of_model
 from vieval_plugin.leaderboard.submissions import read_submissions, run_of_submission
 from vieval_plugin.results.runs import load_results
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +129,12 @@ def test_changed_verdicts(submission, refused, change, remade, message):
     if remade:
         cards.rewritten(submission)  # the card says what the changed verdicts do
     assert re.search(message, refused())
+
+
+def test_no_card_is_made_of_changed_verdicts(submission):
+    cards.edit(submission, lambda lines: score(lines) or lines)
+    with pytest.raises(VievalError, match="sample_0.jpg: its O is .*, but its replies give"):
+        results_of_model([submission / cards.FILE], None)
 
 
 ENTRY, STATISTICS = ("entries", 0), ("statistics",)

@@ -14,6 +14,7 @@ from vieval_plugin.card.placing import PlacedJudge, place_judge
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Run
 from vieval_plugin.results.host_samples import CARD_JSON, VERDICTS, samples_files
+from vieval_plugin.results.lookup import require_consistent
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.run.verdict_lines import run_file
@@ -51,6 +52,7 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
     loaded = load_results(list(files))
     if loaded.unreadable:
         raise VievalError(loaded.unreadable[0])
+    require_consistent(loaded.records)
     models = list(dict.fromkeys(run.model for run in loaded.runs))
     names = ", ".join(models)
     if model is None and len(models) > 1:

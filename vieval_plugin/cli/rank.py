@@ -182,6 +182,7 @@ def _rank(options: argparse.Namespace) -> BuildResult:
     from vieval_plugin.report.build_result import BuildResult
     from vieval_plugin.report.gate import same_files_gate
     from vieval_plugin.results.baseline import read_baseline, with_baseline
+    from vieval_plugin.results.lookup import require_consistent
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.escaping import say
 
@@ -191,6 +192,8 @@ def _rank(options: argparse.Namespace) -> BuildResult:
     request = _request(options) if of_images else None
     results = _unjudged(request) if request else load_results(options.inputs, options.label, options.partial)
     baseline = read_baseline(options.against, results.records, options.partial) if options.against else None
+    if options.margin is not None:
+        require_consistent([*([] if request else results.records), *(baseline.records if baseline else ())])
     records, too_few = [*results.records, *(baseline.records if baseline else ())], ""
     if request and options.margin is not None:
         too_few = _require_decision(options, records, request.judges[0].spec.rates == "contest")

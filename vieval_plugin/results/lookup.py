@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,10 +11,11 @@ from pathlib import Path
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.images import images_of, is_changed, name_of
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Path as StepPath
-from vieval_plugin.judges.protocol import Program, Reply, SampleId, Verdict
+from vieval_plugin.judges.protocol import Program, Reply, SampleId, Status, Verdict
 from vieval_plugin.records import UNJUDGED, Provenance, Record, fingerprint, output_file
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
@@ -25,6 +26,7 @@ from vieval_plugin.run.router import recorded_reply
 from vieval_plugin.run.scheduler import BROKEN
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists
+from vieval_plugin.text.versions import VERSION
 
 _MOST_EXAMPLES = 5
 _prepared: dict[str, PreparedJudge] = {}
@@ -204,3 +206,60 @@ def rerun(judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict) 
                 )
             replies.append(recorded_reply(ask, step))
             exchanges.append(Exchange(ask, replies[-1], step))
+
+
+def require_consistent(records: Iterable[Record]) -> None:
+    """VievalError for the first verdict that contradicts itself."""
+    for record in records:
+        if reason := contradiction(record):
+            raise VievalError(f"{record.id}: {reason}; restore the file, or judge again")
+
+
+def contradiction(record: Record) -> str:
+    """Contradiction of a verdict to its status, its trace or its judge, in words; empty for none.
+
+    A replay may keep numbers that its log has and no reply gives, so it has none.
+    """
+    verdict, source = record.verdict, record.provenance
+    if source.recorded:
+        return ""
+    if verdict.scores and not was_asked(verdict):
+        return f"it has scores, but its judge was not asked or broke ({verdict.status})"
+    if verdict.scores and not verdict.status.usable and verdict.scores.keys() >= set(source.aspects):
+        return f"it has all scores, but its status is {verdict.status}"
+    spec = judge_registry.judge_of_results(source.judge, source.options)
+    lowest = 0 if spec and spec.pack and not spec.file else -1  # a metric such as a cosine may be negative
+    for aspect, score in verdict.scores.items():
+        if score < lowest:
+            return f"{aspect} is {score:g}, but scores of {source.judge} are at least {lowest}"
+        steps = [step for step in verdict.trace if step.path == (aspect,)]
+        if steps and not any(step.status.usable for step in steps):
+            return f"it has a score of {aspect}, but that question failed ({steps[-1].status})"
+    return _trace_contradiction(record)
+
+
+def _trace_contradiction(record: Record) -> str:
+    """Contradiction of a verdict to its trace, where the judge's code and wording are those of its run."""
+    verdict, source, sample = record.verdict, record.provenance, sample_of(record)
+    if sample is None or record.version != VERSION or not (verdict.trace and was_asked(verdict)):
+        return ""
+    try:
+        judge = judge_of(source)
+    except VievalError:  # its file or its pack is not here
+        return ""
+    here, build = judge.provenance, judge.spec.build
+    is_ours = getattr(build, "func", build).__module__.startswith("vieval_plugin.")
+    if not is_ours or (here.setting, here.pack_hash) != (source.setting, source.pack_hash):
+        return ""
+    try:
+        _, again = rerun(judge.program, sample, verdict)
+    except VievalError as error:
+        return str(error)
+    if again.status is Status.NOT_APPLICABLE:  # an image is not there any more
+        return ""
+    for aspect in {**verdict.scores, **again.scores}.keys() - set(source.calibration[:1]):
+        if verdict.scores.get(aspect) != again.scores.get(aspect):
+            return f"its {aspect} is {verdict.scores.get(aspect)}, but its replies give {again.scores.get(aspect)}"
+    if verdict.choice != again.choice or verdict.status.usable != again.status.usable:
+        return f"its choice or status ({verdict.status}) is not what its replies give ({again.status})"
+    return ""

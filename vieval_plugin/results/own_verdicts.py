@@ -32,24 +32,28 @@ def records_of(path: Path) -> Iterator[Record]:
     """The records of a file; VievalError names a malformed line, or one whose run is not in the file beside it."""
     with path.open(encoding="utf-8", newline="\n") as file:
         header = read_header(first := file.readline())
-        runs = _runs(path, header)
+        version, runs = _runs(path, header)
         for number, line in enumerate(file if header else chain([first], file), start=2 if header else 1):
             if header and '"usage": {' in line and "usage" in read_json(line):
                 continue
             try:
-                yield record_of_line(line, path.parent, runs)
+                yield record_of_line(line, path.parent, runs, version)
             except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
                 reason = " ".join(str(error).split())[:200]
                 raise VievalError(f"{path}: line {number} is no verdict of vieval score ({reason})") from None
 
 
-def _runs(path: Path, header: Mapping[str, Any] | None) -> Mapping[str, Provenance]:
-    """The origins of a file's verdicts by their hash: in its own first line, or in the file beside it."""
+def _runs(path: Path, header: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Provenance]]:
+    """The version that wrote a file, and the origins of its verdicts by their hash.
+
+    They are in its own first line, or in the file beside it.
+    """
     document_file = run_file(path)
     try:
         document = read_json(document_file.read_text(encoding="utf-8")) if header is None else header
         json.dumps(document, ensure_ascii=False).encode()  # half a character could be written nowhere
-        return {run: read_provenance(entry["provenance"]) for run, entry in document["runs"].items()}
+        version = str(document.get("versions", {}).get("vieval", ""))
+        return version, {run: read_provenance(entry["provenance"]) for run, entry in document["runs"].items()}
     except FileNotFoundError:
         raise VievalError(
             f"{path}: {document_file.name}, which says who judged, is not beside it; copy it there too, or judge again"
@@ -59,13 +63,14 @@ def _runs(path: Path, header: Mapping[str, Any] | None) -> Mapping[str, Provenan
         raise VievalError(f"{document_file}: cannot be read ({reason}); restore it, or judge again") from None
 
 
-def record_of_line(line: str, folder: Path, runs: Mapping[str, Provenance]) -> Record:
+def record_of_line(line: str, folder: Path, runs: Mapping[str, Provenance], version: str = "") -> Record:
     """The record of a line of verdicts.
 
     Args:
         line: as `run/verdict_lines.py` writes it.
         folder: of its file, where relative paths start.
         runs: origins of verdicts by their hash.
+        version: that of VIEval which wrote it; empty where it is not known.
 
     Raises:
         VievalError: it names a run that is not among these, or holds what no verdict does; ValueError, KeyError,
@@ -78,15 +83,19 @@ def record_of_line(line: str, folder: Path, runs: Mapping[str, Provenance]) -> R
         raise VievalError(f"schema {written} is of another version; {UPGRADE}")
     if row["run"] not in runs:
         raise VievalError(f"of run {str(row['run'])[:40]}, of which the file beside it says nothing; restore that file")
+    source = runs[row["run"]]
+    for name, value in (("judge", source.judge), ("model", source.backbone), ("setting", source.setting)):
+        if row.get(name, value) != value:
+            raise VievalError(f"its {name} is {str(row[name])[:40]!r}, and its run's is {value!r}; restore the file")
     kind, uid = str(row["kind"]), str(row["uid"])
     verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
     identity = SampleId(OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0)))
     fields: Mapping[str, Any] = {}
     if "target" in row:
         identity, fields = read_target(row["target"])
-    record = record_of(_judged(identity, row, folder), verdict, runs[row["run"]])
+    record = record_of(_judged(identity, row, folder), verdict, source)
     tokens = sum(map(int, row["tokens"])) if "tokens" in row else None
-    return plain(replace(record, **{"kind": kind, "tokens": tokens, **fields}))
+    return plain(replace(record, **{"kind": kind, "tokens": tokens, "version": version, **fields}))
 
 
 def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:

@@ -63,7 +63,6 @@ _KEEP = (
     "DO UPDATE SET sends = sends + 1, line = excluded.line, usable = excluded.usable"
 )
 _REQUEST = re.compile(rb'\{"custom_id": "([0-9a-f]{40})"')
-_REQUEST_ID = re.compile("[0-9a-f]{40}")
 #: Fields of a request that a service may refuse, after which the same question is asked otherwise.
 _FORM = (*LIMITS, *OF_A_QUESTION, "temperature", "logprobs", "top_logprobs")
 
@@ -286,7 +285,7 @@ class Batches:
             if _is_id(file):
                 lines += (await self._download(f"files/{quote(file, safe='')}/content")).splitlines()
         counts = document.get("request_counts")
-        completed = counts.get("completed") if isinstance(counts, dict) else None
+        completed = isinstance(counts, dict) and counts.get("completed")
         by_request = self._answers(name, lines)
         if completed and not any(by_request.values()):
             remedy = "the same command reads it again; nothing is sent until then"
@@ -339,7 +338,7 @@ class Batches:
             request = document.get("custom_id") if isinstance(document, dict) else None
             if not isinstance(request, str):
                 continue
-            is_ours = request in by_request if matches else _REQUEST_ID.fullmatch(request)
+            is_ours = request in by_request if matches else re.fullmatch("[0-9a-f]{40}", request)
             earlier = by_request.get(request)
             if is_ours and (not earlier or (not _is_usable(earlier) and _is_usable(line))):
                 by_request[request] = line
