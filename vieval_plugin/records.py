@@ -144,7 +144,7 @@ class Record:
     #: Row of a verdict in a folder of shards, from which the sample is read where it is needed.
     row: InputRow | None = None
     #: Version of VIEval that wrote the verdict; empty where its file does not say.
-    version: str = ""
+    version: str = field(default="", compare=False)
 
 
 def output_file(record: Record) -> str:
