@@ -1,10 +1,11 @@
 """text_rendering: the text that a prompt asks for, read in the image by OCR and compared letter by letter.
 
-What is asked for stands in double quotation marks in the prompt, or in the text `wanted_text`, a line each. Each text
+What is asked for stands in quotation marks in the prompt, with words around it that ask for it to be written, or in the
+text `wanted_text`, a line each. Each text
 is aligned with a part of what was read, in any order, so that their edit distances are least. Case, width, spaces and
 punctuation are not compared, but for punctuation between digits. No model is asked.
 
-`SC` is the edit similarity over all texts, `words` the share of words that are there letter by letter, and `extra_text`
+`SC` is the edit similarity over all texts, `words` the share of words that are there letter by letter, and `no_extra_text`
 the share of letters read that belong to a text asked for. A Chinese or Japanese character is a word.
 """
 
@@ -41,18 +42,76 @@ from vieval_plugin.text.errors import install_advice
 NAME = "text_rendering"
 #: Letters that may be asked for in all.
 MOST_LETTERS = 2000
-# after a digit it is a sign for inches
-_QUOTED = re.compile(r"""(?<!\d)["\uff02]([^"\uff02]+)["\uff02]|“([^”]+)”|「([^」]+)」|『([^』]+)』""")
+#: Texts in quotation marks; after a digit a mark is a sign for inches, and within a word an apostrophe.
+_QUOTED = re.compile(
+    r"""(?<!\d)["\uff02]([^"\uff02]+)["\uff02]|“([^“”]+)”|„([^„“”"]+)[“”"]|«([^«»]+)»|»([^«»]+)«"""
+    r"""|「([^」]+)」|『([^』]+)』|《([^》]+)》"""
+    r"""|(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w))+)'(?!\w)|(?<!\w)‘((?:[^‘’\n]|(?<=\w)’(?=\w))+)’(?!\w)"""
+)
+_WORKS = (
+    "films?|movies?|songs?|novels?|albums?|bands?|series|opera|book|café|film|roman|livre|chanson|buch|lied|película"
+)
+#: Words before a quotation that ask for it to be written, and those that name something by it.
+_CUE = re.compile(
+    rf"(?P<names>\b(?:{_WORKS})(?:\s+(?!poster|cover|sign|ticket)\w+)?\s+(?:en)?titled\b|\b(?:man|woman|girl|boy|child|student|person|s?he)"
+    rf"\s+(?:is\s+)?read(?:s|ing)\b|\b(?:{_WORKS}|style of|called|named|nicknamed|known as|dubbed|character|namens"
+    r"|genannt|heißt|stil von|nommée?s?|appelée?s?|style de|llamad[oa]s?|novela|estilo de|по имени|под названием"
+    r"|фильм\w*|роман\w*|в стиле)\b|名为|名叫|叫做|电影|小说|歌曲|风格|映画|小説)"
+    r"|\b(?:says?|saying|reads?|reading|spell(?:s|ed|ing)?|writ(?:es?|ing|ten)|titled|captioned|labell?ed|texts?|words?"
+    r"|letters|lettering|phrase|slogan|message|caption|(?:sub)?title|headline|heading|inscription|inscribed|engraved"
+    r"|printed|painted|embroidered|display(?:s|ing|ed)|tagline|signage|sentence|number|logo"
+    r"|steht|wort|worte|wörter|aufschrift|schriftzug|beschriftet|geschrieben|titel|überschrift|lautet|sagt"
+    r"|dit|disant|indique|texte|mots?|titre|écrite?s?|légende|dice|diga|texto|palabras?|letrero|título|escrit[oa]|rótulo"
+    r"|scritta|parol[ae]|testo|titolo|diz|palavras?|надпис\w+|слов\w+|текст\w*|написан\w*|гласит|заголов\w+)\b"
+    r"|写|标题|標題|文字|字样|字樣|标语|標語|题字|印有|印着|刻着|招牌|标签|显示|タイトル|書",
+    re.IGNORECASE,
+)
+_SURFACES = (
+    "signs?|posters?|banners?|labels?|billboards?|stickers?|(?:t-?)?shirts?|mugs?|covers?|screens?|cards?|plaques?"
+    "|boards?|badges?|graffiti|tattoos?|flags?|placards?|schild|plakat|panneau|affiche|cartel|вывеск\\w+|плакат\\w*"
+)
+_SURFACE_BEFORE = re.compile(
+    rf"\b(?:{_SURFACES})\W+(?:(?:with|bearing|showing|has|the|mit|avec|con|с)\W+){{0,2}}$", re.I
+)
+_ASKED_AFTER = re.compile(
+    r"\W*(?:(?:is|are|be|in|on|a|the|its|his|her|large|big|bold|red|white|neon|wooden)\s+){0,5}"
+    rf"(?:written|painted|printed|carved|engraved|spelled|spelt|letters|lettering|text|caption|logo|{_SURFACES})\b"
+    r"|\W*(?:と書|と描|という(?:文字|言葉|タイトル|看板)|の(?:文字|看板)|的?字样|字樣|的?标语|的?招牌|几个?字|(?:四|三|两|二)个?字)",
+    re.IGNORECASE,
+)
+_NOT = r"(?:\b(?:no|not|without|never|avoid|instead of|rather than|ohne|keine?[nmrs]?|nicht|sans|pas|sin|без|не|нет)\b|n['’]t\b"
+_NOT += "|没有|不要|不含|不写|无|無)"
+_DENIED_BEFORE = re.compile(
+    rf"{_NOT}(?:\W+(?!and\b|who\b|but\b|holding\b)\w+){{0,3}}\W*$|(?:没有|不要|不含|无)\w{{0,6}}$", re.I
+)
+_DENIED_WITHIN = re.compile(_NOT, re.IGNORECASE)
+_DENIED_AFTER = re.compile(
+    r"\W*(?:text\s+|word\s+)?(?:should|must|may|does|do|is|can|shall)\s*(?:not\b|n['’]t)|\w{0,6}(?:はない|なし|しない)",
+    re.I,
+)
+_JOINED = re.compile(
+    r"\W*(?:(?:and|or|then|above|below|under|over|beside|next to|followed by|on|in|with|the|a|an|second|smaller|larger|line"
+    r"|und|oder|über|unter|et|ou|y|e|и|или|和|与|與|及|以及|と|、)\W*)*"
+)
+_CONTRAST = re.compile(r"\W*(?:but|but rather|sondern|mais|sino|а|而是)\W*", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；\n]")
+_MOST_WORDS = 6
 _IDEOGRAPH = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+#: Letters in the alphabet of PP-OCRv6, by their blocks; the rarest Chinese characters of the block are not in it.
+_READABLE = re.compile(
+    "[\\x21-\\u024f\\u0391-\\u03a9\\u03b1-\\u03c9\\u20a0-\\u20bf\\u2190-\\u22ff"
+    "\\u3041-\\u308f\\u3091-\\u3093\\u3095-\\u30f0\\u30f2-\\u30fe\\u4e00-\\u9fff々]"
+)
 _COMPARED_PUNCTUATION, _BETWEEN_DIGITS = "%&@#", re.compile(r"(?<=\d)[^\w\s](?=\d)")
 _LONGEST_QUOTE = 80
 #: Share of errors above which a part of what was read is no rendering of a text: few letters are alike by chance.
 _MOST_ERRORS = 0.8
 _MOST_ORDERS = _MOST_ENDS = 8
 _NO_TEXT = (
-    f"the prompt asks for no text; put it in double quotation marks, or name its column: --columns texts.{WANTED_TEXT}="
-    "COLUMN"
+    'the prompt must ask for a text, such as a sign that says "OPEN", {found}; or pass its column: --columns '
+    f"texts.{WANTED_TEXT}=COLUMN"
 )
+_UNREADABLE = "the OCR reads Latin, Greek, Chinese and Japanese letters, not {letters}"
 _TOO_LONG = f"the prompt asks for more than {MOST_LETTERS:,} letters, which are not compared"
 
 
@@ -112,8 +171,54 @@ def wanted_texts(sample: Sample) -> list[str]:
     if column := sample.texts.get(WANTED_TEXT, "").strip():
         texts = column.splitlines()
     else:
-        texts = ["".join(groups) for groups in _QUOTED.findall(sample.texts.get("prompt", ""))]
+        texts = [text for text, is_wanted in quotations(sample.texts.get("prompt", "")) if is_wanted]
     return [text for text in texts if letters_of(text).folded]
+
+
+def quotations(prompt: str) -> list[tuple[str, bool]]:
+    """The texts in quotation marks of a prompt, each with whether the words around it ask for it to be written.
+
+    >>> quotations('a film called "Jaws" on a screen that says "EXIT", no text such as "SALE"')
+    [('Jaws', False), ('EXIT', True), ('SALE', False)]
+    """
+    prompt = prompt.strip()
+    if (whole := _QUOTED.fullmatch(prompt)) and whole.lastindex:
+        prompt = whole[whole.lastindex]
+    found: list[tuple[str, bool]] = []
+    matches = list(_QUOTED.finditer(prompt))
+    for number, match in enumerate(matches):
+        end_before = matches[number - 1].end() if number else 0
+        start_after = matches[number + 1].start() if number + 1 < len(matches) else len(prompt)
+        between = prompt[end_before : match.start()]
+        after = prompt[match.end() : start_after]
+        if number and _CONTRAST.fullmatch(between):
+            is_wanted = not found[-1][1]
+        elif number and _JOINED.fullmatch(between):
+            is_wanted = found[-1][1]
+        else:
+            is_wanted = _is_asked(_SENTENCE_END.split(between)[-1], after)
+        found.append((match[match.lastindex or 0].strip(), is_wanted))
+    return found
+
+
+def _is_asked(before: str, after: str) -> bool:
+    """Return whether the words before a quotation, or those after it, ask for it to be written."""
+    if _DENIED_AFTER.match(after):
+        return False
+    cue = max(_CUE.finditer(before), key=re.Match.end, default=None)
+    if cue is None:
+        surface = _SURFACE_BEFORE.search(before)
+        before_surface = before[: surface.start()] if surface else before
+        return bool(surface or _ASKED_AFTER.match(after)) and not _DENIED_BEFORE.search(before_surface)
+    rest = before[cue.end() :]
+    is_near = len(rest.split()) <= _MOST_WORDS
+    is_denied = _DENIED_BEFORE.search(before[: cue.start()]) or _DENIED_WITHIN.search(rest)
+    return cue["names"] is None and is_near and not is_denied
+
+
+def is_readable(letter: str) -> bool:
+    """Return whether OCR knows a letter, number or sign: those of Latin, Greek, Chinese and Japanese."""
+    return bool(_READABLE.match(letter))
 
 
 def letters_of(text: str) -> Letters:
@@ -268,7 +373,7 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
     >>> reason
     'reads "GRND OPENING", asked for "GRAND OPENING"; reads "50% off" unasked'
     >>> {aspect: round(score, 2) for aspect, score in scores.items()}
-    {'SC': 0.92, 'words': 0.5, 'extra_text': 0.65}
+    {'SC': 0.92, 'words': 0.5, 'no_extra_text': 0.65}
     """
     wanted, read = [letters_of(text) for text in texts], letters_of("\n".join(lines))
     alignments = align_all(wanted, read)
@@ -278,7 +383,7 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
     scores = {
         "SC": similarity(alignments),
         "words": sum(correct for correct, _ in counts) / sum(total for _, total in counts),
-        "extra_text": 1 - len(extra) / max(len(read.folded), 1),
+        "no_extra_text": 1 - len(extra) / max(len(read.folded), 1),
     }
     asked_for = [text.quote(range(len(text.folded))) for text in wanted]
     reasons = [
@@ -291,12 +396,24 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
     return scores, "; ".join(reasons) or f"reads {', '.join(asked_for)}"
 
 
+def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
+    """The reason why the texts of a sample cannot be compared; empty where they can."""
+    letters = [letter for text in texts for letter in letters_of(text).folded]
+    unreadable = sorted({letter for letter in letters if not is_readable(letter)})
+    if not texts:
+        quoted = [text for text, _ in quotations(sample.texts.get("prompt", ""))]
+        found = "got " + ", ".join(f'"{shorten(text, _LONGEST_QUOTE, placeholder="...")}"' for text in quoted[:3])
+        return _NO_TEXT.format(found=found if quoted else "got no text in quotation marks")
+    if unreadable:
+        return _UNREADABLE.format(letters=" ".join(unreadable[:5]))
+    return _TOO_LONG if len(letters) > MOST_LETTERS else ""
+
+
 def judge(sample: Sample) -> Program:
     """The program of the judge."""
     texts = wanted_texts(sample)
-    letters = sum(len(letters_of(text).folded) for text in texts)
-    if not texts or letters > MOST_LETTERS:
-        step = Step(("sample",), Status.NOT_APPLICABLE, reason=_TOO_LONG if texts else _NO_TEXT)
+    if reason := _inapplicable_reason(sample, texts):
+        step = Step(("sample",), Status.NOT_APPLICABLE, reason=reason)
         return Verdict({}, step.status, trace=(step,))
     [reading], steps = yield from tools.use_tools([UseTool(ocr.NAME, {"image": sample.images["output"]}, ("text",))])
     if failure := tools.failed(steps):
@@ -315,11 +432,11 @@ _PROMPT, _COLUMN = Needs(("output",), ((WANTED_TEXT, "prompt"),)), Needs(("outpu
 SPEC = JudgeSpec(
     name=NAME,
     title="Text rendering",
-    aspects=("SC", "words", "extra_text"),
+    aspects=("SC", "words", "no_extra_text"),
     method="the text that the prompt asks for, read by OCR and compared letter by letter",
     needs={**dict.fromkeys(("tig", "sdig", "mcic", "cig"), _PROMPT), **dict.fromkeys(("tie", "mie", "sdie"), _COLUMN)},
     options=NoOptions,
     build=build,
     reads_text=True,
-    some_samples="prompts with a text in double quotation marks",
+    some_samples="prompts that ask for a text in quotation marks",
 )

@@ -3,6 +3,8 @@
 import csv
 import json
 import re
+import unicodedata
+from pathlib import Path
 
 import PIL.Image
 import PIL.ImageDraw
@@ -15,7 +17,15 @@ from tests.playing import play
 from vieval_plugin.backends.cache.store import Store, from_stored, to_stored
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import Box, Failure, Image, Sample, SampleId, Status, ToolResult, UseTool
-from vieval_plugin.judges.text_rendering import MOST_LETTERS, SPEC, compare, judge, wanted_texts
+from vieval_plugin.judges.text_rendering import (
+    MOST_LETTERS,
+    SPEC,
+    compare,
+    is_readable,
+    judge,
+    letters_of,
+    wanted_texts,
+)
 from vieval_plugin.rewards.in_process import open_reward
 from vieval_plugin.run.evaluate import evaluate, provenance_of, resolved
 from vieval_plugin.run.prepare import prepare
@@ -48,9 +58,44 @@ def poster(*lines):
         ('a 24" monitor and a 27" monitor', []),
         ("a baker's dozen of 'rolls'", []),
         ('dots: "..."', []),
+        ('a shop window, no text such as "SALE"', []),
+        ('a poster without the word "SALE" or "BUY"', []),
+        ('a door. Do not write the words "KEEP OUT" on it', []),
+        ('a sign that says not "SALE" but "SOLD"', ["SOLD"]),
+        ('a sign. The word "SALE" should not appear', []),
+        ('a man with no hat holding a sign that says "HI"', ["HI"]),
+        ('a scene from the film "Jaws"', []),
+        ('a poster for the movie titled "Jaws"', []),
+        ('a movie poster titled "Jaws"', ["Jaws"]),
+        ('a girl reading "Dune" on a train', []),
+        ('Dwayne "The Rock" Johnson at the beach', []),
+        ('a sign that says "GYM" next to Dwayne "The Rock" Johnson', ["GYM"]),
+        ('a café called "Luna" by the sea', []),
+        ('a room in the style of "Bauhaus"', []),
+        ('"a cat on a mat"', []),
+        ("\"a sign that says 'CATS'\"", ["CATS"]),
+        ('a 6\'2" man and a 27" screen', []),
+        ('a 24" screen that says "Hello" above “GRAND OPENING”', ["Hello", "GRAND OPENING"]),
+        ('a poster with a cat and the title "LOST CAT"', ["LOST CAT"]),
+        ('a red "STOP" sign', ["STOP"]),
+        ('"OPEN" written in large neon letters', ["OPEN"]),
+        ('a mug with the label "TEA", "COFFEE", and "MILK"', ["TEA", "COFFEE", "MILK"]),
+        ("a sign saying 'DON'T STOP' and the dog's bowl", ["DON'T STOP"]),
+        ("a book with the caption ‘It’s late’", ["It’s late"]),
+        ("ein Schild mit der Aufschrift „Eingang“", ["Eingang"]),
+        ("ein Plakat ohne das Wort „Rabatt“", []),
+        ("ein Café namens „Luna“", []),
+        ("un panneau avec le texte « Soldes »", ["Soldes"]),
+        ("une scène du film « Amélie »", []),
+        ("вывеска с надписью «OPEN»", ["OPEN"]),
+        ("海报的标题是《春天》", ["春天"]),
+        ("电影《英雄》的一个场景", []),
+        ("一张海报，没有写着“打折”", []),
+        ("「開店」と書かれた看板", ["開店"]),
+        ("「打折」的字样", ["打折"]),
     ],
 )
-def test_what_stands_in_double_quotation_marks_is_asked_for(prompt, expected):
+def test_what_the_words_around_ask_for_is_wanted(prompt, expected):
     assert wanted_texts(sample(prompt)) == expected
 
 
@@ -106,17 +151,51 @@ def test_many_texts_and_a_long_reading_end_soon():
     assert 0 <= scores["SC"] < 1
 
 
-def test_a_prompt_that_asks_for_no_text_or_too_much_is_not_applicable():
-    for prompt, reason in (("a cat", "asks for no text"), (f'"{"a" * (MOST_LETTERS + 1)}"', "more than 2,000 letters")):
-        played = play(judge(sample(prompt)))
-        assert played.rounds == []
-        assert played.verdict.status is Status.NOT_APPLICABLE
-        assert played.verdict.scores == {}
-        assert reason in played.verdict.reason
+@pytest.mark.parametrize(
+    ("prompt", "reason"),
+    [
+        ("a cat", "got no text in quotation marks"),
+        ('a café called "Luna"', 'got "Luna"; or pass its column: --columns texts.wanted_text=COLUMN'),
+        (f'says "{"a" * (MOST_LETTERS + 1)}"', "more than 2,000 letters"),
+        ('says "שלום"', "the OCR reads Latin"),
+        ('says "مرحبا"', "not"),
+        ('says "I 🦊 NY"', "not 🦊"),
+        ('says "привет"', "the OCR reads Latin"),
+        ('says "한국"', "the OCR reads Latin"),
+    ],
+)
+def test_a_prompt_whose_text_cannot_be_compared_is_not_applicable(prompt, reason):
+    played = play(judge(sample(prompt)))
+    assert played.rounds == []
+    assert (played.verdict.status, played.verdict.scores) == (Status.NOT_APPLICABLE, {})
+    assert reason in played.verdict.reason
+
+
+@needs("rapidocr")
+def test_letters_of_the_alphabet_are_readable_and_no_others():
+    """Against the list in the weights, but for the rarest characters of the Chinese block."""
+    import onnxruntime
+    import rapidocr
+
+    [file] = (Path(rapidocr.__file__).parent / "models").glob("*_rec_*.onnx")
+    session = onnxruntime.InferenceSession(file)
+    alphabet = set(session.get_modelmeta().custom_metadata_map["character"].split("\n"))
+    codes = [*range(0x21, 0x2E80), *range(0x3041, 0x3130), *range(0xA000, 0xD800), *range(0xFB00, 0x20000)]
+    letters = {
+        letter for code in codes for letter in letters_of(chr(code)).folded if unicodedata.category(letter)[0] == "L"
+    }
+    assert {letter for letter in letters if is_readable(letter)} - alphabet == set()
+
+
+@needs("rapidocr")
+def test_a_strip_that_ocr_cannot_read_is_not_applicable():
+    [verdict] = evaluate([sample(f'says "{OPEN}"', encoded(PIL.Image.new("RGB", (5000, 1))))], judge="text_rendering")
+    assert (verdict.status, verdict.scores) == (Status.NOT_APPLICABLE, {})
+    assert "5000x1 pixels" in verdict.reason
 
 
 def test_a_reading_that_failed_gives_no_score():
-    played = play(judge(sample('"OPEN"')), [Failure(Status.TOOL_ERROR, "no image")])
+    played = play(judge(sample('says "OPEN"')), [Failure(Status.TOOL_ERROR, "no image")])
     [[ask]] = played.rounds
     assert isinstance(ask, UseTool)
     assert (played.verdict.scores, played.verdict.status, played.verdict.reason) == ({}, Status.TOOL_ERROR, "no image")
@@ -134,7 +213,7 @@ def test_a_reading_is_stored_and_a_damaged_one_is_none():
 @needs("rapidocr")
 def test_as_a_reward_it_is_refused_unless_failures_are_neutral(text, vieval):
     with pytest.raises(
-        VievalError, match="only for prompts with a text in double quotation marks.*--on-failure neutral"
+        VievalError, match="only for prompts that ask for a text in quotation marks.*--on-failure neutral"
     ):
         open_reward(text)
     assert open_reward(text, on_failure="neutral").definition == text
@@ -147,10 +226,14 @@ def test_as_a_reward_it_is_refused_unless_failures_are_neutral(text, vieval):
 @needs("rapidocr")
 def test_a_poster_is_read_and_its_reading_is_kept_with_its_version(tmp_path):
     options = {"store": {"path": tmp_path / "replies.sqlite"}}
-    samples = [sample(f'"{OPEN}"', poster(OPEN)), sample(f'"{OPEN}"', poster("OPEN DALY")), sample('"x"', b"no image")]
+    samples = [
+        sample(f'says "{OPEN}"', poster(OPEN)),
+        sample(f'says "{OPEN}"', poster("OPEN DALY")),
+        sample('says "x"', b"no image"),
+    ]
     right, wrong, broken = evaluate(samples, judge="text_rendering", options=options)
-    assert right.scores == {"SC": 1, "words": 1, "extra_text": 1}
-    assert wrong.scores == {"SC": pytest.approx(8 / 9), "words": 0.5, "extra_text": 1}
+    assert right.scores == {"SC": 1, "words": 1, "no_extra_text": 1}
+    assert wrong.scores == {"SC": pytest.approx(8 / 9), "words": 0.5, "no_extra_text": 1}
     assert wrong.rationale == 'reads "OPEN DALY", asked for "OPEN DAILY"'
     assert broken.status is Status.NO_IMAGE
     [(model, count, *_)] = Store(tmp_path / "replies.sqlite").info()
@@ -176,7 +259,7 @@ def test_what_is_stored_is_not_read_again(tmp_path, monkeypatch):
 @needs("rapidocr")
 def test_several_images_at_a_time_are_read_as_one_by_one():
     lines = ["GRAND OPENING", "Fresh Bread", "SUMMER SALE", "Jazz Night", "Open House", "Book Fair"]
-    samples = [sample(f'"{line}"', poster(line)) for line in lines]
+    samples = [sample(f'says "{line}"', poster(line)) for line in lines]
     verdicts = evaluate(samples, judge="text_rendering", options={"store": {"use": False}})
     assert [verdict.rationale for verdict in verdicts] == [f'reads "{line}"' for line in lines]
 

@@ -59,7 +59,7 @@ class Backbone(Section):
         None,
         description="PEM file of certificate authorities, beside those of the system (default: REQUESTS_CA_BUNDLE)",
     )
-    num_concurrent: int = Field(32, ge=1, description="requests in flight at once")
+    num_concurrent: int = Field(32, ge=1, le=4096, description="requests in flight at once")
     requests_per_minute: float | None = Field(
         None, gt=0, description="most requests sent a minute, evenly spread (default: no limit)"
     )

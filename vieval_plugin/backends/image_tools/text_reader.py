@@ -20,7 +20,7 @@ from vieval_plugin.backends.cache.store import key_of
 from vieval_plugin.backends.concurrency import DaemonPool, cores
 from vieval_plugin.backends.image_tools.image_memory import Decode
 from vieval_plugin.backends.metrics.batcher import PreparedMeasure
-from vieval_plugin.judges.protocol import Box, Reply, ToolResult, UseTool
+from vieval_plugin.judges.protocol import Box, Failure, Reply, Status, ToolResult, UseTool
 from vieval_plugin.text.versions import versions_of
 
 
@@ -48,9 +48,20 @@ class TextReader:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
-    """The pieces of text in `image` in reading order, a line each, with the boxes around them."""
-    output = _engine()(np.ascontiguousarray(pixels(arguments["image"])[:, :, ::-1]))  # it wants blue first
+def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
+    """The pieces of text in `image` in reading order, a line each, with the boxes around them.
+
+    A strip that is too narrow for the OCR is a `Failure` with status `not_applicable`.
+    """
+    from rapidocr.utils.process_img import ResizeImgError
+
+    image = pixels(arguments["image"])
+    height, width, _ = image.shape
+    try:
+        output = _engine()(np.ascontiguousarray(image[:, :, ::-1]))  # it wants blue first
+    except ResizeImgError:
+        reason = f"the OCR cannot read a strip of {width}x{height} pixels"
+        return Failure(Status.NOT_APPLICABLE, reason)
     if output.txts is None or output.boxes is None:
         return ToolResult((), "")
     boxes = []

@@ -122,6 +122,6 @@ def as_jpeg(pixels: Pixels) -> Image:
     return Image(file.getvalue())
 
 
-_Run: TypeAlias = Callable[[Mapping[str, Any], Decode], ToolResult]
+_Run: TypeAlias = Callable[[Mapping[str, Any], Decode], ToolResult | Failure]
 #: Runs of tools that need a model or a cache: they are given images as they are, and who decodes them.
 _RUNS: Mapping[str, _Run] = {"grounding": grounding.run, "highlight": _highlight, "ocr": text_reader.run}
