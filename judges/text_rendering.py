@@ -205,7 +205,7 @@ def _is_asked(before: str, after: str) -> bool:
     """Return whether the words before a quotation, or those after it, ask for it to be written."""
     if _DENIED_AFTER.match(after):
         return False
-    cue = max(_CUE.finditer(before), key=re.Match.end, default=None)
+    cue = max(_CUE.finditer(before), key=lambda match: match.end(), default=None)
     if cue is None:
         surface = _SURFACE_BEFORE.search(before)
         before_surface = before[: surface.start()] if surface else before

@@ -13,6 +13,7 @@ from vieval_plugin.api.judge import Judge
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance
+from vieval_plugin.run.calibration import read_calibration
 from vieval_plugin.run.verdict_lines import write_verdicts
 from vieval_plugin.text.errors import VievalError
 
@@ -174,6 +175,21 @@ def test_no_file_and_other_contents_are_lines(vieval, judged, tmp_path):
         err = vieval(*filtered, tmp_path / "cal.json", code=1).err
         assert "cal.json: no calibration (" in err
         assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"knots": {}}, {"labels": -1}, {"labels": True}, {"knots": {"tig": [[True], [1]]}}]
+)
+def test_a_calibration_has_knots_and_labels_that_are_numbers(tmp_path, change):
+    errors = {"calibrated": 0.1, "raw": 0.2, "median": 0.3}
+    document = {"judge": "ssim", "setting": "", "backbone": "", "pack_hash": "", "aspect": "SC", "labels": 60}
+    document |= {"knots": {"tig": [[0, 1], [0.1, 0.9]]}, "on_prompts": errors, "on_generators": None, "accepted": True}
+    (tmp_path / "cal.json").write_text(json.dumps(document | change))
+    if not change:
+        assert read_calibration(tmp_path / "cal.json").labels == 60
+        return
+    with pytest.raises(VievalError, match="no calibration"):
+        read_calibration(tmp_path / "cal.json")
 
 
 def test_a_verdict_without_a_score_has_no_calibrated_one_and_passes_no_condition(vieval, judged, tmp_path):

@@ -232,6 +232,7 @@ def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(br
     )
     [file] = broken.rglob("*.txt")
     assert str(file) in line
+    assert file.parent.stat().st_mode & 0o777 == 0o700
     text = file.read_text()
     assert "Traceback (most recent call last)" in text
     assert "in slip" in text

@@ -13,7 +13,13 @@ import pytest
 from tests.leaderboard import cards
 from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.card.from_results import results_of_model
-from vieval_plugin.leaderboard.submissions import read_submissions, run_of_submission
+from vieval_plugin.leaderboard.submissions import (
+    VERSION,
+    Submission,
+    read_submissions,
+    run_of_submission,
+    write_submission,
+)
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.text.errors import VievalError
 
@@ -226,3 +232,10 @@ def test_a_damaged_submission_of_the_page_is_one_line(submission, vieval, tmp_pa
         file.write_text(broken)
         [line] = vieval("leaderboard", "make", "--out", tmp_path, code=1).err.splitlines()
         assert str(file) in line
+
+
+def test_another_submission_of_the_same_name_and_date_is_refused(tmp_path):
+    first = Submission(VERSION, "lab/model", "2026-11-23", ())
+    assert write_submission(first, tmp_path) == write_submission(first, tmp_path)
+    with pytest.raises(VievalError, match="holds another submission"):
+        write_submission(Submission(VERSION, "other/model", "2026-11-23", ()), tmp_path)

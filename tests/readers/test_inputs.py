@@ -20,6 +20,7 @@ from tests.refusals import refusal
 from vieval_plugin.images import read_bytes
 from vieval_plugin.readers.columns import fields_of, leftover_notes, parse_columns, rows_of
 from vieval_plugin.readers.image_folder import read_folders, read_named
+from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.samples import samples_in_rows
 
 pyarrow = pytest.importorskip("pyarrow", reason='pip install ".[tables]"')
@@ -185,3 +186,11 @@ def test_an_input_is_paired_rightly_or_refused_in_a_line(tmp_path, row):
     for words in row.get("says", []):
         assert any(words in line for line in notes), notes
     assert "says" in row or not any("matched by" in line for line in notes), notes
+
+
+@pytest.mark.parametrize(("code", "kind"), [("tie", "tie"), ("portrait", "tig"), ("", "tig")])
+def test_a_kind_of_all_replaces_foreign_words_in_the_column(code, kind):
+    [(sample, _)] = samples_of_row(
+        Path(), 0, {"kind": code, "images": {"output": "a.png"}, "texts": {"prompt": "a"}}, "tig", "own"
+    )
+    assert sample.kind == kind

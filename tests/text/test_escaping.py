@@ -104,5 +104,7 @@ def test_a_terminal_that_lacks_a_letter_is_no_error():
 def test_lines_go_to_standard_output(capsys):
     say("a\nb", "c")
     assert capsys.readouterr().out == "a b\nc\n"
+    say("::error::x", " ::stop-commands::y", "a ##[error]z", "a::b")
+    assert capsys.readouterr().out == ":\\:error::x\n :\\:stop-commands::y\na ##\\[error]z\na::b\n"
     say("d", file=sys.stderr)
     assert capsys.readouterr().err == "d\n"

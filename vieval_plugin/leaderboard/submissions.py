@@ -64,10 +64,13 @@ def submission_of(card: Card, records: Sequence[tuple[CardEntry, Sequence[Record
 
 
 def write_submission(submission: Submission, folder: Path) -> Path:
-    """Write a submission to the folder of submissions, and return its file; one of the same model and date is replaced."""
+    """Write a submission to the folder of submissions, and return its file; VievalError where it is there with others."""
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{submission.model.rpartition('/')[2]}-{submission.date}").strip("-.")
     path = folder / f"{stem}.json"
-    write_whole(path, _SUBMISSION.dump_json(submission, exclude_defaults=True) + b"\n")
+    content = _SUBMISSION.dump_json(submission, exclude_defaults=True) + b"\n"
+    if path.exists() and path.read_bytes() != content:
+        raise VievalError(f"{path} holds another submission of this name and date; remove it, or rename the model")
+    write_whole(path, content)
     return path
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import WANTED_TEXT, Image, Sample, SampleId
+from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import address_of, exists, overlong, path_of
@@ -116,6 +117,8 @@ def samples_of_row(
                 f"{str(name)[:80]} is no text ({type(text).__name__})"
             )
     code = row.get("kind", row.get("task", _kind_of({*images}, {*texts}) if kind is None else kind))
+    if kind is not None and isinstance(code, str) and code not in INPUTS:
+        code = kind
     if not isinstance(code, str):
         raise BadLine(f"kind {str(code)[:80]} is no text")
     model = _name("image_model", row.get("image_model"), "")

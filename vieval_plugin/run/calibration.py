@@ -132,7 +132,10 @@ def read_calibration(path: Path) -> Calibration:
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST)
-        calibration = _CALIBRATION.validate_python({**read_json(text), "hash": hashlib.sha256(text).hexdigest()[:16]})
+        document = {**read_json(text), "hash": hashlib.sha256(text).hexdigest()[:16]}
+        calibration = _CALIBRATION.validate_json(json.dumps(document), strict=True)
+        if not calibration.knots or calibration.labels < 1:
+            raise ValueError("`knots` must hold a task type, and `labels` must be at least 1")
         for scores, ratings in calibration.knots.values():
             if not (all(-1 <= score <= 1 for score in scores) and all(0 <= rating <= 1 for rating in ratings)):
                 raise ValueError("a score or a rating that no judge or person gives")

@@ -103,7 +103,7 @@ def _error_file(text: str) -> Path | None:
     name = f"error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     for folder in (Path(platformdirs.user_cache_dir("vieval")) / "errors", Path(tempfile.gettempdir())):
         with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(0o700, parents=True, exist_ok=True)
             descriptor, path = tempfile.mkstemp(".txt", f"{name}-", folder)  # which nobody else may read
             with open(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
