@@ -117,8 +117,10 @@ def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
             for candidate in row["candidates"]
         ]
         return Contest(identity, tuple(samples), Votes(), group=str(row["group"]), tags=tags)
-    labels = {name: str(row.get(name, default)) for name, default in (("category", ""), ("group", identity.uid))}
-    return replace(_sample(identity, kind, row, folder), tags=tags, **labels)
+    sample = _sample(identity, kind, row, folder)
+    category = str(row.get("category", ""))
+    group = str(row.get("group", identity.uid))
+    return replace(sample, tags=tags, category=category, group=group)
 
 
 def _sample(identity: SampleId, kind: str, row: Mapping[str, Any], folder: Path) -> Sample:
