@@ -1,12 +1,12 @@
 """text_rendering: the text that a prompt asks for, read in the image by OCR and compared letter by letter.
 
 What is asked for stands in quotation marks in the prompt, with words around it that ask for it to be written, or in the
-text `wanted_text`, a line each. Each text
-is aligned with a part of what was read, in any order, so that their edit distances are least. Case, width, spaces and
-punctuation are not compared, but for punctuation between digits. No model is asked.
+text `wanted_text`, a line each. Each text is aligned with a part of what was read, in any order, so that their edit
+distances are least. Case, width, spaces and punctuation are not compared, but for punctuation between digits. No model
+is asked.
 
-`SC` is the edit similarity over all texts, `words` the share of words that are there letter by letter, and `no_extra_text`
-the share of letters read that belong to a text asked for. A Chinese or Japanese character is a word.
+`SC` is the edit similarity over all texts, `words` the share of words that are there letter by letter, and
+`no_extra_text` the share of letters read that belong to a text asked for. A Chinese or Japanese character is a word.
 """
 
 from __future__ import annotations
