@@ -33,6 +33,7 @@ VARYING = (
     (re.compile(r"\b([0-9a-f]{64}|[0-9a-f]{16})\b"), "HASH"),
     (re.compile(r"\b\d+\.\d (Mi?B)\b"), r"N \1"),
     (re.compile(r"Python 3\.\d+\.\d+"), "Python VERSION"),
+    (re.compile(r"(cells of task type and image model \|.*\| )\d+ \|$", re.MULTILINE), r"\1N |"),  # seconds of calls
     (re.compile(r"(?<=calls: ).*"), "N"),  # which questions meet one another depends on threads
 )
 PROGRESS = re.compile(r"^(Judging|Generating|Pilot)[^\n]*\n", re.MULTILINE)
