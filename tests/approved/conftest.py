@@ -13,6 +13,8 @@ import contextlib
 import io
 import re
 import shlex
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -70,7 +72,9 @@ def transcript(command):
             code = main(arguments)
         except SystemExit as end:
             code = end.code
-    errors = f"[stderr]\n{err.getvalue()}" if err.getvalue() else ""
+    # a progress bar leaves as many blank lines as it was drawn
+    said = [line for line in err.getvalue().replace("\r", "\n").split("\n") if line.strip()]
+    errors = "\n".join(["[stderr]", *said, ""]) if said else ""
     files = sorted(map(str, present_files() - before))
     written = f"[new files: {', '.join(files[:10])}]\n" if files else ""
     ending = f"[exit code {int(code)}]\n" if code else ""
@@ -102,6 +106,14 @@ def judge_server(monkeypatch):
             return server
 
         yield start
+
+
+@pytest.fixture
+def tmp_path():
+    """A folder whose path is as long in every run, as tables break long paths."""
+    folder = Path(tempfile.mkdtemp(prefix="vieval-", dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

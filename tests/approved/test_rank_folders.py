@@ -106,8 +106,7 @@ def test_gate_of_nearly_equal_scores(approve, folders):
     approve(f"{RANK} viescore --margin 0.02")
 
 
-def test_several_images_a_prompt(approve, folders, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "300")  # a table of paths is as wide as the longest
+def test_several_images_a_prompt(approve, folders):
     folders(10, draws=2)
     approve(f"{RANK} pairwise", "vieval rank mine --prompts prompts.csv --judge viescore --best-of")
 

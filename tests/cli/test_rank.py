@@ -133,7 +133,10 @@ def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(t
         -5:
     ] == [*("30", "of", "40"), *("refusal", "10")]
     assert "in all rows: PQ = 0.500, images = 40" in shown
-    assert shown.startswith("viescore with judge-7b rates good's images better than poor's.\n")
+    title = shown.splitlines()[0]
+    assert (
+        title == "viescore with judge-7b rates good's images better than poor's, and poor fails more often than good."
+    )
     assert "), on 30 prompts." in shown
     assert "Failed verdicts: poor: refusal 10 of 40." in shown
 
