@@ -50,6 +50,34 @@ def test_a_refusal_teaches_what_it_names_as_unsupported(message, fields, learnt)
     assert SAME.after(fault_of(400, body, {}, "http://a/v1"), BODY) == learnt
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("logit_bias", {"1": 2}),
+        ("stop", ["a"]),
+        ("user", "me"),
+        ("frequency_penalty", -1),
+        ("max_tokens", "many"),
+        ("top_logprobs", "all"),
+        ("logprobs", True),
+    ],
+)
+def test_a_refused_field_of_any_value_is_dropped(name, value):
+    body = json.dumps({"error": {"message": f"'{name}' is not supported by model 4"}}).encode()
+    form = SAME.after(fault_of(400, body, {}, "http://a/v1"), {"model": "m", "messages": [], name: value})
+    assert form == RequestForm(refused=(name,))
+    assert name not in form.applied({name: value})
+
+
+def test_a_refused_schema_is_about_its_question():
+    body = json.dumps({"error": {"message": "'response_format' is not supported"}}).encode()
+    assert SAME.after(fault_of(400, body, {}, "http://a/v1"), {**BODY, "response_format": {"type": "x"}}) == SAME
+
+
+def test_a_bound_leaves_what_is_no_number_alone():
+    assert RequestForm(highest={"max_tokens": 9}).applied({"max_tokens": "many"}) == {"max_tokens": "many"}
+
+
 async def test_one_question_finds_it_out_and_the_next_run_knows_it(tmp_path):
     def answer(body):
         return error(400, "`temperature` is deprecated") if "temperature" in body else saying({"content": "y"})

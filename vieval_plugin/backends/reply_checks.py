@@ -79,9 +79,9 @@ def probabilities(likeliest: Mapping[str, Any], continuations: Sequence[str]) ->
 
 
 def final(reply: Reply) -> TypeGuard[Answer]:
-    """Return whether a reply is kept: an empty text is asked for again by the next run."""
+    """Return whether a reply is kept: an empty text is asked for again by the next run, unless its token limit cut it."""
     if isinstance(reply, Text):
-        return bool(reply.text.strip())
+        return bool(reply.cut or reply.text.strip())
     return isinstance(reply, (Probabilities, Measurement, ToolResult))
 
 

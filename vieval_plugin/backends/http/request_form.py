@@ -72,8 +72,9 @@ class RequestForm:
         for name in self.refused:
             fields.pop(name, None)
         for name in fields.keys() & {*self.highest, *self.lowest}:
-            capped = min(fields[name], self.highest.get(name, fields[name]))
-            fields[name] = max(capped, self.lowest.get(name, capped))
+            if isinstance(value := fields[name], (int, float)):
+                capped = min(value, self.highest.get(name, value))
+                fields[name] = max(capped, self.lowest.get(name, capped))
         return fields | STREAMED if self.streams else fields
 
     def after(self, refused: Refused, sent: Mapping[str, Any]) -> RequestForm:
@@ -83,16 +84,17 @@ class RequestForm:
             return replace(form, streams=True)
         for name in named_fields(refused, sent):
             bounded = "top_logprobs" if name == "logprobs" else name
-            value = sent.get(bounded, 0)
-            bound = _bound(message, value) if bounded in _BOUNDED else 0
+            value = sent.get(bounded)
+            is_number = bounded in _BOUNDED and isinstance(value, (int, float))
+            bound = _bound(message, value) if is_number else 0
             other_limit = next((limit for limit in LIMITS if name in LIMITS and limit != name), "")
             if other_limit and other_limit in message:
                 form = replace(form, limit=other_limit)
-            elif bound > value:
+            elif bound and bound > value:
                 form = replace(form, lowest={**form.lowest, bounded: bound})
             elif bound:
                 form = replace(form, highest={**form.highest, bounded: bound})
-            elif name == "top_logprobs" and value > _FEWER:
+            elif name == "top_logprobs" and is_number and value > _FEWER:
                 form = replace(form, highest={**form.highest, name: _FEWER})
             elif name not in OF_A_QUESTION:
                 form = replace(form, refused=tuple(dict.fromkeys((*form.refused, name))))
