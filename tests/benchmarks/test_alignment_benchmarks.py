@@ -306,7 +306,7 @@ def edited(value, **changes):
         ("tifa160/tifa160.json", '{"coco_1_dalle": {}}', "coco_1_mini_dalle is not in tifa160.json"),
         ("tifa160/tifa160.json", edited(TIFA, coco_1_gan=TIFA["coco_1_mini_dalle"]), "coco_1_gan is not text_id and"),
         ("tifa160/dsg_tifa160_anns.csv", "a,b\n", "column 'model_type' is missing (found: a, b)"),
-        ("tifa160/dsg_tifa160_anns.csv", ANSWERS + "mini-dalle,coco_1\n", "line 4 has 2 cells where the header has 4"),
+        ("tifa160/dsg_tifa160_anns.csv", ANSWERS + "mini-dalle,coco_1\n", "line 4: 2 cells where the header has 4"),
         ("tifa160/dsg_tifa160_anns.csv", ANSWERS + "gan,coco_1,13,3\n", "line 4: unknown model_type 'gan'"),
         (
             "tifa160/dsg_tifa160_anns.csv",

@@ -80,7 +80,8 @@ def test_where_no_name_matches_both_sides_are_shown(tmp_path, vieval):
     expected = [row["file"] for row in exported(tmp_path, "vieval_demo/tie")]
     draw(tmp_path / "out" / "tie" / "mine", [f"image{number}.png" for number in range(12)])
     said = vieval("score", tmp_path / "out" / "tie", "--judge", "ssim", "--out", tmp_path / "v.jsonl", code=1).err
-    assert "the images are image0.png, image1.png, image2.png, and expected are " + ", ".join(expected[:3]) in said
+    assert "cannot match 12 images (image0.png, image1.png, image2.png, ...)" in said
+    assert f"no image there is called by a uid, as {', '.join(expected[:3])} are" in said
 
 
 def test_a_benchmark_of_contests_exports_the_conditions_of_each_once(tmp_path):

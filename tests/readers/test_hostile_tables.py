@@ -10,7 +10,9 @@ from tests.refusals import refusal
 from tests.stored_tables import CAPTIONS, IMAGE, as_arrow, columns_of, parquet, picture, pyarrow
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.image_folder import read_named
+from vieval_plugin.readers.sample_rows import encoded_image
 from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.readers.tables import BadLine
 
 ipc = pytest.importorskip("pyarrow.ipc")
 
@@ -149,3 +151,19 @@ def test_offsets_that_lie_are_no_read_of_other_memory(tmp_path):
     assert offsets in data
     path.write_bytes(data.replace(offsets, offsets[:8] + (2**31 - 1).to_bytes(4, "little")))
     assert "not readable as parquet or Arrow" in refusal(lambda: read_samples(path))
+
+
+@pytest.mark.parametrize(
+    "text", ["é" * 100, "A" * 70 + "é", "\ud800" * 70, "iVBORw0KGgo" + "A" * 60 + "é", "%" * 70, ""]
+)
+def test_a_text_that_is_no_base64_is_no_image(text):
+    assert encoded_image(text) is None
+    with pytest.raises(BadLine, match="a data address holds no base64"):
+        encoded_image(f"DATA:image/png;base64,{text or '%'}")
+
+
+@pytest.mark.parametrize("text", ["é" * 100, "DATA:image/png;base64,%", "data:image/png;base64,é"])
+def test_hostile_texts_in_a_column_of_images_fail_their_own_rows(tmp_path, text):
+    (tmp_path / "t.csv").write_text(f'uid,output,prompt\n1,"{text}",a cat\n2,a.png,a dog\n')
+    first, _ = read_samples(tmp_path / "t.csv")
+    assert first.verdict.status in (Status.NO_IMAGE, Status.PARSE_FAILURE)

@@ -297,7 +297,7 @@ def _looks_like_image(value: Any, has_instructions: bool) -> bool:
         address = address_of(value) if is_address(value) else None
         path = address.path if address else value.strip()
         is_name = path.lower().endswith(SUFFIXES) or (bool(address) and has_instructions)
-        return is_name or path.startswith("data:image/") or encoded_image(path) is not None
+        return is_name or path.lower().startswith("data:image/") or encoded_image(path) is not None
     if isinstance(value, dict):
         return not value.keys().isdisjoint(("bytes", "path"))
     return not isinstance(value, (int, float))

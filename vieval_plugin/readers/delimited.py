@@ -24,6 +24,7 @@ _FIRST_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # by which spreadsheets
 _FIRST = 200  # lines by which the sign is found
 _LONGEST_LINE = 1 << 20  # characters of a line that are looked at for the sign
 _LONGEST_CELL = 128 << 20  # characters: a base64 image of the size that is read
+_HEADER_ADVICE = "its first line names the columns, such as output,prompt"
 _NUMBER = re.compile(r"[+-]?[\d.,]*")
 
 
@@ -98,8 +99,12 @@ def _is_quoted(text: str, delimiter: str) -> bool:
     return all(_NUMBER.fullmatch(cell) for cell in bare_cells)
 
 
-def csv_table(path: Path) -> InputTable:
+def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
     """A file of cells with a header; an empty cell is none at all, and a column without a name is `Unnamed: N`.
+
+    Args:
+        path: the file.
+        header_advice: what the error for a file without a header says to do.
 
     Raises:
         VievalError: here and while rows are read: it cannot be read as CSV, or has two columns of one name.
@@ -110,7 +115,7 @@ def csv_table(path: Path) -> InputTable:
         with path.open(encoding=dialect.encoding, newline="") as file:
             names = _header(_reader(file, dialect))
         if not any(name.strip() for name in names):
-            raise VievalError(f"{path}: no header in it; its first line names the columns, such as output,prompt")
+            raise VievalError(f"{path}: no header in it; {header_advice}")
         header = [name.strip() or f"Unnamed: {number}" for number, name in enumerate(names)]
         require_once(path, header, header)
         notes = _joined_lines(path, dialect, len(header)) if dialect.quotes else ()

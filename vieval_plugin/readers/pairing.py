@@ -181,5 +181,6 @@ def _no_match(models: Mapping[str, Sequence[Path]], prompts: Prompts, matchings:
     else:
         reason = "the images are not numbered from 0 or 1 like the prompts, and no column names them"
         advice = "give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
-    counts = f"{plural(len(images), 'image')} ({images[0].name}, ...) to {plural(len(prompts.rows), 'prompt')}"
+    names = ", ".join([*(file.name for file in images[:3]), *(["..."] if len(images) > 3 else [])])
+    counts = f"{plural(len(images), 'image')} ({names}) to {plural(len(prompts.rows), 'prompt')}"
     return VievalError(f"{images[0].parent}: cannot match {counts} of {prompts.name}: {reason}; {advice}")

@@ -151,7 +151,7 @@ def rows_by_uid(rows: Iterable[Row]) -> dict[str, Row]:
 def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
     """The rows of a CSV file that has these columns."""
     _require_there(path, advice)
-    table = csv_table(path)
+    table = csv_table(path, f"its first line names the columns {abbreviated(columns)}; {advice}")
     if missing := [column for column in columns if column not in table.columns]:
         raise VievalError(
             f"{path}: column {missing[0]!r} is missing (found: {abbreviated(table.columns) or 'none'}); {advice}"

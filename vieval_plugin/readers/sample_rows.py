@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -67,7 +66,7 @@ def encoded_image(text: str) -> bytes | None:
         if not address and (len(encoded) < _HEAD or not format_of(base64.b64decode(encoded[:_HEAD], validate=True))):
             return None
         return base64.b64decode("".join(encoded.split()), validate=True)
-    except binascii.Error:
+    except ValueError:  # of signs that are none of base64, which may be no ASCII either
         if address:
             raise BadLine("a data address holds no base64; save the image to a file and give its path") from None
         return None

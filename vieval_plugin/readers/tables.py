@@ -108,7 +108,7 @@ def require_once(path: Path | str, header: Sequence[str], columns: Iterable[str]
 
 def jsonl_table(path: Path) -> InputTable:
     """A file with a JSON object a line; VievalError where it cannot be read."""
-    return _of_objects(path, lambda: ((number, _row_of_line(line)) for number, line in lines_of_file(path)), "line")
+    return _of_objects(path, lambda: ((number, _value_of_line(line)) for number, line in lines_of_file(path)), "line")
 
 
 def json_table(path: Path) -> InputTable:
@@ -122,8 +122,7 @@ def json_table(path: Path) -> InputTable:
         values = rows_of_document(read_json(text, object_pairs_hook=_object_of_pairs))
     except ValueError as error:
         raise VievalError(f"{path}: not readable as JSON ({error}); give a list of objects, or one a line") from None
-    rows = [(number, _object(value)) for number, value in enumerate(values, start=1)]
-    return _of_objects(path, lambda: iter(rows), "row", len(rows))
+    return _of_objects(path, lambda: enumerate(values, start=1), "row", len(values))
 
 
 def _object_of_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -211,18 +210,20 @@ def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, text
 
 
-def _row_of_line(line: bytes) -> dict[str, Any] | BadLine:
-    """The object of a line, or what is wrong with it."""
+def _value_of_line(line: bytes) -> Any:
+    """The JSON value of a line, or a `BadLine` of what is wrong with it."""
     try:
-        return _object(read_json(line.decode()))
+        return read_json(line.decode())
     except UnicodeDecodeError:
         return BadLine("not UTF-8")
     except ValueError as error:
         return BadLine("nested too deeply" if "deeply" in str(error) else "not a JSON object")
 
 
-def _object(value: Any) -> dict[str, Any] | BadLine:
-    row = {"prompt": value} if isinstance(value, str) else value
+def _row_of_value(value: Any, texts_are_prompts: bool) -> dict[str, Any] | BadLine:
+    row = {"prompt": value} if texts_are_prompts and isinstance(value, str) else value
+    if isinstance(row, BadLine):
+        return row
     if not isinstance(row, dict):
         return BadLine("not a JSON object")
     if not is_encodable(row):
@@ -230,7 +231,16 @@ def _object(value: Any) -> dict[str, Any] | BadLine:
     return row
 
 
-def _of_objects(path: Path, rows: Callable[[], Iterator[NumberedRow]], unit: str, first: int = _FIRST) -> InputTable:
-    first_rows = (row for _, row in islice(rows(), first) if not isinstance(row, BadLine))
-    columns = tuple(dict.fromkeys(name for row in first_rows for name in row))
-    return InputTable(str(path), columns, lambda columns: rows(), path.parent, (path,), unit, nested=True)
+def _of_objects(
+    path: Path, values: Callable[[], Iterable[tuple[int, Any]]], unit: str, first: int = _FIRST
+) -> InputTable:
+    """The table of JSON values: objects, or texts that are prompts where none of the first is an object."""
+    first_values = [value for _, value in islice(values(), first)]
+    texts_are_prompts = not any(isinstance(value, dict) for value in first_values)
+
+    def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
+        return ((number, _row_of_value(value, texts_are_prompts)) for number, value in values())
+
+    first_rows = (_row_of_value(value, texts_are_prompts) for value in first_values)
+    columns = tuple(dict.fromkeys(name for row in first_rows if not isinstance(row, BadLine) for name in row))
+    return InputTable(str(path), columns, read, path.parent, (path,), unit, nested=True)

@@ -45,13 +45,13 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
         ),
         (lambda t: t.replace("[0, 1]", "[0.7, 1]"), r"line 3, column ControlNet: '\[0.7, 1\]' is not \[SC, PQ\]"),
         (lambda t: t.replace("[0, 1]", "[true, 1]"), r"line 3, column ControlNet"),
-        (lambda t: t.replace("[0, 1]\t", ""), r"line 3 has 2 cells where the header has 3"),
+        (lambda t: t.replace("[0, 1]\t", ""), r"line 3: 2 cells where the header has 3"),
         (lambda t: t.replace("sample_10", "sample_2"), r"line 3 repeats uid sample_2.jpg"),
         (
             lambda t: t.replace("sample_10", "sample_11"),
             r"raters 1 and 2 do not rate the same uids \(first: sample_10.jpg\)",
         ),
-        (lambda t: "", r"column 'uid' is missing \(found: none\)"),
+        (lambda t: "", r"rater2.tsv: no header in it; its first line names the columns uid, ControlNet, UniControl; "),
     ],
 )
 def test_a_malformed_ratings_file_is_named_with_row_and_column(ratings_folder, change, message):
