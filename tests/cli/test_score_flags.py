@@ -38,7 +38,7 @@ def test_flags_of_the_backbone_are_on_top_of_the_options(score, tmp_path):
     seen = []
 
     def reply(body):
-        if body["max_tokens"] != 64:  # and not whether schemas are enforced
+        if body["max_tokens"] != 2048:  # and not whether schemas are enforced
             seen.append((body["temperature"], body["max_tokens"], body["model"]))
         return json.dumps({"score": [5, 5], "reasoning": "fine"})
 

@@ -131,7 +131,7 @@ def test_a_reply_may_be_one_number(file, reply, status):
         ('{"score": [5], "text": "STOP"}', True),
         ('{"score": [5], "text": "STOP", "confidence": 0.3}', True),
         ('{"score": [5]}', False),
-        ('{"score": [5], "text": "STOP", "reasoning": "x"}', False),
+        ('{"score": [5], "text": "STOP", "reasoning": "x"}', True),
     ],
 )
 def test_an_answer_has_the_keys_that_the_words_show_and_those_marked_as_optional(file, reply, read):
