@@ -89,7 +89,7 @@ def test_videos_have_their_own_words(checkout):
 
 def test_labels_are_read_turned_round_and_asked_for_once(checkout):
     judge = prepared("pairwise", pack=imported(checkout))
-    verdict = play(judge.program(contest("tie")), [Text("[[B>A]]\nSo [[B>A]]"), Text("So [[A>B]]")]).verdict
+    verdict = play(judge.program(contest("tie")), [Text("It follows the edit.\n[[B>A]]"), Text("[[A>B]]")]).verdict
     assert dict(verdict.choice.votes) == {"forward": SECOND, "reverse": SECOND}
     verdict = play(judge.program(contest("tie")), [Text("Left wins. [[A=B]]"), Text("[[A=B=Bad]]")]).verdict
     assert dict(verdict.choice.votes) == {"reverse": BOTH_BAD}

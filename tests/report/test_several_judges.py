@@ -1,8 +1,7 @@
 """Several judges of the same generators: the first sentence is true of all of them."""
 
-from dataclasses import replace
-
 import re
+from dataclasses import replace
 
 import pytest
 

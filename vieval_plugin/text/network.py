@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlunsplit
 
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted, register_secrets
@@ -95,10 +95,12 @@ def _parsed(value: str) -> tuple[str, dict[str, str]] | None:
         return None
     register_secrets("", (url,))
     bare = urlunsplit((address.scheme, address.server, "", "", ""))
-    parts = urlsplit(url)
-    if parts.username is None:
+    server = url.partition("://")[2].partition("/")[0]
+    login, at_sign, _ = server.rpartition("@")
+    if not at_sign:
         return bare, {}
-    user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    name, _, password = login.partition(":")
+    user = f"{unquote(name)}:{unquote(password)}"
     credentials = base64.b64encode(user.encode()).decode()
     return bare, {"Proxy-Authorization": f"Basic {credentials}"}
 
