@@ -85,16 +85,16 @@ class RequestForm:
         for name in named_fields(refused, sent):
             bounded = "top_logprobs" if name == "logprobs" else name
             value = sent.get(bounded)
-            is_number = bounded in _BOUNDED and isinstance(value, (int, float))
-            bound = _bound(message, value) if is_number else 0
+            number = value if bounded in _BOUNDED and isinstance(value, (int, float)) else None
+            bound = 0 if number is None else _bound(message, number)
             other_limit = next((limit for limit in LIMITS if name in LIMITS and limit != name), "")
             if other_limit and other_limit in message:
                 form = replace(form, limit=other_limit)
-            elif bound and bound > value:
+            elif bound and number is not None and bound > number:
                 form = replace(form, lowest={**form.lowest, bounded: bound})
             elif bound:
                 form = replace(form, highest={**form.highest, bounded: bound})
-            elif name == "top_logprobs" and is_number and value > _FEWER:
+            elif name == "top_logprobs" and number is not None and number > _FEWER:
                 form = replace(form, highest={**form.highest, name: _FEWER})
             elif name not in OF_A_QUESTION:
                 form = replace(form, refused=tuple(dict.fromkeys((*form.refused, name))))
