@@ -75,8 +75,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         verdicts = evaluate(samples, judge="t2i_eval", backbone=backbone, options=UNSTORED, progress=progress)
     assert all(verdict.status == "ok" for verdict in verdicts), [v.trace for v in verdicts]
     assert [verdict.scores["O"] for verdict in verdicts] == [0.7, 0.9, 0.2]
-    # one call more finds out whether the server enforces schemas
-    assert progress.usage.calls == sum(map(implied, SCENES)) + 1
+    # three calls more find out whether the server enforces schemas, and whether the model sees
+    assert progress.usage.calls == sum(map(implied, SCENES)) + 3
     write_verdicts(folder / "verdicts.jsonl", samples, verdicts, provenance("t2i_eval", backbone))
     return folder
 
