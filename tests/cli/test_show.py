@@ -34,9 +34,10 @@ def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_mark
 
 
 def test_of_two_judges_verdicts_on_a_sample_one_is_named(run, tmp_path, vieval):
-    both = copied(
-        run / "verdicts.jsonl", tmp_path / "both.jsonl", lambda rows: rows + rows.replace('"run": "', '"run": "x')
-    )
+    def doubled(rows):
+        return rows + rows.replace('"run": "', '"run": "x').replace('"judge": "t2i_eval"', '"judge": "cigeval"')
+
+    both = copied(run / "verdicts.jsonl", tmp_path / "both.jsonl", doubled)
     document = json.loads(run_file(both).read_text())
     [(name, of_run)] = document["runs"].items()
     document["runs"][f"x{name}"] = {"provenance": {**of_run["provenance"], "judge": "cigeval"}}
