@@ -27,8 +27,8 @@ def test_a_run_by_a_server_is_planned_by_judge_and_nothing_is_left(planned, serv
         "vieval: plan: vqascore by fake, 12 samples",
     }
     assert {line for line in lines if "calls:" in line} == {
-        "vieval: calls: 25 (25 to 25)",
-        "vieval: calls: 12 (12 to 12)",
+        "vieval: calls: 25",
+        "vieval: calls: 12",
     }
     assert sum("price: " in line and "at 1 in and 2 out per million tokens" in line for line in lines) == 2
     assert server.stats()["requests"] == 8 * 2 + 1 + 7  # two of the eight are one question of vqascore
@@ -39,7 +39,7 @@ def test_a_model_of_the_host_and_one_of_this_process_are_planned_too(planned, se
     code, lines = planned(*served("async_openai", server), tasks="vieval_demo_viescore_tie")
     assert code == 0
     assert any(line.startswith("vieval: plan: viescore, 12 samples: about ") for line in lines)
-    assert any(line.startswith("vieval: calls: 24 (") for line in lines)
+    assert "vieval: calls: 24" in "\n".join(lines)
     code, lines = planned("--model", "vieval_scorer", tasks="vieval_demo_sharpness_tig")
     assert code == 0
     assert "vieval: calls: 0, tokens: 0, price: 0" in lines

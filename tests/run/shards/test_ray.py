@@ -103,6 +103,7 @@ def test_inputs_and_verdicts_lie_in_a_bucket(vieval, cluster, data, tmp_path, mo
 @pytest.mark.slow
 def test_a_judge_that_is_a_network_has_a_worker_a_gpu(cluster, data, tmp_path, scorer_weights):
     command = ("--judge", "clip_score", "--scorer", scorer_weights["clip_score"], "--ray", cluster.address)
+    until(lambda: not actors(cluster))  # those of the test before
     driver = start("score", data, "--out", tmp_path / "out", *command)
     workers = set()
     while driver.poll() is None:
