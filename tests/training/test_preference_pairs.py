@@ -84,7 +84,6 @@ def test_the_columns_of_the_diffusion_dpo_example_hold_the_files_bytes(given, tm
             ["--trainer", "diffusers"],
             "diffusers reads the bytes of images, which JSONL cannot hold; name a .parquet file",
         ),
-        (["--trainer", "ms-swift"], "--trainer ms-swift trains no generator; of pairs it is trl or diffusers"),
         (["--margin", "0.95"], "no prompt has two images whose scores differ (by 0.95): nothing to pair"),
     ],
 )

@@ -19,7 +19,7 @@ run = t2i_eval_run.run  # a fixture
 
 @pytest.fixture(scope="module")
 def exported(run, tmp_path_factory):
-    """What `vieval export --trainer trl` makes of a run of T2I-Eval."""
+    """What `vieval export` makes of a run of T2I-Eval."""
     out = tmp_path_factory.mktemp("exported") / "train.jsonl"
     command = ["export", "t2i_eval", str(run / "verdicts.jsonl"), "--out", str(out), "--trainer", "trl"]
     assert main(command) == 0
@@ -58,10 +58,10 @@ def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_pa
     [
         ({"id": "mmrb2/edit/a/b/score"}, "whose data may not train a model"),
         ({"images": ["/nowhere.png"]}, "/nowhere.png is missing"),
-        ({"messages": [{"role": "user", "content": "<image>what?"}]}, "--trainer trl"),
+        ({"messages": [{"role": "user", "content": "<image>what?"}]}, "vieval export writes them"),
         ({"trained": [0]}, "message 0 is not the model's"),
-        ({"trained": "all"}, "--trainer trl"),
-        ({"id": 7}, "--trainer trl"),
+        ({"trained": "all"}, "vieval export writes them"),
+        ({"id": 7}, "vieval export writes them"),
     ],
 )
 def test_bad_conversations_are_one_line_that_names_the_row(exported, tmp_path, changes, said):

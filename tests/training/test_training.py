@@ -32,9 +32,9 @@ def test_every_call_becomes_an_example_with_its_own_answer_trained(run, tmp_path
     for row in rows:
         *before, last = row["messages"]
         assert last["role"] == "assistant"
-        assert last["loss"] is True
-        assert not any(message.get("loss") for message in before)
-        assert sum(message["content"].count("<image>") for message in before) == len(row["images"])
+        assert row["trained"] == [len(before)]
+        shown = [part for message in before for part in message["content"] if part["type"] == "image"]
+        assert len(shown) == len(row["images"])
         assert all(Path(file).is_file() for file in row["images"])
     counted = Counter(row["sub_task"] for row in rows)
     assert counted["extraction"] == 3
@@ -49,19 +49,17 @@ def test_every_call_becomes_an_example_with_its_own_answer_trained(run, tmp_path
     ]
 
 
-@pytest.mark.parametrize("trainer", ["trl", "ms-swift", "llama-factory"])
-def test_datasets_loads_what_was_exported(run, tmp_path, trainer):
+def test_datasets_loads_what_was_exported(run, tmp_path):
     datasets = pytest.importorskip("datasets")
-    rows = export(run, tmp_path / "train.jsonl", "--trainer", trainer)
+    rows = export(run, tmp_path / "train.jsonl")
     loaded = datasets.load_dataset("json", data_files=str(tmp_path / "train.jsonl"), cache_dir=str(tmp_path / "cache"))
     assert len(loaded["train"]) == len(rows)
-    own = {"trained"} if trainer == "trl" else set()
-    assert set(loaded["train"].column_names) == {"id", "sub_task", "messages", "images"} | own
+    assert set(loaded["train"].column_names) == {"id", "sub_task", "messages", "images", "trained"}
 
 
 def test_trl_takes_every_example(run, tmp_path):
     data_utils = pytest.importorskip("trl.data_utils")
-    for row in export(run, tmp_path / "train.jsonl", "--trainer", "trl"):
+    for row in export(run, tmp_path / "train.jsonl"):
         assert data_utils.is_conversational(row)
         pictures = [PIL.Image.open(file) for file in row["images"]]
         prepared = data_utils.prepare_multimodal_messages(row["messages"], images=pictures)

@@ -20,7 +20,7 @@ def add(commands: Commands) -> None:
         "Examples for a judge's backbone come from its conversations; with --pairs you get preference pairs to train a "
         "generator by DPO.",
         ("preference pairs for a generator", "vieval export --pairs verdicts.jsonl --out pairs.parquet"),
-        ("examples for a backbone", "vieval export t2i_eval out/gpt-4o --trainer trl --out train.jsonl"),
+        ("examples for a backbone", "vieval export t2i_eval out/gpt-4o --out train.jsonl"),
     )
     parser.add_argument("judge", nargs="?", help="the judge whose conversations to write")
     parser.add_argument("results", nargs="*", type=Path, help="results, as vieval show takes them")
@@ -41,8 +41,9 @@ def add(commands: Commands) -> None:
     add_partial(parser)
     parser.add_argument(
         "--trainer",
-        choices=["trl", "ms-swift", "llama-factory", "diffusers"],
-        help="the trainer whose format to write (default: ms-swift; for pairs trl)",
+        choices=["trl", "diffusers"],
+        default="trl",
+        help="the trainer whose format to write; diffusers is for --pairs (default: %(default)s)",
     )
     parser.add_argument(
         "--rebalance", action="store_true", help="balance sub-tasks and scores, for a judge that says how"
@@ -76,7 +77,7 @@ def _run(options: argparse.Namespace) -> int:
     lookup = open_results(options.results, options.partial)
     say(*(f"note: {note}" for note in lookup.notes))
     margin = MARGIN if options.margin is None else options.margin
-    choices = ExportChoices(options.trainer or "ms-swift", options.rebalance, options.seed, margin)
+    choices = ExportChoices(options.rebalance, options.seed, margin)
     say(*export(options.judge, lookup, options.out, choices))
     return 0
 
@@ -89,14 +90,12 @@ def _pairs(options: argparse.Namespace) -> int:
 
     if options.judge or options.results or options.rebalance:
         raise VievalError("--pairs takes the results itself, and no judge: vieval export --pairs RESULTS --out FILE")
-    if options.trainer not in (None, "trl", "diffusers"):
-        raise VievalError(f"--trainer {options.trainer} trains no generator; of pairs it is trl or diffusers")
     lookup = open_results(options.pairs, options.partial)
     say(*(f"note: {note}" for note in lookup.notes))
     pairs = preference_pairs(lookup, options.margin)
     if not pairs:
         raise VievalError(f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing to pair")
-    write_pairs(options.out, pairs, options.trainer or "trl")
+    write_pairs(options.out, pairs, options.trainer)
     prompts = len({pair.uid for pair in pairs})
     counts = f"{len(pairs)} pair{'s' * (len(pairs) > 1)} of {prompts} prompt{'s' * (prompts > 1)}"
     say(f"wrote {options.out}: {counts}")

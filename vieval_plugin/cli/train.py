@@ -101,7 +101,7 @@ def _add_sft(actions: Commands) -> None:
         ("with adapters", "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned"),
         ("all weights", "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned --tune full"),
     )
-    parser.add_argument("data", nargs="+", type=Path, help="files of `vieval export --trainer trl`")
+    parser.add_argument("data", nargs="+", type=Path, help="files of `vieval export`")
     _add_tuning(parser, "turns", "samples")
     parser.set_defaults(run=_tune)
 

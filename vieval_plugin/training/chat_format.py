@@ -1,7 +1,4 @@
-"""Conversations as lines of JSON, written the way TRL, ms-swift and LLaMA-Factory read them, and those for TRL read.
-
-TRL wants the parts of a message as a list and the images beside it. ms-swift and LLaMA-Factory want a text in which
-`<image>` stands where an image belongs, and of ms-swift's messages each may say whether it is trained on.
+"""Conversations as lines of JSON in TRL's form: the parts of a message as a list, and the images beside it.
 
 What trainers and chat templates take for a place or a turn must not come from what a user wrote or a model said.
 """
@@ -15,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from vieval_plugin.backends.weights import line_of
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -27,9 +24,7 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.yaml_json import read_json
 
-Trainer: TypeAlias = Literal["trl", "ms-swift", "llama-factory"]
-_MARK = "<image>"
-# of LLaMA-Factory and ms-swift; of the templates of Qwen, LLaVA, InternVL, Llama, Gemma, DeepSeek, Mistral and Pixtral
+# of trainers; of the templates of Qwen, LLaVA, InternVL, Llama, Gemma, DeepSeek, Mistral and Pixtral
 _MEDIA = "image|images|video|videos|audio|img|vid|box|bbox|ref|quad|ref-object|cls|speech|point|file|ImageHere|mask"
 _TOKENS = "s|bos|eos|pad|unk|sep|start_of_turn|end_of_turn|start_of_image|end_of_image|image_soft_token|IMG_CONTEXT"
 _BRACKETED = "INST|IMG|IMG_BREAK|IMG_END|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS"
@@ -40,32 +35,28 @@ _SPECIAL = re.compile(
 )
 
 
-def write(path: Path, examples: Sequence[TrainingExample], trainer: Trainer) -> None:
+def write(path: Path, examples: Sequence[TrainingExample]) -> None:
     """Write one example a line; images that are no files go to a folder beside it. VievalError if that cannot be done."""
     folder = path.with_name(f"{path.stem}_images")
-    write_whole(path, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in _rows(examples, trainer, folder)))
+    write_whole(path, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in _rows(examples, folder)))
 
 
-def _rows(examples: Iterable[TrainingExample], trainer: Trainer, folder: Path) -> Iterable[dict[str, Any]]:
+def _rows(examples: Iterable[TrainingExample], folder: Path) -> Iterable[dict[str, Any]]:
     for example in examples:
         images = [part for message in example.messages for part in message.parts if isinstance(part, Image)]
         yield {
             "id": example.id,
             "sub_task": example.sub_task,
-            "messages": [_message(m, trainer, n in example.trained) for n, m in enumerate(example.messages)],
+            "messages": [_message(message) for message in example.messages],
             "images": [_file(image, folder) for image in images],
-            # of the three, TRL alone says nowhere which turns are learnt: `vieval train sft` does
-            **({"trained": example.trained} if trainer == "trl" else {}),
+            # TRL says nowhere which turns are learnt: `vieval train sft` does
+            "trained": example.trained,
         }
 
 
-def _message(message: Message, trainer: Trainer, trained: bool) -> dict[str, Any]:
-    parts = list(_parts(message))
-    if trainer == "trl":
-        content = [{"type": "image" if part is None else "text", "text": part} for part in parts]
-        return {"role": message.role, "content": content}
-    row = {"role": message.role, "content": "".join(_MARK if part is None else part for part in parts)}
-    return {**row, "loss": trained} if trainer == "ms-swift" and message.role == "assistant" else row
+def _message(message: Message) -> dict[str, Any]:
+    content = [{"type": "image" if part is None else "text", "text": part} for part in _parts(message)]
+    return {"role": message.role, "content": content}
 
 
 def _parts(message: Message) -> Iterable[str | None]:
@@ -116,7 +107,7 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
     """The turns to learn of exported conversations, in order.
 
     Raises:
-        VievalError: in one line, a file that cannot be read or was exported for another trainer, a row that is no
+        VievalError: in one line, a file that cannot be read, a row that is no
             conversation, an image that is not there, and conversations about data that may not train a model.
     """
     turns: list[LearntTurn] = []
@@ -131,8 +122,8 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
             except VievalError as error:
                 raise VievalError(f"{file}: row {number}: {error}") from None
             except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-                remedy = "write it with vieval export --trainer trl"
-                reason = f"no conversation for TRL ({line_of(error)[:100]}); {remedy}"
+                remedy = "vieval export writes them"
+                reason = f"no conversation ({line_of(error)[:100]}); {remedy}"
                 raise VievalError(f"{file}: row {number} is {reason}") from None
     if not turns:
         raise VievalError(f"{', '.join(map(str, files))}: no turns to learn")

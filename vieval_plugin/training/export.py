@@ -25,7 +25,7 @@ from vieval_plugin.records import OWN, Record
 from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
-from vieval_plugin.training.chat_format import Trainer, write
+from vieval_plugin.training.chat_format import write
 
 #: How far a verdict may be from the human mean; Wang et al. (2025), section on agent tuning.
 MARGIN = 0.3
@@ -35,8 +35,6 @@ MARGIN = 0.3
 class ExportChoices:
     """Options of an export."""
 
-    #: Trainer whose format is written.
-    trainer: Trainer
     #: True repeats examples until scores and sub-tasks are balanced.
     rebalance: bool = False
     #: Seed of the rebalancing.
@@ -70,7 +68,7 @@ def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> It
     units = list(_units(lookup, exported, how))
     written = rebalanced(units, choices.seed, how.repetitions) if choices.rebalance else units
     examples = [example for unit in written for example in unit.examples]
-    write(file, examples, choices.trainer)
+    write(file, examples)
     yield from (f"wrote {file}: {len(examples)} examples of {len(judged)} verdicts", "")
     yield from (_by_part(judged, exported, choices.margin) if how.human_aspect else _by_sub_task(units, written))
     if how.repetitions:
