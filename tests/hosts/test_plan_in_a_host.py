@@ -26,10 +26,7 @@ def test_a_run_by_a_server_is_planned_by_judge_and_nothing_is_left(planned, serv
         "vieval: plan: viescore by fake, 12 samples",
         "vieval: plan: vqascore by fake, 12 samples",
     }
-    assert {line for line in lines if "calls:" in line} == {
-        "vieval: calls: 25",
-        "vieval: calls: 12",
-    }
+    assert {line for line in lines if "calls:" in line} == {"vieval: calls: 25", "vieval: calls: 12"}
     assert sum("price: " in line and "at 1 in and 2 out per million tokens" in line for line in lines) == 2
     assert server.stats()["requests"] == 8 * 2 + 1 + 7  # two of the eight are one question of vqascore
     assert not list((tmp_path / "out").rglob("*_results.json"))

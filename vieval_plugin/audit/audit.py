@@ -1,12 +1,10 @@
-"""An audit: the questions are counted, then the judge is asked about samples as they are and as they are changed."""
+"""An audit: a judge is asked about samples as they are and as they are changed."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from statistics import fmean
 
 import numpy as np
@@ -22,8 +20,6 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import QuestionCounts, Session
-from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.votes import share
 from vieval_plugin.text.errors import VievalError
 
 ORDER = "order swapped"
@@ -65,22 +61,6 @@ def planned_calls(name: str, counts: QuestionCounts, prepared: PreparedJudge, op
     return PlannedCalls(name, calls, answers, "" if prepared.calls.isdecimal() else "at least")
 
 
-@dataclass(frozen=True)
-class Audit:
-    """Outcome of an audit: `effects` in the order of the changes, and how many samples had no score even unchanged.
-
-    `left_out` names the changes that apply to no sample with a score, with the aspects where these are not all.
-    `inconsistent` is the share of contests in which the two orders have different answers, with its 95% interval;
-    None where no contest has two.
-    """
-
-    judge: str
-    effects: tuple[Effect, ...]
-    unscored: int
-    inconsistent: Estimate | None = None
-    left_out: tuple[str, ...] = ()
-
-
 async def audit(
     judged: Sequence[Judged],
     prepared: PreparedJudge,
@@ -88,25 +68,25 @@ async def audit(
     backbone: Backbone | None,
     seed: int,
     progress: Progress,
-    on_plan: Callable[[PlannedCalls], None],
     batch: BatchOptions | None = None,
-) -> Audit:
-    """Audit a judge on samples, or on contests of two where it is one of contests.
+) -> tuple[Effect, ...]:
+    """Effects of all changes on the scores of a judge, in the order of the changes.
+
+    A change that applies to no sample with a score has none.
 
     Args:
         judged: what `material.random_judgeable_samples` gives.
-        prepared: the judge.
+        prepared: the judge; samples are contests of two where it is one of contests.
         options: the options in force.
         backbone: the model that answers, where a caller names it and not the options.
         seed: of everything random.
         progress: counts calls, tokens and failures.
-        on_plan: is given the plan before anything is asked.
         batch: folder in which batches have answered all questions; None for calls.
 
     Raises:
         VievalError: the run cannot go on, or nothing has a score.
     """
-    partners, used = partners_of(judged, seed), _changes_for(prepared)
+    partners = partners_of(judged, seed)
     async with Session(options, backbone, progress, prepared.asks_a_model, batch) as session:
 
         async def verdicts_of(batch: Sequence[Judged]) -> list[Verdict]:
@@ -114,21 +94,14 @@ async def audit(
             await session.judge(batch, prepared, outcomes, True)
             return [outcomes[number].verdict for number in range(len(batch))]
 
-        # images are made again for each use: those of all changes together may be larger than memory
-        counts, modified = QuestionCounts(), 0
-        await session.count(judged, prepared, counts)
-        for change in used:
-            samples = [sample for sample in _versions(change, judged, partners) if sample is not None]
-            modified += len(samples)
-            await session.count(samples, prepared, counts)
-        name = f"{prepared.spec.name}, {len(judged)} unchanged and {modified} changed (seed {seed})"
-        on_plan(planned_calls(name, counts, prepared, options))
-        unchanged, by_change = await verdicts_of(judged), list[tuple[Change, list[Verdict | None]]]()
-        for change in used:
+        unchanged = await verdicts_of(judged)
+        by_change = list[tuple[Change, list[Verdict | None]]]()
+        # images are made for one change at a time: those of all together may be larger than memory
+        for change in _changes_for(prepared):
             versions = list(_versions(change, judged, partners))
             verdicts = iter(await verdicts_of([sample for sample in versions if sample is not None]))
             by_change.append((change, [None if sample is None else next(verdicts) for sample in versions]))
-    return _audit(judged, prepared, options, seed, unchanged, by_change)
+    return _effects(judged, prepared, options, seed, unchanged, by_change)
 
 
 def changed_samples(judged: Sequence[Judged], prepared: PreparedJudge, seed: int) -> Iterator[Judged]:
@@ -161,14 +134,14 @@ def _versions(change: Change, judged: Sequence[Judged], partners: Sequence[Sampl
             yield modified
 
 
-def _audit(
+def _effects(
     judged: Sequence[Judged],
     prepared: PreparedJudge,
     options: Config,
     seed: int,
     unchanged: Sequence[Verdict],
     verdicts_by_change: Sequence[tuple[Change, Sequence[Verdict | None]]],
-) -> Audit:
+) -> tuple[Effect, ...]:
     """The effects of all changes, from the verdicts on the samples; None where a change does not apply to one."""
     groups = [f"{sample.kind}/{sample.group}" for sample in judged]
     aspects = prepared.spec.aspects if prepared.spec.rates == "sample" else (PREFERENCE,)
@@ -191,27 +164,7 @@ def _audit(
             row = effect(change.name, aspect, change.expects(aspect), *before_and_after, theirs, statistics, seed)
             effects.append(row)
     comparable = [row for row in effects if row.n or row.failed or row.change == ORDER]
-    left_out: dict[str, list[str]] = defaultdict(list)
-    for row in effects:
-        if row not in comparable:
-            left_out[row.change].append(row.aspect)
-    unscored = len(judged) - int(np.any(list(scored.values()), axis=0).sum())
-    return Audit(
-        prepared.spec.name,
-        tuple(adjusted(comparable)),
-        unscored,
-        _inconsistent(unchanged, groups, statistics.draws, seed),
-        tuple(change if len(on) == len(aspects) else f"{change} ({', '.join(on)})" for change, on in left_out.items()),
-    )
-
-
-def _inconsistent(verdicts: Sequence[Verdict], groups: Sequence[str], resamples: int, seed: int) -> Estimate | None:
-    forward, reverse = (np.array(of_order(verdicts, order)) for order in (FORWARD, REVERSE))
-    answered_twice = ~np.isnan(forward)
-    if not answered_twice.any():
-        return None
-    differs = (forward != reverse)[answered_twice]
-    return share(differs, list(compress(groups, answered_twice)), resamples, seed)
+    return tuple(adjusted(comparable))
 
 
 def of_aspect(verdicts: Sequence[Verdict], aspect: str) -> list[float]:

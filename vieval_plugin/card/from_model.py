@@ -176,10 +176,10 @@ def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step:
     answered_before = _answer_count(judging.progress.usage)
     run_options = judging.options, judging.backbone, seed, judging.progress
     batch = judging.batch if prepared.asks_a_model else None
-    result = asyncio.run(audit(samples, prepared, *run_options, lambda plan: None, batch))
+    effects = asyncio.run(audit(samples, prepared, *run_options, batch))
     calls = _answer_count(judging.progress.usage) - answered_before
-    rows = tuple(effect.row for effect in result.effects)
-    return CardAudit(result.judge, entry.benchmark.name, len(samples), rows, calls)
+    rows = tuple(effect.row for effect in effects)
+    return CardAudit(prepared.spec.name, entry.benchmark.name, len(samples), rows, calls)
 
 
 def _answer_count(usage: Usage) -> int:

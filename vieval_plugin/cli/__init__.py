@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "score images": ("score", "shards", "filter", "show"),
     "compare generators": ("rank", "label", "calibrate", "report"),
-    "evaluate a judge": ("card", "compare", "tasks", "prepare", "vlmevalkit", "audit", "anchor", "leaderboard"),
+    "evaluate a judge": ("card", "compare", "tasks", "prepare", "vlmevalkit", "anchor", "leaderboard"),
     "serve rewards and train": ("serve", "export", "data", "train"),
     "set up and extend": ("demo", "doctor", "config", "prompts", "cache"),
 }
