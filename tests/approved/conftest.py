@@ -60,12 +60,15 @@ def constant(text, folder):
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
-def transcript(command):
-    """A command line with all that it prints, the files that it makes and its exit code; `cat` shows a file's text."""
+def transcript(command, servers=()):
+    """A command line with all that it prints, the files that it makes and its exit code; `cat` shows a file's text.
+
+    Beside fake servers it says where none of them was asked anything.
+    """
     name, *arguments = shlex.split(command)
     if name == "cat":
         return f"$ {command}\n{text_of(Path(*arguments))}\n"
-    before = present_files()
+    before, asked = present_files(), requests_to(servers)
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -77,8 +80,13 @@ def transcript(command):
     errors = "\n".join(["[stderr]", *said, ""]) if said else ""
     files = sorted(map(str, present_files() - before))
     written = f"[new files: {', '.join(files[:10])}]\n" if files else ""
+    unasked = "[nothing was asked]\n" if servers and requests_to(servers) == asked else ""
     ending = f"[exit code {int(code)}]\n" if code else ""
-    return f"$ {command}\n{out.getvalue()}{errors}{written}{ending}"
+    return f"$ {command}\n{out.getvalue()}{errors}{written}{unasked}{ending}"
+
+
+def requests_to(servers):
+    return sum(server.stats()["requests"] for server in servers)
 
 
 def present_files():
@@ -95,7 +103,13 @@ def text_of(path):
 
 
 @pytest.fixture
-def judge_server(monkeypatch):
+def started():
+    """The fake servers that a case has started."""
+    return []
+
+
+@pytest.fixture
+def judge_server(monkeypatch, started):
     """Starts a fake server with these settings, which commands use from then on; its scores follow the brightness."""
     with contextlib.ExitStack() as servers:
 
@@ -103,6 +117,7 @@ def judge_server(monkeypatch):
             server = servers.enter_context(a_server(**{"reply": by_brightness(), **settings}))
             monkeypatch.setenv("VIEVAL_MODEL", "fake")
             monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
+            started.append(server)
             return server
 
         yield start
@@ -117,7 +132,7 @@ def tmp_path():
 
 
 @pytest.fixture
-def approve(tmp_path, monkeypatch, snapshot):
+def approve(tmp_path, monkeypatch, snapshot, started):
     """Runs commands in this test's folder, under few resamples, and compares all that they print with the case's file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}\n")
@@ -126,7 +141,7 @@ def approve(tmp_path, monkeypatch, snapshot):
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
 
     def compared(*commands):
-        text = "\n".join(transcript(command) for command in commands)
+        text = "\n".join(transcript(command, started) for command in commands)
         assert constant(text, tmp_path) == snapshot(extension_class=TextFile)
 
     return compared
