@@ -130,6 +130,12 @@ def test_a_package_door_holds_no_code():
     assert [door for door in with_code if not re.fullmatch(DOORS_WITH_CODE, door)] == []
 
 
+def test_no_test_module_imports_another():
+    another = re.compile(r"^\s*(from|import) tests\b.*\btest_", re.MULTILINE)
+    modules = sorted((ROOT / "tests").rglob("test_*.py"))
+    assert [str(path) for path in modules if another.search(path.read_text())] == []
+
+
 # what a face may do without: statistics of people's ratings, reports, and SciPy's statistics (0.4 s of CPU)
 REPORTING = ("report", "meta_evaluation", "benchmarks", "results", "audit", "card", "leaderboard")
 

@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
-from tests.cli.test_rank_folders import by_brightness, images, prompts
+from tests.brightness import by_brightness, images, prompts
 from tests.fake_server import named
 from tests.one_server import wait_shortly
+from tests.serve.clients import rows_of
 from tests.serve.serving import serving
-from tests.serve.test_judge_v1 import rows_of
 from tests.service_server import BEHAVIOURS, ServiceServer, loose_nodes
 
 SAMPLES = 3

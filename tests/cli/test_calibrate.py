@@ -1,5 +1,6 @@
 """`vieval calibrate` and what is done with its file: from labels to a filtered data set, and each refusal in a line."""
 
+import itertools
 import json
 import re
 
@@ -151,18 +152,32 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(vieval, j
     assert re.search(r"PQ 0\.\d\d, people would say PQ 0\.\d\d</span>", page)
 
 
-def test_a_calibration_of_another_judge_is_refused_by_each_command(vieval, judged, tmp_path):
+CHANGES = (
+    ({"judge": "ssim"}, "the judge ssim"),
+    ({"backbone": "other"}, "the backbone other"),
+    ({"setting": "1shot"}, "the setting 1shot"),
+    ({"pack_hash": "abc"}, "the wording abc"),
+    ({"aspect": "O"}, "is for O"),
+    ({"knots": {"tie": [[0], [0]]}}, "task type tie"),
+    ({"knots": {"tig": [[0.5, 0.1], [0, 1]]}}, "it does not rise"),
+    ({"labels": None}, "no calibration"),
+)
+
+
+def test_a_calibration_of_something_else_is_refused_by_each_command(vieval, judged, tmp_path):
     vieval(*judged(60))
     path = tmp_path / "cal.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "judge": "ssim"}))
-    for command in (
+    accepted = json.loads(path.read_text())
+    commands = (
         ("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept"),
         ("report", tmp_path / "out", "--out", tmp_path / "report"),
         ("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "again"),
         ("score", tmp_path / "data" / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "again.jsonl"),
-    ):
+    )
+    for (change, key), command in itertools.product(CHANGES, commands):
+        path.write_text(json.dumps({**accepted, **change}))
         err = vieval(*command, "--calibration", path, code=1).err
-        assert "the judge ssim" in err.splitlines()[-1], command
+        assert key in err.splitlines()[-1], (change, command)
         assert all(line.startswith("vieval: ") for line in err.splitlines())
         assert not any((tmp_path / name).exists() for name in ("kept", "again", "again.jsonl"))
 

@@ -75,6 +75,19 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, vieval):
     assert KEY not in out
 
 
+def test_backbones_with_problems_are_told_without_their_keys(server, monkeypatch, vieval, tmp_path):
+    """Without extras too, where the approved output is not held."""
+    urls = {"judge": server.base_url, "away": "http://127.0.0.1:9/v1"}
+    backbones = {name: {"model": "fake", "base_url": url, "api_key_env": "GOOD_KEY"} for name, url in urls.items()}
+    (tmp_path / "v.yaml").write_text(json.dumps({"backbones": backbones}))
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "v.yaml"))
+    monkeypatch.setenv("GOOD_KEY", KEY)
+    monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
+    printed = vieval("doctor", code=1)
+    assert [line.split()[0] for line in checks_of(printed.out)[2:4]] == ["PROBLEM", "ok"]
+    assert KEY not in printed.out + printed.err
+
+
 def test_several_models_are_named(server, monkeypatch, vieval):
     async def two(self, url, most):
         return json.dumps({"data": [{"id": "a"}, {"id": "b"}]}).encode()

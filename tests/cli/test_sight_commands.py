@@ -7,8 +7,8 @@ import pytest
 
 from tests.brightness import images, prompts
 from tests.fake_server import FakeServer, Fault, named
+from tests.serve.clients import rows_of
 from tests.serve.serving import serving
-from tests.serve.test_judge_v1 import rows_of
 from vieval_plugin.backends.http.sight import QUESTION
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 
 import PIL.Image
 import requests
@@ -106,3 +107,11 @@ class UniRL:
             if failed:
                 raise RuntimeError(f"Reward computation flagged samples as failure: {failed}")
         return [next(iter(by_name[self.names[0]].values())) for by_name in answer["results"]]
+
+
+def rows_of(path):
+    """The rows of a samples file, with the bytes of their images in place of paths."""
+    for line in path.read_text().splitlines():
+        sample = json.loads(line)
+        files = {role: path.parent / name for role, name in sample["images"].items()}
+        yield {**sample, "images": {role: encoded(file.read_bytes()) for role, file in files.items()}}

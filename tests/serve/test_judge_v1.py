@@ -9,18 +9,10 @@ import requests
 from tests.api.replies import unreadable
 from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
-from tests.serve.clients import encoded
+from tests.serve.clients import encoded, rows_of
 from tests.serve.serving import judged_by, row, serving
 
 PART = b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n'
-
-
-def rows_of(path):
-    """The rows of a samples file, with the bytes of their images in place of paths."""
-    for line in path.read_text().splitlines():
-        sample = json.loads(line)
-        files = {role: path.parent / name for role, name in sample["images"].items()}
-        yield {**sample, "images": {role: encoded(file.read_bytes()) for role, file in files.items()}}
 
 
 @pytest.mark.parametrize(("judge", "aspect"), [("viescore", "O"), ("ssim", "SC")])
