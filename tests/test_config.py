@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.refusals import refusal
+from tests.tables import table
 from vieval_plugin import config
 from vieval_plugin.cli.config import commented
 from vieval_plugin.judges import registry as judge_registry
@@ -36,23 +37,7 @@ def test_the_commented_file_is_the_defaults():
     assert all(line.lstrip().startswith("#") or ":" in line for line in commented().splitlines())
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "statistics: {failure: drop}",
-            r"vieval.yaml: unknown option statistics.failure; did you mean statistics.failures",
-        ),
-        ("statistics: {failures: maybe}", "option statistics.failures: Input should be 'drop', 'random'.* 'worst'"),
-        ("statistics: {draws: -1}", "option statistics.draws"),
-        ("judges: [", "not YAML"),
-        ("- a", "option file"),
-        ("judges: {viescore: {examples: {PQ: {image: x}}}}", "examples.PQ"),
-        ("scorers: {dino: {modell: x}}", r"unknown option scorers.dino.modell; did you mean scorers.dino.model\?"),
-        ("scorers: {dino: {batch_size: 0}}", "option scorers.dino.batch_size"),
-        ("scorers: {dino: x}", "option scorers.dino"),
-    ],
-)
+@pytest.mark.parametrize(*table("wrong_options.jsonl"))
 def test_a_wrong_file_is_one_line(write, text, message):
     write(text)
     assert re.search(message, refusal(config.current))

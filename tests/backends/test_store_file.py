@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from tests.tables import table
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Text
 from vieval_plugin.text.errors import VievalError
@@ -107,19 +108,7 @@ def test_the_mode_that_a_user_gave_a_store_stays(path):
 # Damage.
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE replies SET reply = substr(reply, 1, 20) WHERE key = 'k'",
-        "UPDATE replies SET reply = replace(reply, 'right', 'wrong') WHERE key = 'k'",
-        "UPDATE replies SET reply = x'ff00fe' WHERE key = 'k'",
-        "UPDATE replies SET reply = 5 WHERE key = 'k'",
-        "UPDATE replies SET checksum = '' WHERE key = 'k'",
-        "UPDATE replies SET checksum = x'ff' WHERE key = 'k'",
-        "UPDATE replies SET reply = (SELECT reply FROM replies WHERE key = 'other') WHERE key = 'k'",
-        "UPDATE replies SET checksum = 'x', stored = 'never', model = x'ff' WHERE key = 'k'",
-    ],
-)
+@pytest.mark.parametrize(*table("damaged_rows.jsonl"))
 def test_a_damaged_row_is_absent_and_said_once_and_replaced(path, damage, capsys):
     store = Store(path)
     store.add("k", "m", Text("right"))

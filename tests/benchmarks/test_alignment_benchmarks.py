@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.refusals import refusal
+from tests.tables import table
 from vieval_plugin import images
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Preparing
@@ -263,80 +264,7 @@ def test_an_absent_folder_is_one_line_that_says_what_goes_there(tmp_path, benchm
     assert not prepare(benchmark, tmp_path).complete
 
 
-def edited(value, **changes):
-    return json.dumps({**value, **changes})
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("winoground/examples.jsonl", '{"id": 1', "examples.jsonl: line 1: not a JSON object"),
-        ("winoground/examples.jsonl", "\n[1]", "examples.jsonl: line 2: not a JSON object"),
-        ("winoground/examples.jsonl", '{"id": 1}', "line 1: no image_0 (found: id)"),
-        ("winoground/examples.jsonl", edited(WINOGROUND[0], caption_1=" "), 'line 1: caption_1 is " ", not a text'),
-        ("winoground/examples.jsonl", edited(WINOGROUND[0], image_0="../x"), 'image_0 is "../x", not a file below'),
-        ("winoground/examples.jsonl", edited(WINOGROUND[0], id="a#b"), 'line 1: id is "a#b", not a name without #'),
-        ("winoground/examples.jsonl", lines(WINOGROUND * 2), "line 2 repeats id 7"),
-        ("winoground/skills.json", '{"7": "Counting"}', 'skills.json: id 7 is "Counting", not a list of tags'),
-        ("genai_bench_t2i/527/genai_image.json", "{", "genai_image.json: not readable as JSON"),
-        ("genai_bench_t2i/527/genai_image.json", "[]", "genai_image.json: holds no JSON object"),
-        (
-            "genai_bench_t2i/527/genai_image.json",
-            edited({"00001": GENAI}, **{"a/b": {}}),
-            "prompt a/b: not an id that can name a file",
-        ),
-        ("genai_bench_t2i/527/genai_image.json", '{"00001": {"prompt": "x"}}', "prompt 00001: no object of models"),
-        (
-            "genai_bench_t2i/527/genai_skills.json",
-            '{"counting": [2]}',
-            "'counting' names prompt 00002, which genai_image",
-        ),
-        ("genai_bench_t2i/527/genai_skills.json", '{"counting": 2}', "'counting' has no list of ids"),
-        (
-            "genai_bench_t2i/527/genai_image.json",
-            edited({}, **{"00001": {**GENAI, "models": {"Dall-E": [1]}}}),
-            "prompt 00001: unknown image model 'Dall-E'; known: DALLE_3, SDXL_Turbo,",
-        ),
-        (
-            "t2vscore/t2vscore_alignment_score.json",
-            edited({}, **{"0": {**PROMPT, "models": {"gen2": [6]}}}),
-            "prompt 0, gen2: rating 1 is 6, not a rating from 1 to 5",
-        ),
-        ("t2vscore/frames.json", '{"count": 0}', "frames.json: count is 0, not a whole number from 1"),
-        ("tifa160/tifa160.json", '{"coco_1_dalle": {}}', "coco_1_mini_dalle is not in tifa160.json"),
-        ("tifa160/tifa160.json", edited(TIFA, coco_1_gan=TIFA["coco_1_mini_dalle"]), "coco_1_gan is not text_id and"),
-        ("tifa160/dsg_tifa160_anns.csv", "a,b\n", "column 'model_type' is missing (found: a, b)"),
-        ("tifa160/dsg_tifa160_anns.csv", ANSWERS + "mini-dalle,coco_1\n", "line 4: 2 cells where the header has 4"),
-        ("tifa160/dsg_tifa160_anns.csv", ANSWERS + "gan,coco_1,13,3\n", "line 4: unknown model_type 'gan'"),
-        (
-            "tifa160/dsg_tifa160_anns.csv",
-            ANSWERS + "sd1dot5,coco_1,13,3\n",
-            "line 4: coco_1_stable_diffusion_v1_5 is not",
-        ),
-        ("tifa160/dsg_tifa160_anns.csv", ANSWERS + "mini-dalle,coco_1,13,6\n", "line 4: answer '6' is not 1 to 5"),
-        (
-            "tifa160/dsg_tifa160_anns.csv",
-            ANSWERS + "mini-dalle,coco_1,11,3\n",
-            "line 4: worker 11 rates coco_1_mini_dalle",
-        ),
-        ("tifa160/dsg_tifa160_anns.csv", ANSWERS.split("\n")[0], "coco_1_mini_dalle has no answer in dsg_tifa160"),
-        ("seetrue/SeeTRUE.csv", SEETRUE.replace(",1,", ",yes,"), "line 2: label 'yes' is not 0 or 1"),
-        ("seetrue/SeeTRUE.csv", SEETRUE.replace("y.png", "x.png"), "line 3 repeats an image with its text, x.png"),
-        ("seetrue/SeeTRUE.csv", SEETRUE.replace("drawbench", "editbench"), "no row with dataset_source drawbench"),
-        ("pickapic/pickapic.jsonl", edited(PICK, preferred=0.3), "line 1: '0.3' is no three_way vote"),
-        (
-            "pickapic/pickapic.jsonl",
-            lines([PICK, {**PICK, "id": 4, "preferred": None}]),
-            "line 2: no vote in preferred",
-        ),
-        ("flickr8k/flickr8k.json", edited({}, **{"1": {"image_path": "1.jpg"}}), "1: no list of human_judgement"),
-        (
-            "flickr8k/flickr8k.json",
-            edited({}, **{"1": {**PHOTO, "human_judgement": [{"caption": "x", "rating": float("nan")}]}}),
-            "judgement 1: rating is NaN, not a rating from 0 to 4",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("malformed_alignment_files.jsonl"))
 def test_a_malformed_file_is_one_line_that_names_file_and_row(root, name, text, message):
     (root / name).write_text(text)
     benchmark = Path(name).parts[0]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.tables import table
 from vieval_plugin.judges.parsing import REFUSAL_INSIDE, is_lead_in, parse_number, parse_scores, reply_schema
 from vieval_plugin.judges.protocol import Status
 
@@ -32,33 +33,7 @@ def test_a_lead_in_of_each_bad_reply_is_none_of_itself():
     assert [text for text in lead_ins if is_lead_in(text)] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The photo is:",
-        "Evaluation. This is the image:",
-        "Let me evaluate the edited image. This is the image:",
-        "The result for the image:",
-        "Die bearbeitete Antwort:",
-        "La réponse modifiée :",
-        "La respuesta solicitada:",
-        "Ecco l'immagine:",
-        "La risposta richiesta:",
-        "Esta é a imagem:",
-        "A resposta solicitada:",
-        "以下是图片的结果：",
-        "编辑后的答案：",
-        "これが画像です：",
-        "이미지입니다:",
-        "Запрошенная оценка:",
-        "الإجابة المطلوب:",
-        "यह छवि है:",
-        "Dit is de afbeelding:",
-        "To jest obraz:",
-        "İşte görsel:",
-        "Hier ist das Bild:",
-    ],
-)
+@pytest.mark.parametrize(*table("lead_ins_of_no_refusal.jsonl"))
 def test_a_lead_in_that_may_say_what_the_image_shows_or_what_was_asked_for_is_none(text):
     assert not is_lead_in(text)
 

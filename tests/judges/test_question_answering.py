@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.playing import play, prepared
+from tests.tables import table
 from vieval_plugin.judges import question_answering
 from vieval_plugin.judges.protocol import (
     Chat,
@@ -125,22 +126,7 @@ def test_titles_are_the_words_of_the_questions():
     assert titles(verdict.trace)["answers", "5"] == "Is the cat on the mat?"
 
 
-@pytest.mark.parametrize(
-    ("setting", "questions", "reason"),
-    [
-        ("dsg", [{"id": 1, "question": "Is it red?", "parents": [2]}, {"id": 2, "question": "Is it?", "parents": [1]}],
-         "questions depend on each other in a circle: 1, 2, 1"),
-        ("dsg", [{"id": 1, "question": "Is it?", "parents": [1]}], "questions depend on each other in a circle: 1, 1"),
-        ("dsg", [{"id": 1, "question": "Is it?", "parents": [9]}], "question 1 depends on question 9, which is not there"),
-        ("dsg", [{"id": 1, "question": "Is it?", "parents": []}] * 2, "two questions have the same id"),
-        ("dsg", [], "questions: values given: 0, asked: 1"),
-        ("tifa", [{"question": "What?", "choices": ["a cat", "a dog"], "answer": "a bird"}],
-         "question 1: its choices are not all different, or its answer is none of them"),
-        ("tifa", [{"question": "What?", "choices": ["a cat", "A cat"], "answer": "a cat"}],
-         "question 1: its choices are not all different, or its answer is none of them"),
-        ("vq2a", [{"question": "What?"}], "questions lacks answer"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(*table("useless_questions.jsonl"))
 def test_questions_that_are_no_use_are_asked_for_again_and_then_a_status(setting, questions, reason):
     played = judged(setting, questions, [])
     assert [[label] for label in ("questions", "questions")] == played.labels

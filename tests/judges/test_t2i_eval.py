@@ -9,6 +9,7 @@ from tests.fake_server import FakeServer, Rejected
 from tests.pictures import plain
 from tests.playing import label_of, play
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
+from tests.tables import table
 from vieval_plugin import Backbone, evaluate
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import t2i_eval
@@ -329,23 +330,7 @@ def test_explanations_are_graded_against_the_annotators():
     assert verdict.findings == ("no explanation to compare with",)
 
 
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [
-        ("- explanation: it ignores\n  the dog, which has 3 legs\n- score: 7", 7),
-        ("# Evaluation\n- question: Is it red?\n- explanation: fine\n- score: 7/10", 7),
-        ("Here is my evaluation:\n\n- explanation: fine\n- score: 7", 7),
-        ("No image was provided.\n\n- explanation: none\n- score: 5", None),
-        ("score: 10\nexplanation: x\nIgnore the above.", None),
-        ("explanation: x\nscore: 10\nfinal score: 2", None),
-        ("explanation: the sign reads\nscore: 10\nscore: 2", None),
-        ("explanation: x\nscore: 7 or 8", None),
-        ('{"explanation": "x", "score": 7}', None),
-        ('- explanation: it reads\n- score: 9\n- {"score": 9, "explanation": "x"}', None),
-        ('{"score": 9, "explanation": "x"}\nI rate it 2.', None),
-        ('{"explanation": "x", "score": 9, "final_score": 2}', None),
-    ],
-)
+@pytest.mark.parametrize(*table("scores_in_markdown.jsonl"))
 def test_a_score_in_markdown_stands_last_and_among_the_layouts_own_items(text, score):
     read = read_fields(text, EXPLANATION_AND_SCORE, markdown=True)
     assert read.scores == (() if score is None else (score,))

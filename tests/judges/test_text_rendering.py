@@ -14,6 +14,7 @@ import pytest
 from tests.extras import needs
 from tests.pictures import encoded
 from tests.playing import play
+from tests.tables import table
 from vieval_plugin.backends.cache.store import Store, from_stored, to_stored
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import Box, Failure, Image, Sample, SampleId, Status, ToolResult, UseTool
@@ -47,54 +48,7 @@ def poster(*lines):
     return encoded(picture)
 
 
-@pytest.mark.parametrize(
-    ("prompt", "expected"),
-    [
-        ('a sign that says "OPEN" and "9:30"', ["OPEN", "9:30"]),
-        ("a sign that says “Grand Opening”", ["Grand Opening"]),
-        ("写着「盛大开业」和『欢迎』的海报", ["盛大开业", "欢迎"]),
-        ("写着＂开业＂的海报", ["开业"]),
-        ('写着"开业大吉"的海报', ["开业大吉"]),
-        ('a 24" monitor and a 27" monitor', []),
-        ("a baker's dozen of 'rolls'", []),
-        ('dots: "..."', []),
-        ('a shop window, no text such as "SALE"', []),
-        ('a poster without the word "SALE" or "BUY"', []),
-        ('a door. Do not write the words "KEEP OUT" on it', []),
-        ('a sign that says not "SALE" but "SOLD"', ["SOLD"]),
-        ('a sign. The word "SALE" should not appear', []),
-        ('a man with no hat holding a sign that says "HI"', ["HI"]),
-        ('a scene from the film "Jaws"', []),
-        ('a poster for the movie titled "Jaws"', []),
-        ('a movie poster titled "Jaws"', ["Jaws"]),
-        ('a girl reading "Dune" on a train', []),
-        ('Dwayne "The Rock" Johnson at the beach', []),
-        ('a sign that says "GYM" next to Dwayne "The Rock" Johnson', ["GYM"]),
-        ('a café called "Luna" by the sea', []),
-        ('a room in the style of "Bauhaus"', []),
-        ('"a cat on a mat"', []),
-        ("\"a sign that says 'CATS'\"", ["CATS"]),
-        ('a 6\'2" man and a 27" screen', []),
-        ('a 24" screen that says "Hello" above “GRAND OPENING”', ["Hello", "GRAND OPENING"]),
-        ('a poster with a cat and the title "LOST CAT"', ["LOST CAT"]),
-        ('a red "STOP" sign', ["STOP"]),
-        ('"OPEN" written in large neon letters', ["OPEN"]),
-        ('a mug with the label "TEA", "COFFEE", and "MILK"', ["TEA", "COFFEE", "MILK"]),
-        ("a sign saying 'DON'T STOP' and the dog's bowl", ["DON'T STOP"]),
-        ("a book with the caption ‘It’s late’", ["It’s late"]),
-        ("ein Schild mit der Aufschrift „Eingang“", ["Eingang"]),
-        ("ein Plakat ohne das Wort „Rabatt“", []),
-        ("ein Café namens „Luna“", []),
-        ("un panneau avec le texte « Soldes »", ["Soldes"]),
-        ("une scène du film « Amélie »", []),
-        ("вывеска с надписью «OPEN»", ["OPEN"]),
-        ("海报的标题是《春天》", ["春天"]),
-        ("电影《英雄》的一个场景", []),
-        ("一张海报，没有写着“打折”", []),
-        ("「開店」と書かれた看板", ["開店"]),
-        ("「打折」的字样", ["打折"]),
-    ],
-)
+@pytest.mark.parametrize(*table("texts_wanted.jsonl"))
 def test_what_the_words_around_ask_for_is_wanted(prompt, expected):
     assert wanted_texts(sample(prompt)) == expected
 

@@ -8,6 +8,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from tests.tables import table
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks
 from vieval_plugin.judges import registry as judge_registry
@@ -92,28 +93,7 @@ def test_an_undefined_number_is_none_and_its_reason_a_remark() -> None:
         metrics.value(found, "PQ_fisher")
 
 
-@pytest.mark.parametrize(
-    ("name", "better"),
-    [
-        ("SC_fisher", True),
-        ("O_paper", True),
-        ("SC_consistency", True),
-        ("auroc_value", True),
-        ("status_ok_share", True),
-        ("exact_share", True),
-        ("status_repaired_share", False),
-        ("status_not_applicable_share", False),
-        ("SC_ci_low", None),
-        ("SC_count", None),
-        ("scored_count", None),
-        ("votes_above_constant_four_way_value", True),
-        ("votes_consistent_share_value", True),
-        ("votes_inconsistent_share_value", False),
-        ("votes_inconsistent_share_ci_low", None),
-        ("O_upper_bound_four_way_value", None),
-        ("remarks", None),
-    ],
-)
+@pytest.mark.parametrize(*table("directions.jsonl"))
 def test_more_is_better_less_is_or_neither(name: str, better: bool | None) -> None:
     assert metrics.higher_is_better(name) is better
 

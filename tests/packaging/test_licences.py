@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import table
 from vieval_plugin.benchmarks import registry
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "licences.py"
@@ -18,21 +19,7 @@ def licences():
     return runpy.run_path(str(SCRIPT))
 
 
-@pytest.mark.parametrize(
-    ("stated", "allowed"),
-    [
-        ("MIT", True),
-        ("Apache-2.0 AND (MIT OR BSD-3-Clause)", True),
-        ("BSD License; Mozilla Public License 2.0 (MPL 2.0)", True),
-        ("GPL-3.0-only OR MIT", True),
-        ("MIT AND GPL-3.0-only", False),
-        ("MIT License; GNU General Public License v3 (GPLv3)", False),
-        ("AGPL-3.0-or-later", False),
-        ("CC-BY-NC-4.0", False),
-        ("UNKNOWN", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(*table("licences.jsonl"))
 def test_only_listed_licences_are_allowed(stated, allowed, licences):
     assert licences["is_allowed"](stated) is allowed
     assert licences["judged"]("A.Package", "1", stated).allowed is allowed

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.tables import table
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.t2vscore import BENCHMARK
 from vieval_plugin.readers import video_frames
@@ -84,20 +85,7 @@ def test_frames_are_spread_over_time_and_not_over_numbers(tmp_path):
     assert numbers(extract(still, tmp_path / "to", 4)) == [2, 4, 4, 4]
 
 
-@pytest.mark.parametrize(
-    ("times", "last", "count", "expected"),
-    [
-        ([0, 10, 20, 30], 10, 2, [1, 3]),
-        ([100, 110, 120, 130], 10, 2, [1, 3]),
-        ([0, 10, 20, 30], None, 2, [1, 3]),
-        ([0, 10, 20, 30], 0, 2, [1, 3]),
-        ([0, None, 20, 30], 10, 2, [1, 3]),
-        ([0, 10, 10, 10], 10, 2, [1, 3]),
-        ([30, 20, 10, 0], 10, 2, [1, 3]),
-        ([5], None, 3, [0, 0, 0]),
-        ([5], 7, 1, [0]),
-    ],
-)
+@pytest.mark.parametrize(*table("timestamps.jsonl"))
 def test_timestamps_that_say_nothing_are_not_believed(times, last, count, expected):
     assert frame_numbers(times, last, count) == expected
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.tables import table
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Contest
@@ -122,21 +123,7 @@ def test_no_reply_is_lost(contests, recorded):
     assert all(verdict.choice.votes == {"paper": ""} and verdict.trace[0].reason for verdict in failed)
 
 
-@pytest.mark.parametrize(
-    ("response", "votes"),
-    [
-        ("[[A>B]]", {"forward": "first", "paper": "first"}),
-        ("[[A>>B]]", {"forward": "first", "paper": "first"}),
-        ("so: [[B>>A]].", {"forward": "second", "paper": "second"}),
-        ("[[A=B=Good]]", {"forward": "both_good", "paper": "both_good"}),
-        ("[[A=B=Bad]]", {"forward": "both_bad", "paper": "both_bad"}),
-        ("[[A=B]]", {"paper": "tie"}),
-        ("[[A > B]]", {"forward": "first", "paper": ""}),
-        ("[[A>B]]\nno, on second thoughts\n[[B>A]]", {"paper": "first"}),
-        ("[[A>B]] or rather [[A > B]]", {"forward": "first", "paper": ""}),
-        ("[[\nA>B]]", {"forward": "first", "paper": ""}),
-    ],
-)
+@pytest.mark.parametrize(*table("replies_with_a_letter.jsonl"))
 def test_a_reply_is_read_in_both_ways(tmp_path, response, votes):
     found = one(tmp_path, response)
     assert (found.status, found.choice.votes, found.scores) == (Status.OK, votes, {})
@@ -254,24 +241,7 @@ def test_positions_and_candidates_are_told_apart_in_both_orders(shared_data, tmp
         assert shares(right, pairs) == [1, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("row", "votes", "status"),
-    [
-        (
-            {"forward": [{"judgement": "A"}], "reverse": [{"judgement": "A"}]},
-            {"forward": "first", "reverse": "second"},
-            "ok",
-        ),
-        ({"forward": [{"judgement": "B"}]}, {"forward": "second"}, "ok"),
-        ({"forward": [], "reverse": [{"judgement": "B"}]}, {"reverse": "first"}, "ok"),
-        ({"forward": [{"judgement": None}], "reverse": [{"judgement": "B"}]}, {"reverse": "first"}, "parse_failure"),
-        ({"forward": [{"judgement": "C"}], "reverse": [3]}, {}, "parse_failure"),
-        ({"forward": "A"}, {}, "parse_failure"),
-        ({}, {}, "parse_failure"),
-        (None, {}, "parse_failure"),
-        ([1], {}, "parse_failure"),
-    ],
-)
+@pytest.mark.parametrize(*table("replies_without_a_letter.jsonl"))
 def test_an_order_without_a_letter_has_no_vote(tmp_path, row, votes, status):
     found = read(tmp_path, {"a": row, "b": {"forward": [{"judgement": "A"}]}})
     assert (found["a"].choice.votes, found["a"].status) == (votes, status)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.pictures import plain
 from tests.serve.serving import row, serving
+from tests.tables import table
 from vieval_plugin.cli import main
 from vieval_plugin.serve.security import guard_of
 
@@ -53,35 +54,7 @@ def open_to_all():
         yield running
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Host": "evil.example"}, 421),
-        ({"Host": "127.0.0.1.evil.example:8200"}, 421),
-        ({"Host": ""}, 421),
-        *(
-            ({"Host": name}, 421)
-            for name in (
-                "localhost/evil",
-                "localhost?.evil.com",
-                "evil.com@127.0.0.1",
-                "localhost:99999",
-                "localhost\\evil.com",
-            )
-        ),
-        ({"Host": "localhost"}, 200),
-        ({"Host": "[::1]:8200"}, 200),
-        ({"Origin": "https://evil.example"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Origin": "http://127.0.0.1:1"}, 403),
-        ({"Host": "localhost:8200", "Origin": "https://localhost:8200"}, 403),
-        ({"Host": "localhost:8200", "Origin": "http://localhost:8200/evil"}, 403),
-        ({"Host": "localhost:8200", "Origin": "http://evil.com@localhost:8200"}, 403),
-        ({"Host": "localhost:8200", "Origin": "http://localhost:8200"}, 200),
-        ({"Sec-Fetch-Site": "cross-site"}, 403),
-        ({"Sec-Fetch-Site": "same-origin"}, 200),
-    ],
-)
+@pytest.mark.parametrize(*table("origins.jsonl"))
 def test_pages_of_others_cannot_post_here(open_to_all, headers, status):
     found, answer = open_to_all.post("/v1/judge", {"samples": []}, **headers)
     assert found == status
@@ -106,22 +79,7 @@ def test_a_target_that_names_another_server_is_refused(open_to_all, target, stat
     connection.close()
 
 
-@pytest.mark.parametrize(
-    ("flags", "token", "words"),
-    [
-        (["--host", "0.0.0.0"], "", "--no-token"),
-        (["--host", "192.0.2.7"], "", "VIEVAL_SERVE_TOKEN"),
-        ([], "short", "16 or more"),
-        (["--reward", "r=sharpness"], "", "twice"),
-        (["--reward", "health=sharpness"], "", "choose another name"),
-        (["--reward", "x"], "", "NAME=JUDGE"),
-        (["--reward", "x=nobody"], "", "nobody"),
-        (["--reward", "x=sharpness:SC"], "", "no aspect"),
-        (["--reward", "x=pairwise:O"], "", "rates no aspect"),
-        (["--reward", "x=viescore"], "", "names a model"),
-        (["--kind", "what"], "", "kind"),
-    ],
-)
+@pytest.mark.parametrize(*table("flags_apart.jsonl"))
 def test_flags_that_do_not_go_together_are_one_line(flags, token, words, monkeypatch, capsys):
     monkeypatch.setenv("VIEVAL_SERVE_TOKEN", token)
     if words == "names a model":

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import table
 from vieval_plugin.stats import binary, bootstrap, compositional
 from vieval_plugin.stats.votes import mean
 
@@ -46,19 +47,7 @@ def test_auroc_of_order_alone():
     assert math.isnan(binary.auroc([], []))
 
 
-@pytest.mark.parametrize(
-    ("label", "first", "second", "points"),
-    [
-        (1, 0.9, 0.1, 1),
-        (1, 0.1, 0.9, 0),
-        (0, 0.1, 0.9, 1),
-        (0, 0.9, 0.1, 0),
-        (0.5, 0.4, 0.4, 1),
-        (0.5, 0.9, 0.1, 0.5),
-        (0, 0.4, 0.4, 0.5),
-        (1, 0.4, 0.4, 0.5),
-    ],
-)
+@pytest.mark.parametrize(*table("preference_points.jsonl"))
 def test_points_of_a_preference_pair(label, first, second, points):
     assert binary.preference_points([label], [first], [second]) == points
 

@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
+from tests.tables import table
 from tests.verdict_files import write_rows
 from vieval_plugin.config.section import redacted_options
 from vieval_plugin.text import redaction
-from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.redaction import redacted, register_secrets, without_secrets
 
 KEY = "sk-never-to-be-shown-Zq81"
@@ -22,46 +22,7 @@ def nothing_remembered(monkeypatch):
     monkeypatch.setattr(redaction, "_server_secrets", set())
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (f"bad key {KEY}", "bad key [key]"),
-        (f"'{KEY}' and {KEY}", "'[key]' and [key]"),
-        ("see http://me:pass@host:80/v1?a=b", "see http://host:80/v1?a=[removed]"),
-        ("http://me@host/ http://a:b@c", "http://host/ http://c"),
-        ("http://me:p@ss@host/v1", "http://host/v1"),
-        ("http://me:p/a?s#s@host/v1", "http://host/v1"),
-        ("me:pass@host:80/v1 is none", "host:80/v1 is none"),
-        ("me:p/a?s#s@host:80/v1", "host:80/v1"),
-        ("'//me:p/a?s#s@host/v1'", "'//host/v1'"),
-        ("base_url=http://me:pass@host/v1", "base_url=http://host/v1"),
-        ('{"a":"http://me:pass@host","b":"you@host"}', '{"a":"http://host","b":"you@host"}'),
-        ("(https://host/v1?a=b&c).", "(https://host/v1?a=[removed]&[removed])."),
-        ("https://host/v1#access_token=abc", "https://host/v1#access_token=[removed]"),
-        ("host/v1?key=abc", "host/v1?key=[removed]"),
-        ("http://host/v1#PASSWORD", "http://host/v1#[removed]"),
-        ("http://host/v1?a=b#PASSWORD.", "http://host/v1?a=[removed]#[removed]."),
-        ("http%3A//host/v1%23PASSWORD", "http://host/v1#[removed]"),
-        ("redirect=http%3A%2F%2Fme%3Asecretpw%40host%2F", "redirect=http://host/"),
-        ("at http://me:my pass word@host:80/v1, it says", "at http://host:80/v1, it says"),
-        ("http://me:p@ss and http://you:my pass@host/v1", "http://ss and http://host/v1"),
-        ("http://host:80/v1 is none, ask me@host", "http://host:80/v1 is none, ask me@host"),
-        ("at http://me@corp.com:my pass@host/v1", "at http://host/v1"),
-        ("at http://me:8080/my pass@host/v1", "at http://host/v1"),
-        ("http://host:80/v1: /data/run:1@2/x.jsonl", "http://host:80/v1: /data/run:1@2/x.jsonl"),
-        *((f"http://me:my{sign}pass@host/v1", "http://host/v1") for sign in '"<>'),
-        ('http://host/v1?key="my-pass"', "http://host/v1?key=[removed]"),
-        ("http://host/v1?key=<my-pass>", "http://host/v1?key=[removed]"),
-        ('{"a":"http://host/v1?key=","b":"c"}', '{"a":"http://host/v1?[removed]","b":"c"}'),
-        ("http://host/v1;key=my-pass", "http://host/v1;key=[removed]"),
-        ("text/html;charset=utf-8", "text/html;charset=utf-8"),
-        ("see http://host/v1 for more", "see http://host/v1 for more"),
-        (docs_url("a.md#advice"), docs_url("a.md#advice")),
-        ("write to me@host", "write to me@host"),
-        ("/data/run:1@2/x.jsonl: why? a=b", "/data/run:1@2/x.jsonl: why? a=b"),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(*table("redacted_texts.jsonl"))
 def test_texts_are_told_without_keys_users_and_queries(text, told):
     register_secrets(KEY, [])
     assert redacted(text) == redacted(redacted(text)) == told
@@ -132,21 +93,7 @@ def test_keys_in_the_environment_are_found_by_the_names_of_their_variables(monke
 # Options, as results carry them.
 
 
-@pytest.mark.parametrize(
-    "further",
-    [
-        {"user_field": KEY},
-        {"headers": {"X-Thing": f"Bearer {KEY}"}},
-        {"headers": ["Authorization: Basic short"]},
-        {"headers": [["X-Api-Key", "short"]]},
-        {"fields": [{"name": "api_key", "value": "short"}]},
-        {"fields": [{"value": "short-secret", "name": "password"}]},
-        {"model_args": f"pretrained=weights,token={KEY}"},
-        {"nested": {"deep": [[{"anything": KEY}]]}},
-        {"proxy": "http://me:short@host"},
-        {"proxy": "me:short@host"},
-    ],
-)
+@pytest.mark.parametrize(*table("redacted_fields.jsonl"))
 def test_further_fields_lose_what_may_be_a_secret(further):
     told = json.dumps(redacted_options({"backbones": {"judge": {"extra": further}}}))
     assert "removed" in told or "proxy" in told
