@@ -242,7 +242,7 @@ def unchecked_sight(request, monkeypatch):
     async def nothing_required(backend):
         return None
 
-    if "sight" not in request.path.name:
+    if not any(word in request.path.name for word in ("sight", "services")):
         backend = "vieval_plugin.backends.http.openai.OpenAIBackend"
         monkeypatch.setattr(f"{backend}._require_sight", nothing_required)
 

@@ -1,7 +1,8 @@
 """A server that behaves as a hosted model, gateway or server was reported to: rules as data over the fake server.
 
 A rule has the requests that it is about (`if`), how often it holds (`times`), and what they get: a `status` with a
-`body` or `text`, or an `answer`, whose fields replace those of the only choice.
+`body` or `text`, or an `answer`, whose fields replace those of the only choice. `image` is about questions with images
+less those of the sight check, which `any_image` has too.
 """
 
 import json
@@ -10,7 +11,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from tests.fake_server import FakeServer, completion, read_request
+from tests.fake_server import FakeServer, colour_asked_for, completion, read_request
+from vieval_plugin.backends.http.sight import QUESTION
 
 BEHAVIOURS = [
     json.loads(line)
@@ -28,10 +30,13 @@ class ServiceServer(FakeServer):
         super().__init__(**settings)
         self.rules, self.asked, self._times = rules, [], Counter()
 
-    async def _answer(self, http):
-        request, prompt = read_request(await http.read())
+    async def _counted(self, http):
+        raw = await http.read()
+        request, prompt = read_request(raw)
         self.asked.append(request)
         reply = completion(self.settings, request, prompt)
+        if colour := colour_asked_for(raw):
+            reply["choices"][0]["message"]["content"] = colour
         for number, rule in enumerate(self.rules):
             if self._times[number] < rule.get("times", 1 << 30) and meets(request, rule.get("if", {})):
                 self._times[number] += 1
@@ -52,6 +57,7 @@ def streamed(reply):
 
 def meets(request, condition):
     """Return whether a request is one that a condition is about."""
+    messages = json.dumps(request["messages"])
     field, most = condition.get("above", ("", 0))
     limit, least = condition.get("below", ("", 0))
     given = request.get(limit, request.get("max_completion_tokens", 0)) if limit else 0
@@ -60,8 +66,10 @@ def meets(request, condition):
         and (condition.get("lacks") is None or condition["lacks"] not in request)
         and (not field or request.get(field, 0) > most)
         and (not limit or given < least)
-        and condition.get("words", "") in json.dumps(request["messages"])
-        and (not condition.get("image") or "image_url" in json.dumps(request["messages"]))
+        and condition.get("words", "") in messages
+        and (not condition.get("image") or ("image_url" in messages and QUESTION not in messages))
+        and (not condition.get("any_image") or "image_url" in messages)
+        and messages.count('"image_url": {') >= condition.get("images", 0)
         and (not condition.get("loose_schema") or bool(loose_nodes(request)))
     )
 

@@ -15,6 +15,7 @@ from tests.one_server import KEY, SCHEMA, asking, chat, error, faked, first, say
 from tests.pictures import plain
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.http.request_form import NO_PROBABILITIES
 from vieval_plugin.backends.reply_checks import probabilities
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Status, Text
 
@@ -274,4 +275,4 @@ async def test_a_fault_of_a_likelihood_is_tried_again_and_silence_about_it_is_a_
     async with faked(FakeServer(faults=first(Fault("empty_choices"), Fault("invalid_json")))) as (_, backend):
         assert (await backend.answer(ask)).low[0] > 0
     async with serving(lambda body: saying({"content": "Yes"})) as (url, _), asking(url) as backend:
-        assert (await backend.answer(ask)).reason == "the server sent no log-probabilities"
+        assert (await backend.answer(ask)).reason == NO_PROBABILITIES

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from tests.brightness import by_brightness, images, prompts
-from tests.fake_server import named
+from tests.fake_server import FakeServer, named
 from tests.one_server import wait_shortly
 from tests.serve.clients import rows_of
 from tests.serve.serving import serving
@@ -40,6 +40,7 @@ def check(behaviour, expected, judge, server, scored):
     questions = SAMPLES * (2 if judge == "viescore" else 1)
     printed = out + err + json.dumps(rows)
     assert expected.get("says", "") in printed
+    assert "lacks" not in expected or expected["lacks"] not in printed
     if stem := expected.get("ends"):
         assert code == 1
         assert stem in err
@@ -49,8 +50,10 @@ def check(behaviour, expected, judge, server, scored):
     assert {row["status"] for row in rows} == {expected["status"]}
     assert len(rows) == SAMPLES
     assert len(server.asked) <= questions + PROBES + expected.get("extra", 0) * (1 + PROBES)
+    reasons = {answer["reason"] for row in rows for answer in row["trace"] if "reason" in answer}
+    assert len(reasons) == expected.get("reasons", len(reasons)), reasons
     if expected["status"] != "ok":
-        assert all(not row["scores"] for row in rows)
+        assert all(row["scores"].keys() <= set(expected.get("partial", ())) for row in rows)
     if behaviour.get("schemas") and judge == "viescore":
         assert sum("response_format" in body for body in server.asked) >= questions
 
@@ -111,6 +114,39 @@ def test_the_reward_server_ends_in_the_same_status(behaviour, samples_file):
         status, answer = running.post("/r/v1/judge", {"samples": rows})
     values = [one["value"] for one in answer["verdicts"]] if status == 200 else [None] * SAMPLES
     assert all((value is not None) == (expected.get("status") == "ok") for value in values)
+
+
+@pytest.mark.parametrize(
+    ("variable", "ours", "hint"),
+    [
+        ("AZURE_OPENAI_API_KEY", "", True),
+        ("OPENROUTER_API_KEY", "", True),
+        ("AZURE_OPENAI_API_KEY", "sk-wrong", False),
+        ("WANDB_API_KEY", "", False),
+    ],
+)
+def test_a_key_in_another_variable_is_hinted_at_where_none_was_sent(
+    variable, ours, hint, vieval, score, samples_file, monkeypatch
+):
+    monkeypatch.setenv(variable, "sk-elsewhere-0123456789")
+    monkeypatch.setenv("OPENAI_API_KEY", ours)
+    with FakeServer(api_key="sk-right") as server:
+        said = score(few(samples_file), *named(server))[3]
+        listed = vieval("doctor", "--base-url", server.base_url, code=1).err
+    for text in (said, listed):
+        assert "put the key into OPENAI_API_KEY" in text
+        assert (f"{variable} is set" in text) == hint
+        assert "sk-elsewhere" not in text
+
+
+def test_doctor_reads_the_options_file_that_score_reads(vieval, tmp_path):
+    file = tmp_path / "options.yaml"
+    with ServiceServer([]) as server:
+        file.write_text(f"backbones: {{judge: {{model: fake, base_url: '{server.base_url}', temperature: 0.25}}}}")
+        out = vieval("doctor", "--config", file).out
+    assert f"options: {file} (--config)" in out
+    assert f"fake at {server.base_url}: answers" in out
+    assert {body["temperature"] for body in server.asked} == {0.25}
 
 
 BLOCKED = [behaviour for behaviour in BEHAVIOURS if behaviour.get("blocked")]

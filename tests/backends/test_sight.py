@@ -1,5 +1,6 @@
 """Whether a model sees is found out once, before it is asked about images."""
 
+import asyncio
 import base64
 import io
 import re
@@ -11,7 +12,7 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
 
-from tests.one_server import asking, error, saying, serving, wait_shortly
+from tests.one_server import SCHEMA, asking, error, handling, saying, serving, wait_shortly
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.sight import COLOURS, QUESTION, Sight, look, picture_of
 from vieval_plugin.judges.protocol import Chat, Likelihood, Message, Text
@@ -78,12 +79,13 @@ async def test_a_model_that_guesses_passes_in_one_case_of_fifty():
     assert set(found) == {Sight.SEES, Sight.BLIND}
 
 
-def about(picture, text="Is it good?", kind=Chat):
+def about(picture, text="Is it good?", kind=Chat, **more):
     message = (Message("user", (picture, text)),)
-    return Likelihood(message, ("Yes",), ("q",)) if kind is Likelihood else Chat(message, ("q",))
+    return Likelihood(message, ("Yes",), ("q",)) if kind is Likelihood else Chat(message, ("q",), **more)
 
 
 PICTURE = picture_of("red")
+START = 3  # calls at the start of a run: a schema and two pictures
 
 
 def images_in(request):
@@ -109,6 +111,30 @@ async def test_a_model_is_checked_once_and_later_runs_know(tmp_path):
                     assert isinstance(await backend.answer(about(PICTURE, text)), Text)
                 assert backend.usage.sight == {"sees": 1}
             assert sum(map(is_check, bodies)) == 2
+    store.close()
+
+
+async def test_an_ordinary_run_makes_three_calls_at_its_start_side_by_side_and_a_second_none(tmp_path):
+    """A schema and two pictures; each waits here until all three are under way."""
+    store, bodies, started = Store(tmp_path / "r.sqlite"), [], asyncio.Event()
+
+    async def handle(http):
+        body = await http.json()
+        bodies.append(body)
+        if len(bodies) == START:
+            started.set()
+        await asyncio.wait_for(started.wait(), 20)
+        if is_check(body) or not images_in(body):
+            answer = colour_of(images_in(body)[0]) if is_check(body) else '{"probe": "vieval"}'
+            return web.json_response(saying({"content": answer}))
+        return web.json_response(saying({"content": '{"score": [7, 8]}'}))
+
+    async with handling(handle) as url:
+        for questions, calls in (("abcdefgh", START + 8), ("ijklmnop", START + 16)):
+            async with asking(url, store=store, sight_check=True) as backend:
+                asked = [backend.answer(about(PICTURE, text, schema=SCHEMA)) for text in questions]
+                assert all(isinstance(reply, Text) for reply in await asyncio.gather(*asked))
+            assert len(bodies) == calls
     store.close()
 
 

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import BASE_URL_ENV_VAR, MODEL_ENV_VAR, add_backbone, add_command
@@ -54,6 +55,7 @@ def add(commands: Commands) -> None:
         ("this environment", "vieval doctor"),
         ("a server", "vieval doctor --base-url http://127.0.0.1:8000/v1"),
     )
+    parser.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
     add_backbone(parser)
     parser.set_defaults(run=_run)
 
@@ -63,8 +65,10 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.redaction import redacted
 
-    current = config.current()
-    checks = [*_local(current), *asyncio.run(_servers(_backbones(options, current)))]
+    config_path = str(options.config or os.environ.get(config.FILE_VARIABLE, ""))
+    current = config.read(config_path)
+    source = f"{config_path or 'defaults'} ({'--config' if options.config else config.FILE_VARIABLE})"
+    checks = [*_local(current, source), *asyncio.run(_servers(_backbones(options, current)))]
     abilities = list(_abilities(current, next((check.model for check in checks if check.model), "")))
     say("You can:", *(f"  {ability.job}" for ability in abilities if not ability.needs), "")
     if needing := [f"  to {ability.job}: {ability.needs}" for ability in abilities if ability.needs]:
@@ -93,17 +97,15 @@ def _backbones(options: argparse.Namespace, current: Config) -> Mapping[str, Bac
     return {JUDGE: named} if options.base_url else {**current.backbones, JUDGE: named}
 
 
-def _local(options: Config) -> Iterator[Check]:
+def _local(options: Config, source: str) -> Iterator[Check]:
     """Python, the options, VLMEvalKit's hook, the data folder and the store."""
-    from vieval_plugin import config
     from vieval_plugin.backends.cache.store import Store
     from vieval_plugin.hosts.vlmevalkit import guard, hook_files
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.versions import VERSION
 
-    config_path = os.environ.get(config.FILE_VARIABLE)
     yield Check(True, f"vieval {VERSION}, Python {sys.version.split()[0]}")
-    yield Check(True, f"options: {config_path or 'defaults'} ({config.FILE_VARIABLE}), hash {options.hash}")
+    yield Check(True, f"options: {source}, hash {options.hash}")
     yield Check(True, f"data: {options.data_folder()}")
     if (state := hook_files.state()) == "old":
         yield Check(False, "VLMEvalKit: its hook is another version's; run `vieval vlmevalkit --install-hook` again")
@@ -172,7 +174,7 @@ async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
 
 async def _listed_model(url: str) -> str:
     """The one model that a server lists; VievalError where it lists none or several, or does not answer."""
-    from vieval_plugin.backends.http.faults import Refused
+    from vieval_plugin.backends.http.faults import KEY_REMEDY, Refused, key_hint
     from vieval_plugin.backends.http.server import Server, Usage, endpoint, server_options
     from vieval_plugin.config import Backbone
     from vieval_plugin.text.errors import VievalError
@@ -187,6 +189,9 @@ async def _listed_model(url: str) -> str:
     except (Refused, ValueError, KeyError, TypeError) as error:
         reason = " ".join(redacted(str(error)).split())[:200]
         advice = "start the server, correct the address, which ends in /v1, or name the model by --model"
+        if isinstance(error, Refused) and error.code in (401, 403):
+            hint = "" if backbone.key("judge") else key_hint()
+            advice = f"name the model by --model, or {KEY_REMEDY}{hint}"
         raise VievalError(f"{redacted(url)} does not list its models ({reason}); {advice}") from None
     if len(names) != 1:
         raise VievalError(f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); name one with --model")

@@ -7,6 +7,7 @@ read before texts, as texts quote.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -49,10 +50,10 @@ class Refused(Exception):
 class Denied(Refused):
     """A refusal that need not be about this request: of a key, a model, an address; `ending` says so of them all."""
 
-    def __init__(self, code: int, reason: str, ending: str) -> None:
+    def __init__(self, code: int, reason: str, ending: str, is_about_key: bool = False) -> None:
         kind = f"HTTP {code}" if code else "connection"
         super().__init__(Status.API_ERROR, kind, f"HTTP {code}: {reason}" if code else reason, code)
-        self.ending = ending
+        self.ending, self.is_about_key = ending, is_about_key
 
 
 class Again(Exception):
@@ -77,6 +78,12 @@ class _Family:
 
 _CALLER = (0, 400, 401, 402, 403, 404, 409, 412, 413, 422)  # statuses that blame the request
 _FAMILIES: Mapping[str, _Family] = {
+    # OpenRouter's 404, whose text may speak of guardrails
+    "route": _Family(
+        (),
+        r"no (allowed )?(endpoints|providers)\b.{0,40}\b(matching|available|can handle)\b|providers have been ignored",
+        _CALLER,
+    ),
     "content filter": _Family(
         ("contentfilter", "contentpolicy", "responsibleai", "moderation", "sensitive", "datainspection", "safety",
          "prohibited", "invalidprompt", "guardrail"),
@@ -105,6 +112,12 @@ _FAMILIES: Mapping[str, _Family] = {
         r"|(invalid|unknown|no such) model|not a valid model",
         _CALLER,
     ),
+    "too many images": _Family(
+        (),
+        r"too many images|(maximum|total) number of images|multiple images"
+        r"|(at most|up to|maximum of|more than|only supports?) (\d+|one|a single) images?\b",
+        (*_CALLER, 500),
+    ),
     "too long": _Family(
         ("contextlength", "contextsize", "contextwindow", "requesttoolarge", "payloadtoolarge", "stringabovemax",
          "imagetoolarge"),
@@ -117,7 +130,16 @@ _FAMILIES: Mapping[str, _Family] = {
 _FIELD_DENIED = re.compile(r"not allowed to (request|use|set) \w*logprobs", re.IGNORECASE)
 _DAILY = re.compile(r"per.?day|daily", re.IGNORECASE)
 CONTEXT = re.compile(r"context.?(length|size|window)|maximum context", re.IGNORECASE)
+_NO_IMAGES = re.compile(r"no endpoints\b.{0,40}\b(image|vision)", re.IGNORECASE)  # OpenRouter's 404
+_UNABLE = re.compile(r"\bnot support|n't support|unsupported|mmproj", re.IGNORECASE)
 _REACHED = re.compile(r"limit was reached|max_\w*tokens\b.{0,40}\breached", re.IGNORECASE)
+_KEY_VARIABLES = (
+    "AZURE_OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY",
+    "LITELLM_API_KEY", "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "DASHSCOPE_API_KEY", "XAI_API_KEY", "GROQ_API_KEY",
+    "TOGETHER_API_KEY", "FIREWORKS_API_KEY", "HF_TOKEN",
+)  # fmt: skip
+#: What to do where a key is refused.
+KEY_REMEDY = "put the key into OPENAI_API_KEY, or into the variable that api_key_env names"
 #: What a message about a field says where the field, or a value of it, is not supported.
 UNSUPPORTED = re.compile(
     r"support|deprecat|\bonly\b|not (allow|permit|available|accept|enabl|recogni|compatib)|unrecogni|unknown|unexpected"
@@ -191,8 +213,10 @@ def _fault(report: ErrorReport, headers: Mapping[str, str], url: str) -> Again |
     if kind == "no credit":
         return Denied(code, message or "no credit", f"{server}: the account of this key has no credit left ({said})")
     if kind == "key":
-        remedy = "put the key into OPENAI_API_KEY, or into the variable that api_key_env names"
-        return Denied(code, message or "refused", f"{server} refuses the key ({said}); {remedy}")
+        return Denied(code, message or "refused", f"{server} refuses the key ({said}); {KEY_REMEDY}", is_about_key=True)
+    if kind == "route":
+        remedy = "change the settings of your account there, or name another model"
+        return Denied(code, message, f"{server} allows this account no provider of the model ({said}); {remedy}")
     if kind == "model":
         remedy = "check the name, and that the address ends in /v1"
         return Denied(code, message or "not found", f"{server} knows no such model or address ({said}); {remedy}")
@@ -203,6 +227,9 @@ def _fault(report: ErrorReport, headers: Mapping[str, str], url: str) -> Again |
         return Again(kind, f"too many requests ({said})", wait, limited=True)
     if kind == "server error":
         return Again(kind, f"{status}: {message[:_SHORT]}" if message else status, wait)
+    if kind == "too many images":
+        remedy = "serve it with room for more (vLLM: --limit-mm-per-prompt), or use a judge that shows one image"
+        return Refused(Status.API_ERROR, kind, f"too many images in one question: {message}; {remedy}", code, report)
     if kind == "too long":
         remedy = "lower max_pixels of the backbone, or serve a longer context"
         return Refused(Status.API_ERROR, kind, f"too long for the server: {message or status}; {remedy}", code, report)
@@ -231,6 +258,9 @@ def _kind(report: ErrorReport) -> str:
     if is_limit:
         is_spent = re.search(r"(exceeded|crossed)\W{1,3}budget", message, re.IGNORECASE)
         return "no credit" if is_spent else "rate limit"
+    is_unable = _NO_IMAGES if code == 404 else _UNABLE if code >= 500 or code == 0 else None
+    if is_unable and is_unable.search(message):
+        return ""
     if code in (402, 401, 403, 404, 413):
         return {402: "no credit", 404: "model", 413: "too long"}.get(code, "key")
     return "server error" if code >= 500 or code in (0, 408) else ""
@@ -242,6 +272,12 @@ def names_unsupported(report: ErrorReport) -> bool:
     is_typed = any(word in types for word in ("unsupported", "unknownparameter", "extraforbidden", "invalidparameter"))
     is_content = report.parameter.startswith(("messages", "model", "input", "prompt", "image"))
     return bool(report.parameter and not is_content) and bool(is_typed or UNSUPPORTED.search(report.message))
+
+
+def key_hint() -> str:
+    """A remedy where no key was sent: the variable of another client that may hold it; empty where none is set."""
+    found = next((name for name in _KEY_VARIABLES if os.environ.get(name)), "")
+    return f"; {found} is set: name it by api_key_env, or copy it into OPENAI_API_KEY" if found else ""
 
 
 def parsed_json(body: str | bytes | bytearray) -> Any:
@@ -282,7 +318,10 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
         reasons = metadata.get("reasons")
         types += ["moderation"] if reasons and "flagged" in str(metadata) else []
         raw = metadata.get("raw")
-        text = str(raw) if raw and _GENERIC in text.lower() else text
+        if raw and _GENERIC in text.lower():
+            if isinstance(raw, str) and isinstance(nested := parsed_json(raw), dict):
+                return _report(code, nested, body)
+            text = str(raw)
     names = tuple(re.sub(r"[^a-z0-9]", "", name.lower()) for name in types if isinstance(name, str))
     error_code = error.get("code")
     is_word = isinstance(error_code, str) and not error_code.isdecimal() and error_code not in text

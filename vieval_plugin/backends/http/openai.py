@@ -21,7 +21,14 @@ from vieval_plugin.backends.concurrency import SharedTasks, gather_or_cancel
 from vieval_plugin.backends.http.batches import PRICE, Batches, BatchOptions
 from vieval_plugin.backends.http.faults import Refused, parsed_json
 from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
-from vieval_plugin.backends.http.request_form import LIMITS, MORE_ROOM, NO_ROOM, Negotiation, named_fields
+from vieval_plugin.backends.http.request_form import (
+    LIMITS,
+    MORE_ROOM,
+    NO_PROBABILITIES,
+    NO_ROOM,
+    Negotiation,
+    named_fields,
+)
 from vieval_plugin.backends.http.responses import (
     cached_tokens_of,
     finish_reason,
@@ -268,12 +275,20 @@ class OpenAIBackend:
 
     async def _answer_to(self, question: str, *pictures: Image) -> str:
         ask = Chat((Message("user", (*pictures, question)),), ("sight",))
-        body = self._body(ask.messages, self._probe_room(), await self._encoded(ask))
-        return text_of(self._count_tokens(await self._post(body, self._server.post, waits=False)))
+        return text_of(self._count_tokens(await self._probed(ask.messages, await self._encoded(ask))))
 
-    def _probe_room(self) -> int:
-        """Tokens of a probe's answer: room to think before its few words."""
-        return max(_PROBE_TOKENS, self.sampling.max_tokens or 0)
+    async def _probed(
+        self,
+        messages: Sequence[Message],
+        images: Mapping[Image, Encoded],
+        fields: Mapping[str, Any] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """Post a probe at once, with room to think before its few words; one that is cut all the same gets more."""
+        room = max(_PROBE_TOKENS, self.sampling.max_tokens or 0)
+        answer = await self._post_or_cut(self._body(messages, room, images, fields))
+        if is_starved(answer):
+            answer = await self._post_or_cut(self._body(messages, MORE_ROOM * room, images, fields))
+        return answer
 
     def _failed(self, failure: Failure, kind: str) -> Failure:
         self.usage.failures[kind] += 1
@@ -348,7 +363,7 @@ class OpenAIBackend:
         except ValueError as error:
             return Failure(Status.API_ERROR, f"the server sent {error}")
         if not likeliest:
-            return Failure(Status.API_ERROR, "the server sent no log-probabilities")
+            return Failure(Status.API_ERROR, NO_PROBABILITIES)
         if ask.definition == "beginning":
             return await prefix_probabilities(answer, likeliest, ask.continuations, self._ids, body, send)
         bounds = probabilities(likeliest, ask.continuations)
@@ -439,16 +454,11 @@ class OpenAIBackend:
         if self._batch and not self._batch.has_service:  # vLLM's own enforces them
             return _WITH_LENGTHS
         fields = {"response_format": response_format(_PROBE)}
-        tokens = self._probe_room()
-        body = self._body([Message("user", ("Say hello.",))], tokens, {}, fields)
         try:
-            answer = await self._post_or_cut(body)
-            if is_starved(answer):
-                body = self._body([Message("user", ("Say hello.",))], MORE_ROOM * tokens, {}, fields)
-                answer = await self._post_or_cut(body)
+            answer = await self._probed([Message("user", ("Say hello.",))], {}, fields)
         except Refused as refused:
             # a fault says nothing about schemas: find out again next time
-            support, is_probe_conclusive = _NOT_ENFORCED, "response_format" in named_fields(refused, body)
+            support, is_probe_conclusive = _NOT_ENFORCED, "response_format" in named_fields(refused, fields)
         else:
             text = text_of(answer)
             enforced = parsed_json(text) == {"probe": "vieval"}

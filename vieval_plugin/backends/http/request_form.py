@@ -30,6 +30,11 @@ LIMITS = ("max_tokens", "max_completion_tokens")
 OF_A_QUESTION = ("response_format", "repetition_detection")
 #: Times the room of an answer that a model is given which thinks until its token limit cuts it.
 MORE_ROOM = 4
+#: Reason and remedy of a judge of probabilities that gets none.
+NO_PROBABILITIES = (
+    "the model gives no log-probabilities, which this judge reads; serve one with vLLM, SGLang or llama.cpp, name a model "
+    "of OpenAI that does not think, or use a judge that reads answers, such as viescore"
+)
 #: Kind of a second try with more room.
 NO_ROOM = "cut before its first word"
 
@@ -94,6 +99,8 @@ class RequestForm:
                 form = replace(form, lowest={**form.lowest, bounded: bound})
             elif bound:
                 form = replace(form, highest={**form.highest, bounded: bound})
+            elif name == "top_logprobs" and "logprobs" in form.refused:
+                continue
             elif name == "top_logprobs" and number is not None and number > _FEWER:
                 form = replace(form, highest={**form.highest, name: _FEWER})
             elif name not in OF_A_QUESTION:
@@ -114,7 +121,12 @@ class RequestForm:
 def named_fields(refused: Refused, sent: Mapping[str, Any]) -> list[str]:
     """The fields of a request that its refusal names as unsupported; none for a limit that was reached."""
     report = refused.report
-    if report is None or report.code not in (400, 403, 422) or refused.kind == "cut" or CONTEXT.search(report.message):
+    if (
+        report is None
+        or report.code not in (400, 403, 422, 500, 501)
+        or refused.kind == "cut"
+        or CONTEXT.search(report.message)
+    ):
         return []
     if parameter := re.split(r"[.\[]", report.parameter)[0]:
         names = [name for name in sent if name == parameter or (name in LIMITS and parameter.startswith("max_"))]
@@ -144,6 +156,7 @@ class Negotiation:
         self._name, self._store, self._where = name, store, where
         self._going_first: asyncio.Event | None = None
         self._tried: set[str] = set()
+        self._denial = ""  # of log-probabilities, in the server's words
         self.form = RequestForm()
         if store and (document := store.remembered(name)):
             remembered = json.loads(document)
@@ -185,7 +198,7 @@ class Negotiation:
         while True:
             form = self.form
             if "logprobs" in body and "logprobs" in form.refused:
-                raise Refused(Status.API_ERROR, "no probabilities", f"{self._where} gives no log-probabilities")
+                raise Refused(Status.API_ERROR, "no probabilities", NO_PROBABILITIES + self._denial)
             sent = form.applied(body)
             try:
                 answer = await send(sent)
@@ -197,9 +210,11 @@ class Negotiation:
                 learnt = self.form.after(refused, sent)
                 if learnt != self.form:
                     self.learn(learnt)
+                if "logprobs" in sent and "logprobs" in learnt.refused:
+                    self._denial = self._denial or f" ({refused.reason})"
+                    continue
                 # another question may have taught the same meanwhile
-                is_in_vain = "logprobs" in sent and "logprobs" in self.form.refused
-                if is_in_vain or self.form == form or self.form.applied(body) == sent:
+                if self.form == form or self.form.applied(body) == sent:
                     raise
         if is_starved(answer) or thinking_of(answer):
             self._give_room(body)

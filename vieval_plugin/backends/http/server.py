@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tqdm import tqdm
 
 from vieval_plugin.backends.concurrency import SharedTasks
-from vieval_plugin.backends.http.faults import Again, Denied, Refused, fault_in, fault_of
+from vieval_plugin.backends.http.faults import Again, Denied, Refused, fault_in, fault_of, key_hint
 from vieval_plugin.backends.http.image_encoding import encoded
 from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts, Pace
 from vieval_plugin.backends.http.responses import answer_of, is_stream, whole_answer
@@ -394,7 +394,8 @@ class Server:
         except Denied as denied:
             # other paths are what not every server has
             if (path == self.options.path) is self._chats and address.denies():
-                raise VievalError(denied.ending) from denied
+                hint = key_hint() if denied.is_about_key and not self._key else ""
+                raise VievalError(denied.ending + hint) from denied
             self._heard()
             raise
         except Refused:
