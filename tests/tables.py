@@ -4,9 +4,16 @@ import inspect
 import json
 from pathlib import Path
 
+import pytest
+
 
 def table(name):
-    """Arguments of `pytest.mark.parametrize`: the columns of a file beside the caller, and its rows."""
+    """Arguments of `pytest.mark.parametrize`: the columns of a file beside the caller, and its rows.
+
+    A column `id` is no argument but the row's name.
+    """
     file = Path(inspect.stack()[1].filename).with_name(name)
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return tuple(rows[0]), [tuple(row.values()) for row in rows]
+    documents = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    names = [document.pop("id", None) for document in documents]
+    rows = [pytest.param(*row.values(), id=row_name) for row, row_name in zip(documents, names, strict=True)]
+    return tuple(documents[0]), rows

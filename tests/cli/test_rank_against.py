@@ -51,9 +51,9 @@ def result():
 @pytest.mark.parametrize(
     ("shift", "spread", "margin", "code", "said"),
     [
-        (0.0, 0.01, 0.1, 0, "viescore with fake finds new not worse than last by more than the margin."),
-        (-0.3, 0.0, 0.1, 3, "viescore with fake finds new worse than last by more than the margin."),
-        (-0.03, 0.05, 0.05, 4, "viescore with fake finds new worse than last, but perhaps by less than the margin."),
+        (0.0, 0.01, 0.1, 0, "new not worse than last"),
+        (-0.3, 0.0, 0.1, 3, "new worse than last"),
+        (-0.03, 0.05, 0.05, 4, "new worse than last, but perhaps"),
     ],
 )
 def test_a_build_is_gated_by_the_verdicts_of_the_last(judge, monkeypatch, vieval, shift, spread, margin, code, said):
@@ -62,13 +62,14 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(judge, monkeypatch, vieval
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
     shown = vieval("rank", build("new", shift, spread), *GATE, *OUTPUTS, "--margin", margin, *named(judge), code=code)
     lines = shown.out.splitlines()
-    assert lines[0] == said
+    title = lines[0]
+    assert said in title
     assert "It was not checked whether the judge has drifted, as last.jsonl is no anchor." in lines
     suites, document, summary = result()
-    assert summary.startswith(f"## {said}\n\nThe mean O of new is ")
+    assert summary.startswith(f"## {title}\n\nThe mean O of new is ")
     assert Path("step.md").read_text() == f"{summary}\n"
     assert (document["exit_code"], document["outcome"]) == (code, ExitCode(code).name.lower())
-    assert document["answers"][0]["title"] == said
+    assert document["answers"][0]["title"] == title
     assert {row["system"] for row in document["numbers"]} >= {"new", "last"}
     [against] = document["against"]
     assert (document["margin"], against["reference"], against["failures"]) == (margin, "last", {"new": 0, "last": 0})
@@ -79,13 +80,13 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(judge, monkeypatch, vieval
     assert [float(number) for number in numbers] == pytest.approx(expected, abs=6e-4)
     assert (suites.get("failures"), suites.get("errors")) == (str(int(code != 0)), "0")
     page = Path("page.html").read_text()
-    assert said in page
+    assert title in page
     assert all(file.read_bytes().endswith(b"\n") for file in map(Path, ("s.md", "j.xml", "all.json")))
     if code == 4:
         [needed] = re.findall(r"About ([\d,]+) prompts would tell, if the difference stays at", shown.out)
         assert int(needed.replace(",", "")) > N
     if code == 3:
-        assert suites.find(".//failure").get("message") == said
+        assert suites.find(".//failure").get("message") == title
         assert "tig/p" in suites.find(".//failure").text
         assert "a grey square" in summary
         assert "The prompts on which it fell most are in page.html." in lines
@@ -117,13 +118,13 @@ def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval)
 def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_images(judge, vieval):
     asked = judge.stats()["requests"]
     shown = vieval("rank", build("new"), *GATE, *OUTPUTS[:-2], *named(judge)).out.splitlines()
-    assert shown[0] == "new is not worse than last by more than the margin."
+    assert shown[0].startswith("new is not worse than last")
     assert shown[1] == "All their pictures are the very same files, so the difference is 0."
     assert judge.stats()["requests"] == asked
     assert result()[0].get("failures") == "0"
     vieval("score", build("bad", -0.3), "--prompts", "prompts.csv", "--out", "bad.jsonl", *named(judge))
     shown = vieval("rank", "bad.jsonl", *GATE[2:], code=3).out.splitlines()
-    assert shown[0] == "viescore with fake finds bad worse than last by more than the margin."
+    assert "bad worse than last" in shown[0]
 
 
 def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_judged(judge, vieval):
@@ -212,7 +213,7 @@ def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
     gate = [build("new", -0.3), *GATE, "--against", "anchor.jsonl"]
     with FakeServer(reply=noisy(3)) as server:
         shown = vieval("rank", *gate, *named(server), code=3).out.splitlines()
-        assert shown[0] == "viescore with fake finds new worse than last by more than the margin."
+        assert "new worse than last" in shown[0]
         assert " on 60 prompts. " in shown[1]
         assert shown[2].startswith("No drift found: viescore 0shot by fake ")
         assert "note: 60 of 80 verdicts are on prompts of anchor.jsonl, and count" in shown

@@ -81,7 +81,7 @@ def test_better_is_said_only_if_it_holds_with_failures_as_the_lowest_score(gate)
     assert not any("better than" in line for line in shown)
     code, shown = gate(new + 0.2, old, new_failed=worst[:2])
     assert code == 0
-    assert shown[0] == "viescore with judge-7b finds new not worse than old by more than the margin."
+    assert "new not worse than old" in shown[0]
     assert not any("rates new's images" in line for line in shown)  # the gate's answer is the one that is said
 
 

@@ -89,14 +89,14 @@ def builds(served, tmp_path):
 
 
 TITLES = {
-    ("fine", ""): (0, "viescore with fake finds fine not worse than good by more than the margin."),
-    ("same", ""): (0, "same is not worse than good by more than the margin."),
-    ("bad", ""): (3, "viescore with fake finds bad worse than good by more than the margin."),
-    ("doubtful", ""): (4, "viescore with fake finds doubtful worse than good, but perhaps by less than the margin."),
-    ("fine", "drifted judge"): (5, "The judge itself has drifted; nothing is said of your images."),
-    ("fine", "other prompts"): (1, "Nothing was decided."),
+    ("fine", ""): (0, "fine not worse than good"),
+    ("same", ""): (0, "same is not worse than good"),
+    ("bad", ""): (3, "bad worse than good"),
+    ("doubtful", ""): (4, "doubtful worse than good, but perhaps"),
+    ("fine", "drifted judge"): (5, "judge itself has drifted"),
+    ("fine", "other prompts"): (1, "Nothing was decided"),
 }
-"""Exit code and title of each build, in what else differs."""
+"""Exit code and key of the title of each build, in what else differs."""
 
 
 def test_the_assertion_fails_with_title_and_evidence(builds):
@@ -113,11 +113,9 @@ def test_the_assertion_fails_with_title_and_evidence(builds):
         with pytest.raises(AssertionError) as error:
             assert_not_worse(name, **arguments | changed[change])
         first, evidence, *_ = str(error.value).splitlines()
-        assert first == title
+        assert title in first
         assert evidence.startswith({1: "--against good.jsonl: other prompts", 5: "Drift: "}.get(code, "The mean O of "))
-    with pytest.raises(
-        AssertionError, match=r"^viescore with fake finds bad worse than good by more than the margin\."
-    ):
+    with pytest.raises(AssertionError, match=r"^viescore with fake finds bad worse than good"):
         assert_not_worse("bad", **{**arguments, "baseline": "good"})
     calls = []
 
@@ -134,7 +132,7 @@ def test_pytest_runs_the_test_of_the_page(builds, tmp_path):
     (tmp_path / "test_images.py").write_text(block("In pytest"))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_images.py"]
-    for name, code, line in (("fine", 0, "1 passed"), ("bad", 1, "finds new worse than good by more than the margin.")):
+    for name, code, line in (("fine", 0, "1 passed"), ("bad", 1, "finds new worse than good")):
         shutil.copytree(name, "new", dirs_exist_ok=True)
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert (done.returncode, line in done.stdout) == (code, True), done.stdout

@@ -7,6 +7,7 @@ import tarfile
 import pytest
 
 from tests.shard_runs import parquet, picture, pyarrow, verdicts
+from tests.tables import table
 from vieval_plugin.readers.webdataset import tar_index, webdataset_table
 from vieval_plugin.text.errors import VievalError
 
@@ -37,61 +38,10 @@ def samples(path, **options):
     return rows
 
 
-# of each: the members, and the samples as key, text and columns of images
-SHAPES = {
-    "plain": (
-        [("0.jpg", 0), ("0.txt", "a"), ("1.jpg", 1), ("1.txt", "b")],
-        [("0", "a", ["image"]), ("1", "b", ["image"])],
-    ),
-    "roles": ([("0.output.png", 0), ("0.source.png", 1), ("0.prompt.txt", "a")], [("0", "a", ["output", "source"])]),
-    "a dot in each name": (
-        [("cfg3.5_0.png", 0), ("cfg3.5_0.txt", "a"), ("cfg3.5_1.png", 1), ("cfg3.5_1.txt", "b")],
-        [("cfg3.5_0", "a", ["image"]), ("cfg3.5_1", "b", ["image"])],
-    ),
-    "a dot in some names": (
-        [("base_0.png", 0), ("v1.5_0.png", 1)],
-        [("base_0", "", ["image"]), ("v1.5_0", "", ["image"])],
-    ),
-    "several dots": ([("a.b.0.png", 0), ("a.b.1.png", 1)], [("a.b.0", "", ["image"]), ("a.b.1", "", ["image"])]),
-    "a dot in a folder": ([("v1.5/0.png", 0), ("v1.5/0.txt", "a")], [("v1.5/0", "a", ["image"])]),
-    "a column of one's own": ([("0.jpg", 0), ("0.seg.png", 1)], [("0", "", ["image", "seg"])]),
-    "a known column between": ([("v1.5.mask.png", 0), ("v1.5.png", 1)], [("v1", "", ["5", "5.mask"])]),
-    "a shorter key": ([("v1.5_0.png", 0), ("v1.txt", "a")], [("v1", "a", ["5_0"])]),
-    "what filter adds": (
-        [("v1.5_0.png", 0), ("v1.5_0.vieval.json", "{}"), ("v1.5_1.judge_vieval.json", "{}"), ("v1.5_1.png", 1)],
-        [("v1.5_0", "", ["image"]), ("v1.5_1", "", ["image"])],
-    ),
-    "late members": (
-        [("0.jpg", 0), ("1.jpg", 1), ("0.txt", "a"), ("1.txt", "b")],
-        [("0", "a", ["image"]), ("1", "b", ["image"])],
-    ),
-    "sorted by suffix": (
-        [("b.jpg", 0), ("a.jpg", 1), ("a.txt", "a"), ("b.txt", "b")],
-        [("b", "b", ["image"]), ("a", "a", ["image"])],
-    ),
-    "a key again": (
-        [("0.jpg", 0), ("0.txt", "a"), ("1.jpg", 1), ("0.jpg", 2), ("0.txt", "b")],
-        [("0", "a", ["image"]), ("1", "", ["image"]), ("0", "b", ["image"])],
-    ),
-    "a Mac's files": (
-        [
-            ("._0.jpg", "x"),
-            ("0.jpg", 0),
-            (".DS_Store", "x"),
-            ("__MACOSX/._0.jpg", "x"),
-            ("a/._1.jpg", "x"),
-            ("a/1.jpg", 1),
-        ],
-        [("0", "", ["image"]), ("a/1", "", ["image"])],
-    ),
-    "a folder packed as a whole": ([("./0.jpg", 0), ("./0.txt", "a")], [("0", "a", ["image"])]),
-    "upper case": ([("0.JPG", 0), ("0.TXT", "a")], [("0", "a", ["image"])]),
-}
-
-
-@pytest.mark.parametrize(("members", "expected"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(*table("tar_shapes.jsonl"))
 def test_samples_are_the_members_of_a_key(tmp_path, members, expected):
-    assert samples(write_members(tmp_path / "a.tar", members)) == expected
+    found = samples(write_members(tmp_path / "a.tar", members))
+    assert [list(sample) for sample in found] == expected
 
 
 @pytest.mark.parametrize("columns", [(), ("5_0",)])
@@ -102,7 +52,8 @@ def test_a_fixed_plan_and_a_column_that_is_named_keep_the_first_dot(tmp_path, co
 
 
 def test_late_members_of_a_compressed_tar_are_refused_with_the_remedy(tmp_path):
-    path = write_members(tmp_path / "a.tar.gz", SHAPES["late members"][0])
+    late = [("0.jpg", 0), ("1.jpg", 1), ("0.txt", "a"), ("1.txt", "b")]
+    path = write_members(tmp_path / "a.tar.gz", late)
     with pytest.raises(VievalError, match=r"0\.txt .* tar --sort=name"):
         tar_index(path)
 
